@@ -1,4 +1,4 @@
-// What every method must do, whatever it does besides.
+// Properties that every method must have.
 #include "runtime/method/wire.hpp"
 #include "tests/support/method_federation.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -57,7 +57,7 @@ TEST_CASE("a round may be dropped at any stage") {
       while (run.stage() < stages && std::holds_alternative<plan>(step))
         step = run.resume(run_plan(*federated.device, std::get<plan>(std::move(step))));
       if (!std::holds_alternative<plan>(step))
-        break; // it has ended: all stages have been tried
+        break; // it has ended, so all stages were tried
     }
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
   }
 }
 
-TEST_CASE("what a method sends crosses a link of eight bits, each parameter by its own scale") {
+TEST_CASE("uploads of a method can be sent with eight bits, each parameter with its own scale") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
     method_federation federated(entry.name);
@@ -100,7 +100,7 @@ TEST_CASE("what a method sends crosses a link of eight bits, each parameter by i
   }
 }
 
-TEST_CASE("a server that is saved in the middle of a round goes on alike elsewhere") {
+TEST_CASE("a server saved in the middle of a round continues equally in another process") {
   for (const auto& entry : strategies()) {
     INFO(entry.name);
     method_federation federated(entry.name);

@@ -1,6 +1,5 @@
-// What conformance asks of every method, on a device: what it computes with lies there, and what comes from a
-// checkpoint is brought there again.
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+// Conformance of methods on a device: their tensors are on the device, also after loading a checkpoint.
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/method_federation.hpp"
@@ -17,8 +16,8 @@ namespace {
 
 enum class disturbance {
   none,
-  resume,   ///< Each round goes on from a checkpoint in its middle.
-  rounding, ///< Each weight of the first broadcast is changed by about one unit in its last place.
+  resume,   ///< each round resumes from a checkpoint in its middle
+  rounding, ///< each weight of the first broadcast is changed by about one unit in the last place
 };
 
 /// `sent` with relative changes of 1e-7, as another order of sums makes them.
@@ -53,7 +52,7 @@ public:
       round(ctx, desk);
     }
   }
-  /// The summed loss of its model on the rows of task 0.
+  /// Summed loss of its model on the rows of task 0.
   [[nodiscard]] double loss() const {
     const std::vector<job> batch{{.request = evaluate_job{.learnt = server_->predict(),
                                                           .samples = in_.central.of_task({0}),
@@ -110,9 +109,9 @@ struct run_end {
   double loss = 0.0;
 };
 
-/// Keys with which a method's result on few rows follows from them up to roundings: batch norms over two rows of equal
-/// values divide by the root of an epsilon, a Gram matrix of few rows has no inverse, each epoch of Adam multiplies
-/// what roundings change, and steps of SGD at a rate of 0.05 overshoot where Fed-CPrompt pulls a thousandfold.
+/// Keys with which a method's result on few rows is determined up to rounding. Batch norms over two equal rows divide
+/// by the root of an epsilon, a Gram matrix of few rows has no inverse, each epoch of Adam amplifies rounding, and SGD
+/// at a rate of 0.05 overshoots with Fed-CPrompt's large factor.
 std::vector<std::pair<std::string, std::string>> steady(const std::string& method) {
   if (method == "stsa")
     return {{"ridge", "1"}};
@@ -135,7 +134,7 @@ run_end after_two_tasks(const std::string& method, const std::string& device, di
 
 } // namespace
 
-TEST_CASE("a device computes gradients, too, where the host computed some before it was there") {
+TEST_CASE("a device computes gradients after the host has computed some") {
   auto on_host = at::ones({2}).requires_grad_();
   (on_host * on_host).sum().backward();
   const stand_in_device device;
@@ -144,7 +143,7 @@ TEST_CASE("a device computes gradients, too, where the host computed some before
   CHECK(at::equal(there.grad().cpu(), on_host.grad()));
 }
 
-TEST_CASE("a method learns on a device what it learns on the host, and goes on there from a checkpoint") {
+TEST_CASE("a method on a device agrees with the host, also after loading a checkpoint") {
   const stand_in_device here;
   for (const auto& entry : strategies())
     DYNAMIC_SECTION(entry.name) {
@@ -155,15 +154,15 @@ TEST_CASE("a method learns on a device what it learns on the host, and goes on t
       CHECK(ours.loss == again.loss);
       const auto farthest = (ours.weights - twin.weights).abs().argmax().item<std::int64_t>();
       CAPTURE(farthest, ours.weights[farthest].item<float>(), twin.weights[farthest].item<float>());
-      // Sums in another order; Adam divides by roots of small moments.
+      // Sums are in another order, and Adam divides by roots of small moments.
       CHECK(largest_difference(ours.weights, twin.weights) < 5e-3);
       CHECK((ours.weights - twin.weights).abs().mean().item<double>() < 2e-5);
       CHECK(std::abs(ours.loss - twin.loss) < 1e-3 * (1.0 + twin.loss));
     }
 }
 
-TEST_CASE("roundings stay small in the runs that are compared with a device", "[conditioning]") {
-  // A relative change of 1e-7 grows to 2e-4 where Fed-CPrompt has its usual contrast, elsewhere to 3e-6 at most.
+TEST_CASE("rounding errors stay small in the runs that are compared with a device", "[conditioning]") {
+  // A relative change of 1e-7 grows to 2e-4 with Fed-CPrompt's usual contrast, with others to at most 3e-6.
   for (const auto& entry : strategies())
     DYNAMIC_SECTION(entry.name) {
       const auto plain = after_two_tasks(entry.name, "cpu"),
@@ -173,7 +172,7 @@ TEST_CASE("roundings stay small in the runs that are compared with a device", "[
     }
 }
 
-TEST_CASE("the stand-in device refuses what a device of CUDA refuses") {
+TEST_CASE("the emulated device refuses operations that a CUDA device refuses") {
   const stand_in_device here;
   const auto ours = at::arange(6, at::kFloat).to(at::Device(stand_in_device::name));
   CHECK_THROWS(ours + at::ones({6}));
@@ -191,7 +190,7 @@ TEST_CASE("the stand-in device refuses what a device of CUDA refuses") {
   CHECK(WIFSIGNALED(status));
 }
 
-TEST_CASE("a saved tensor that lay on a device is loaded to the host, or to where it is asked to") {
+TEST_CASE("a tensor saved on a device is loaded to the host or to a given device") {
   const stand_in_device here;
   tensor_map both;
   both.put("host", at::ones({2}));

@@ -1,5 +1,5 @@
-// The programs of a method of one file; that it conforms, conformance_test.cpp says.
-#include "tests/support/dreaming_method.hpp" // before Catch2: both define CHECK, and the last one holds
+// Programs of a method in one file; conformance_test.cpp tests its conformance.
+#include "tests/support/dreaming_method.hpp" // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
@@ -24,7 +24,7 @@ program_job generator_job(const program_ref& body, const model_ref& net, std::ui
 
 } // namespace
 
-TEST_CASE("generators that are trained through stacked nets have the bits of one trained alone") {
+TEST_CASE("generators trained through stacked nets have the bits of one trained alone") {
   const auto net = residual_net();
   const auto body = std::make_shared<const generator_training>(net, conditional_generator(small_images, classes), 6);
   std::vector<program_job> wanted;
@@ -34,7 +34,7 @@ TEST_CASE("generators that are trained through stacked nets have the bits of one
     CHECK(jobs_that_differ(wanted, width) == 0);
 }
 
-TEST_CASE("clients' weights that are polished in a stack have the bits of one polished alone") {
+TEST_CASE("client weights refined in a stack have the bits of those refined alone") {
   const auto net = residual_net();
   const auto source = drawn_data(40, small_images, classes);
   const auto body = std::make_shared<const polishing>(net, 4);
@@ -47,7 +47,7 @@ TEST_CASE("clients' weights that are polished in a stack have the bits of one po
     CHECK(jobs_that_differ(wanted, width) == 0);
 }
 
-TEST_CASE("a generator learns to make what the net knows, with its batch statistics") {
+TEST_CASE("a generator learns images that the net recognizes, with its batch statistics") {
   const auto net = residual_net();
   const conditional_generator generator(small_images, classes);
   const auto body = std::make_shared<const generator_training>(net, generator, 12);

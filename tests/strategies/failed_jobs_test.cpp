@@ -1,4 +1,4 @@
-// Every await of every method fails in turn: its job's reason arrives in words, and nothing is left behind.
+// Every co_await of every method fails in turn. The error must contain the job's reason, and no memory may leak.
 #include "tests/support/method_federation.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* fire = "the device is on fire";
 
-/// What a coroutine was answered, await by await.
+/// Results that a coroutine received, by co_await.
 using answers = std::vector<outcomes>;
 
 outcomes with_fire(outcomes stage, std::size_t step) {
@@ -19,19 +19,19 @@ outcomes with_fire(outcomes stage, std::size_t step) {
   return stage;
 }
 
-/// The first and the last of several jobs that are awaited together: each fails.
+/// First and last of several jobs that are awaited together; each fails.
 std::vector<std::size_t> steps_of(const outcomes& stage) {
   if (stage.size() == 1)
     return {0};
   return {0, stage.size() - 1};
 }
 
-/// How many awaits have failed, by who awaited.
+/// Numbers of failed co_awaits, by function.
 struct failures {
   std::size_t clients = 0, observers = 0, server = 0, proxy = 0;
 };
 
-/// A method's federation over two tasks, of which every await fails before it succeeds.
+/// A method's federation over two tasks, in which every co_await fails before it succeeds.
 class failing_federation {
 public:
   failing_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys)
@@ -44,7 +44,7 @@ public:
       const auto planned =
           server_step<task_plan>([&](server_half& half, server_context& ctx) { return half.open_task(ctx, place); });
       place.rounds_of_task = planned.rounds.value_or(3);
-      // A first round, a second and the last, where methods may do what they do in no other.
+      // The first round, a second one and the last, because methods may have special steps in them.
       const auto last = place.rounds_of_task - 1;
       for (const auto round : std::set<std::int64_t>{0, std::min<std::int64_t>(1, last), last}) {
         place.round_of_task = round;
@@ -96,7 +96,7 @@ private:
       for (const auto step : steps_of(known.back())) {
         check_failed_round(work, known, step);
         ++count;
-        CHECK(work.in.use_count() == holders + 1); // run's
+        CHECK(work.in.use_count() == holders + 1); // one by the run
       }
       now = run.resume(known.back());
     }
@@ -105,7 +105,7 @@ private:
     return std::get<client_result>(std::move(now));
   }
 
-  /// The same round, whose last await so far fails by one of its jobs.
+  /// The same round, in which one job of its last co_await fails.
   void check_failed_round(const assignment& work, const answers& known, std::size_t step) {
     client_run run(*federated_.method, work, &federated_.made);
     auto now = run.start();
@@ -131,7 +131,7 @@ private:
         *server_, [&] { return federated_.method->make_server(); }, failed_.server, begin);
   }
 
-  /// A step of a half, which is run to its end; each of its awaits fails in a copy of the half.
+  /// Runs a step of a half to its end. Each of its co_awaits fails in a copy of the half.
   /// @param begin makes the step's coroutine
   template <class Value, class Half, class Make, class Begin>
   Value step(Half& half, Make make, std::size_t& count, Begin begin) {
@@ -194,7 +194,7 @@ failures failures_of(const std::string& name, const keys& given = {}) {
 
 } // namespace
 
-TEST_CASE("each await of a method, of its server half and of its proxy fails in the words of its job") {
+TEST_CASE("each failed co_await of a client, server or proxy half reports its job's error") {
   std::map<std::string, failures> failed;
   for (const auto& entry : strategies()) {
     failed[entry.name] = failures_of(entry.name);
@@ -207,10 +207,10 @@ TEST_CASE("each await of a method, of its server half and of its proxy fails in 
     CHECK(failed[name].observers > 0);
     CHECK(failed[name].proxy > 0);
   }
-  CHECK(failed.contains("fedavgm")); // dropped in
+  CHECK(failed.contains("fedavgm")); // an example method
 }
 
-TEST_CASE("awaits that only some keys lead to fail in the words of their jobs, too") {
+TEST_CASE("co_awaits that only some keys reach also report their job's error") {
   const std::vector<std::pair<std::string, keys>> rare{
       {"central-rehearsal", {{"system", "naive"}}},
       {"central-rehearsal", {{"system", "noise"}}},

@@ -1,4 +1,5 @@
-// training.label_smoothing and training.drop_last: every method reads them in what it trains, or refuses them in words.
+// training.label_smoothing and training.drop_last: every method either uses them in its training or refuses them with a
+// reason.
 #include "tests/support/method_federation.hpp"
 #include "tests/support/shown_steps.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -11,7 +12,7 @@ namespace {
 
 using names = std::set<std::string>;
 
-/// Methods whose check() has a finding about this key.
+/// Methods whose check() reports an error about this key.
 names refusing(const std::string& key, const training_section& training) {
   names methods;
   for (const auto& entry : strategies()) {
@@ -26,7 +27,7 @@ names refusing(const std::string& key, const training_section& training) {
   return methods;
 }
 
-/// The training jobs of two rounds, one in each task, of the server and of client 0.
+/// Training jobs of two rounds, one in each task, of the server and of client 0.
 std::vector<train_job> trainings_of(method_federation& federated) {
   std::vector<train_job> trainings;
   const auto add = [&](const plan& jobs) {
@@ -65,12 +66,12 @@ TEST_CASE("methods without a cross-entropy of labels refuse label smoothing", "[
       names{"afc", "dde", "dytox", "fed-cil", "fedhaf", "fil-ver", "glfc", "icarl", "lander", "lga", "mfcl", "podnet"});
 }
 
-TEST_CASE("methods that train by steps of their own refuse drop_last", "[training_keys]") {
+TEST_CASE("methods with their own training steps refuse drop_last", "[training_keys]") {
   CHECK(refusing("training.drop_last", {.batch = 4}).empty());
   CHECK(refusing("training.drop_last", {.batch = 4, .drop_last = true}) == names{"fed-cil", "fil-ver"});
 }
 
-TEST_CASE("every method names the terms of its training loss, as docs/metrics.md lists them", "[training_loss]") {
+TEST_CASE("every method names the terms of its training loss as docs/metrics.md lists them", "[training_loss]") {
   std::ifstream file(MNEME_SOURCE_DIR "/docs/metrics.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   for (const auto& entry : strategies()) {
@@ -90,7 +91,7 @@ TEST_CASE("every method names the terms of its training loss, as docs/metrics.md
   }
 }
 
-TEST_CASE("every other method trains with smoothed labels and whole batches", "[training_keys]") {
+TEST_CASE("every other method trains with smoothed labels and complete batches", "[training_keys]") {
   const training_section training{.batch = 4, .label_smoothing = 0.1, .drop_last = true};
   const auto refused = refusing("training.label_smoothing", training);
   for (const auto& entry : strategies()) {

@@ -9,7 +9,7 @@ namespace mneme::test {
 
 using archive_entries = std::vector<std::pair<std::string, std::string>>; ///< name and content
 
-/// `value` in `bytes` bytes, little-endian.
+/// Bytes of `value` as an integer of `bytes` bytes, little-endian.
 inline std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string text;
   for (std::size_t i = 0; i < bytes; ++i)
@@ -17,7 +17,7 @@ inline std::string little_endian(std::uint64_t value, std::size_t bytes) {
   return text;
 }
 
-/// An archive with uncompressed entries.
+/// Makes an archive with uncompressed entries.
 inline std::string zip_of(const archive_entries& entries) {
   std::string file, directory;
   for (const auto& [name, content] : entries) {

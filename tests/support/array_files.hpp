@@ -3,12 +3,12 @@
 #include "tests/support/archives.hpp"
 namespace mneme::test {
 
-/// A .npy file with this header, valid or not.
+/// Content of a .npy file with this header, valid or not.
 inline std::string npy_with(const std::string& header, const std::string& content) {
   return std::string("\x93NUMPY\x01\x00", 8) + little_endian(header.size(), 2) + header + content;
 }
 
-/// @param shape in Python syntax: "(2, 3)"
+/// Content of a .npy file. @param shape in Python syntax: "(2, 3)"
 inline std::string npy_of(const std::string& type, const std::string& shape, const std::string& content,
                           const char* by_columns = "False") {
   return npy_with("{'descr': '" + type + "', 'fortran_order': " + by_columns + ", 'shape': " + shape + ", }\n",

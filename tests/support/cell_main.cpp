@@ -1,4 +1,4 @@
-// The sandbox program for tests that do not link the command line: it only probes modules.
+// Program of the sandbox for tests that do not link the command line. It only probes modules.
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/models/user_module.hpp"
 #include <span>

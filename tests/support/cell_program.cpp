@@ -1,4 +1,4 @@
-// Makes tests probe modules in a process of their own, as mneme does; the program is cell_main.cpp.
+// Makes tests probe modules in a separate process, as mneme does. The program of that process is cell_main.cpp.
 #include "tests/support/cell_program.hpp"
 namespace mneme::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 namespace mneme::test {
 
-/// Starts sandboxes in this way during its lifetime; afterwards by the tests' own program again.
+/// Starts sandboxes in the given way during its lifetime, afterwards again by the tests' own program.
 class cells_that_begin {
 public:
   explicit cells_that_begin(cell_begin begin);

@@ -8,7 +8,7 @@
 #include <string>
 namespace mneme::test {
 
-/// The first `name` below an entry of $MNEME_DATA; "fashion-mnist" also in Debian's system folder.
+/// Path of the first `name` below an entry of $MNEME_DATA; "fashion-mnist" also in Debian's system folder.
 inline std::optional<std::filesystem::path> data_folder(const std::string& name) {
   const char* roots = std::getenv("MNEME_DATA");
   std::istringstream list(roots ? roots : "");
@@ -29,7 +29,7 @@ inline bool data_required() {
 
 } // namespace mneme::test
 
-/// The folder of a data set. If it is missing, the test is skipped, or fails where data are required.
+/// Returns the folder of a data set. If it is missing, the test is skipped, or fails if data are required.
 #define MNEME_NEEDS_DATA(folder, name)                                                                                 \
   const auto folder##_found = mneme::test::data_folder(name);                                                          \
   if (!folder##_found && mneme::test::data_required())                                                                 \

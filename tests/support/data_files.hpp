@@ -10,7 +10,7 @@
 #include <zlib.h>
 namespace mneme::test {
 
-/// Four bytes, big-endian.
+/// Bytes of a four-byte big-endian integer.
 inline std::string big_endian(std::uint32_t number) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8)
@@ -18,7 +18,7 @@ inline std::string big_endian(std::uint32_t number) {
   return bytes;
 }
 
-/// An idx1 file. @param stated number of rows in the header, which may be wrong
+/// Content of an idx1 file. @param stated number of rows in the header, which may be wrong
 inline std::string idx_labels(const std::string& labels, std::uint32_t stated) {
   return big_endian(0x801) + big_endian(stated) + labels;
 }
@@ -26,7 +26,8 @@ inline std::string idx_labels(const std::string& labels) {
   return idx_labels(labels, static_cast<std::uint32_t>(labels.size()));
 }
 
-/// An idx3 file of `rows` images; all pixels of image i have the value i. @param stated number of images in the header
+/// Content of an idx3 file of `rows` images; all pixels of image i have the value i. @param stated number of images in
+/// the header
 inline std::string idx_images(std::uint32_t rows, std::uint32_t side, std::uint32_t stated) {
   auto file = big_endian(0x803) + big_endian(stated) + big_endian(side) + big_endian(side);
   for (std::uint32_t row = 0; row < rows; ++row)
@@ -35,7 +36,7 @@ inline std::string idx_images(std::uint32_t rows, std::uint32_t side, std::uint3
 }
 inline std::string idx_images(std::uint32_t rows, std::uint32_t side) { return idx_images(rows, side, rows); }
 
-/// A CIFAR record: `before`, then 3072 pixels of equal value.
+/// Bytes of a CIFAR record: `before`, then 3072 pixels of equal value.
 inline std::string record(const std::string& before, int pixel) {
   return before + std::string(3072, static_cast<char>(pixel));
 }
@@ -65,7 +66,7 @@ inline std::string xzipped(const std::string& content) {
   return packed;
 }
 
-/// The diagnostics of a failed result, one per line; "" for a success.
+/// Errors of a failed result, one per line; "" for a success.
 template <class T>
 std::string said(const expected<T>& result) {
   std::string text;

@@ -5,16 +5,16 @@
 #include "runtime/training/folding.hpp"
 #include "tests/support/grids.hpp"
 #include "tests/support/stand_in_device.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <optional>
 namespace mneme::test {
 
-/// The device for a test, selected by `worker.device = "auto"` during its lifetime: a CUDA device, or the emulated
-/// device if this machine has none. If MNEME_DEVICE_REQUIRED is set (by tools/gpu_check), a missing CUDA device is a
-/// failure.
+/// Device for a test, selected by `worker.device = "auto"` during its lifetime: a CUDA device, or the emulated device
+/// if this machine has none. If MNEME_DEVICE_REQUIRED is set (by tools/gpu_check), a missing CUDA device fails the
+/// test.
 class device_of_test {
 public:
   device_of_test() {
@@ -40,7 +40,7 @@ inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_
   return made;
 }
 
-/// Segments of [size] with arbitrary bounds: three of every seven weights are trained, then all of the last ones.
+/// Segments of [size] with irregular bounds: three of every seven weights are trained, then all of the last ones.
 inline std::vector<segment> odd_segments(std::int64_t size) {
   std::vector<segment> made;
   for (std::int64_t i = 0; i + 3 < std::min<std::int64_t>(size, 140); i += 7)

@@ -5,7 +5,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// n numbers, uniform over [-reach, reach).
+/// Draws n numbers, uniform over [-reach, reach).
 inline std::vector<float> drawn_floats(std::int64_t n, std::uint64_t seed, double reach = 1.0) {
   rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));

@@ -1,6 +1,6 @@
-/// dreaming_method: a method in one file that uses programs in every way. Its server trains conditional generators
-/// through the frozen net, with labels and batch statistics, in slices. Generated rows are sent to the clients, which
-/// train on them and on their own rows, and then refine their weights by a program that is stacked over clients.
+/// dreaming_method: method in one file that uses programs in every way. Its server trains conditional generators
+/// through the frozen net, with labels and batch statistics, in slices. Generated rows are sent to the clients. They
+/// train on these and on their own rows, and then refine their weights by a program that is stacked over clients.
 #pragma once
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
@@ -21,7 +21,7 @@ public:
   static constexpr std::int64_t latent = 8, hidden = 16;
   [[nodiscard]] std::int64_t size() const { return hidden * (latent + classes_ + 1) + pixels_ * (hidden + 1); }
 
-  /// [G]
+  /// Initial weights [G], uniform in [-0.25, 0.25).
   [[nodiscard]] at::Tensor initial(const rng_key& key) const {
     auto made = at::empty({size()}, at::kFloat);
     rng_stream draw(key);

@@ -21,7 +21,7 @@ inline json tensors_named(const std::vector<std::string>& names) {
   return {{"as_tensors", list}};
 }
 
-/// A program with the input "x". Its parts are public, so that a test can damage them.
+/// Program with the input "x". Its parts are public, so that a test can damage them.
 class made_program {
 public:
   struct held {
@@ -38,7 +38,7 @@ public:
   json parameter(const std::string& name, const at::Tensor& value) { return tensor(name, value); }
   json buffer(const std::string& name, const at::Tensor& value) { return tensor(name, value, "buffer"); }
 
-  /// @param target "conv2d.default" @return its result
+  /// Adds a call. @param target such as "conv2d.default" @return the name of its result
   json call(const std::string& target, const std::vector<std::pair<std::string, json>>& given) {
     return call(target, given, {{"v" + std::to_string(nodes.size())}}).front();
   }
@@ -60,7 +60,7 @@ public:
                      {"name", results.front()}});
     return made;
   }
-  /// A call that gives an integer, under this name.
+  /// Adds a call that gives an integer with this name.
   json size_call(const std::string& target, const std::vector<std::pair<std::string, json>>& given,
                  const std::string& name) {
     call(target, given, {name});
@@ -118,7 +118,7 @@ private:
   }
 };
 
-/// Reads an archive; fails with the reason.
+/// Reads an archive. Fails the test with the reason if it is refused.
 inline tl::expected<exported_graph, std::string> read_program(const std::string& file) {
   const auto bytes = std::span(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
   const auto entries = zip_entries(bytes, std::uint64_t{1} << 26);

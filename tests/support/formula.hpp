@@ -5,7 +5,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// Equal to formula() in tools/research/export/torchvision_reference.py, in [-1, 1).
+/// Values in [-1, 1), equal to formula() in tools/research/export/torchvision_reference.py.
 inline std::vector<float> formula(const std::string& name, std::int64_t count) {
   std::uint32_t hash = 0x811C9DC5;
   for (const auto byte : name)

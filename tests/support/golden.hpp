@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 namespace mneme::test {
 
-/// tests/golden/NAME.json
+/// Reads tests/golden/NAME.json.
 inline nlohmann::json golden_record(const std::string& name) {
   std::ifstream file(MNEME_SOURCE_DIR "/tests/golden/" + name + ".json");
   REQUIRE(file);
   return nlohmann::json::parse(file);
 }
 
-/// Equal to made_values() in tools/research/export/torchvision_reference.py.
+/// Values of a parameter, equal to made_values() in tools/research/export/torchvision_reference.py.
 inline at::Tensor made_values(const std::string& name, const std::vector<std::int64_t>& shape) {
   const auto count = c10::multiply_integers(shape);
   const auto drawn = formula(name, count);

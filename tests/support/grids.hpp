@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 namespace mneme::test {
 
-/// Runs the kernel of `what` with `threads_x` x `threads_y` threads, last thread first, since their order must not
+/// Runs the kernel of `what` with `threads_x` x `threads_y` threads, last thread first, because their order must not
 /// matter.
 template <class What>
 void run_on_host(const What& kernel, std::int64_t threads_x, std::int64_t threads_y = 1) {
@@ -13,7 +13,7 @@ void run_on_host(const What& kernel, std::int64_t threads_x, std::int64_t thread
     for (auto x = threads_x; x-- > 0;)
       run_thread(kernel, {.x = {x, threads_x}, .y = {y, threads_y}});
 }
-/// With the grid shape that a device would use.
+/// Runs the kernel with the grid shape that a device would use.
 template <class What>
 void run_on_host(const What& kernel) {
   const auto grid = grid_of(kernel);

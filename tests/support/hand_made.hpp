@@ -8,7 +8,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// A split with these labels and domains, and black images of channels x height x width.
+/// Split with these labels and domains, and black images of channels x height x width.
 inline image_table hand_made_split(std::vector<std::int32_t> labels, std::vector<std::int32_t> domains = {},
                                    std::array<std::int64_t, 3> shape = {1, 4, 4}) {
   image_table made;
@@ -18,7 +18,7 @@ inline image_table hand_made_split(std::vector<std::int32_t> labels, std::vector
   return made;
 }
 
-/// `rows` training rows with class = row mod classes, and one test row per class.
+/// Data with `rows` training rows of class row mod classes, and one test row per class.
 inline raw_data hand_made_data(std::int64_t classes, std::int64_t rows, std::array<std::int64_t, 3> shape = {1, 4, 4}) {
   std::vector<std::int32_t> train(static_cast<std::size_t>(rows)), test(static_cast<std::size_t>(classes));
   for (std::size_t row = 0; row < train.size(); ++row)
@@ -35,7 +35,7 @@ inline raw_data hand_made_data(std::int64_t classes, std::int64_t rows, std::arr
   return made;
 }
 
-/// The first diagnostic as "where: text"; "" if there is none.
+/// First error as "where: text"; "" if there is none.
 template <class T>
 std::string first_finding(const expected<T>& result) {
   return result ? std::string{} : result.error().front().where + ": " + result.error().front().text;

@@ -1,4 +1,4 @@
-/// hostile_modules: modules that try more than computing, built entry by entry.
+/// hostile_modules: modules that attempt more than computing, built entry by entry.
 #pragma once
 #include "tests/support/archives.hpp"
 #include <filesystem>
@@ -12,19 +12,19 @@ using namespace std::string_literals;
 struct hostile_module {
   std::string title{};
   archive_entries entries{};
-  bool writes = false;     ///< If nothing stops it, the module creates a file in the folder.
-  bool only_checks = true; ///< True: static checks refuse it. False: only the sandbox stops it.
+  bool writes = false;     ///< true: if not stopped, the module creates a file in the folder.
+  bool only_checks = true; ///< true: static checks refuse it; false: only the sandbox stops it.
 };
 
-/// Code of a module: lines of forward(), lines of the class, and further definitions.
+/// Code of a module: lines of forward(), lines of the class, and other definitions.
 struct hostile_code {
   std::string lines{}, members{}, beside{};
 };
 
-/// A string in a pickle.
+/// Pickle instructions of a string.
 inline std::string pickled_text(const std::string& text) { return "X" + little_endian(text.size(), 4) + text; }
 
-/// A pickle of the module, with members in addition to `training`.
+/// Pickle of the module, with members in addition to `training`.
 inline std::string pickled_module(const std::string& more = "") {
   return "\x80\x02" + "c__torch__\nNet\n)\x81}("s + pickled_text("training") + "\x89" + more + "ub.";
 }

@@ -10,7 +10,7 @@ namespace mneme::test {
 
 namespace fs = std::filesystem;
 
-/// A scenario in its own folder, which can be run there under several names.
+/// Scenario in its own folder, which can be run under several names.
 class workshop {
 public:
   explicit workshop(const scenario_text& scenario) { write_file(folder_.path() / "test.toml", scenario.text()); }
@@ -58,10 +58,10 @@ private:
   scratch_folder folder_;
 };
 
-/// Number of workers before and after the interruption: it affects batching, but must not affect anything else.
+/// Number of workers before and after the interruption. It affects batching but must not affect anything else.
 enum class workers { alike, others };
 
-/// A summary without values that depend on the clock or the machine.
+/// Summary without values that depend on the clock or the machine.
 inline std::string timeless(const std::string& summary, workers were) {
   std::string kept;
   std::istringstream lines(summary);

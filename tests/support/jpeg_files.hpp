@@ -9,7 +9,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// Content of a file: one color on the left half, one on the right.
+/// Content of a file: one color on the left half, another on the right.
 struct made_jpeg {
   unsigned width = 64, height = 64;
   std::array<std::uint8_t, 4> left{}, right{}; ///< RGB, gray, or CMYK.

@@ -13,12 +13,12 @@ namespace mneme::test {
 struct function_of_layer {
   at::Tensor out;       ///< [K, B, width]
   at::Tensor d_in;      ///< [K, B, width before]
-  at::Tensor d_weights; ///< [K, P]; NaN where the layer does not read the weight.
+  at::Tensor d_weights; ///< [K, P]; NaN for weights that the layer does not read
 };
 
-/// @param inputs input of the net; null: `in`
-/// @param offsets of the layer's parameters, ascending; empty: 0 .. P - 1, so that parameters of known sizes can begin
-/// anywhere
+/// Computes a layer. @param inputs input of the net; null: `in`
+/// @param offsets of the layer's parameters, ascending; empty: 0 to P - 1. They allow parameters of known sizes to
+/// begin anywhere.
 inline function_of_layer run_function(const layer& tried, const at::Tensor& weights, const at::Tensor& in,
                                       const at::Tensor& d_out, class_range classes = {},
                                       const training_mode* training = nullptr, const at::Tensor* inputs = nullptr,

@@ -5,7 +5,7 @@
 #include <numeric>
 namespace mneme::test {
 
-/// `rows` rows of random pixels; row r has label r % classes.
+/// `rows` rows of random pixels; row r has label r mod classes.
 inline std::shared_ptr<dataset> drawn_data(std::int64_t rows, shape3 shape, std::int64_t classes) {
   auto made = std::make_shared<dataset>();
   made->images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte);
@@ -22,7 +22,7 @@ inline std::shared_ptr<dataset> drawn_data(std::int64_t rows, shape3 shape, std:
   return made;
 }
 
-/// Rows first .. first + count - 1.
+/// Rows first to first + count - 1.
 inline sample_view rows_from(std::shared_ptr<const dataset> source, std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), first);

@@ -1,4 +1,4 @@
-/// method_driver: a federation without actors: a method, a few rows and an executor, driven in a loop.
+/// method_driver: federation without actors: a method, a few rows and an executor, driven in a loop.
 #pragma once
 #include "runtime/method/client_run.hpp"
 #include "runtime/training/executor.hpp"
@@ -23,8 +23,8 @@ inline std::unique_ptr<strategy> strategy_named(const std::string& name) {
   return nullptr;
 }
 
-/// Keys of [strategy] with their values. (A plain vector could also be constructed from the two strings of one pair, as
-/// an iterator range.)
+/// Keys of [strategy] with their values. It is a type of its own, because a plain vector could also be constructed from
+/// the two strings of one pair as an iterator range.
 struct key_list {
   std::vector<std::pair<std::string, std::string>> pairs;
   key_list(std::initializer_list<std::pair<std::string, std::string>> given) : pairs(given) {}
@@ -53,7 +53,7 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
   }
 }
 
-/// The method's objection to a net, or "".
+/// Error of the method's check of a net, or "".
 inline std::string wrong_with(const strategy& method, const model_ref& net) {
   for (const auto& found : method.check({.net = net}))
     if (found.where == "model.name")
@@ -81,7 +81,7 @@ inline sample_view view_of(std::shared_ptr<const dataset> source, std::vector<st
 class listed_rows final : public central_rows {
 public:
   using list = std::function<std::vector<std::int64_t>(std::uint32_t task)>;
-  /// @param enrolled empty: all clients
+  /// @param enrolled rows of enrolled clients; empty: of all clients
   explicit listed_rows(std::shared_ptr<const dataset> source, list every, list enrolled = {})
       : source_(std::move(source)), every_(std::move(every)), enrolled_(enrolled ? std::move(enrolled) : every_) {}
   [[nodiscard]] sample_view of_task(task_id task) const override { return view_of(source_, every_(task.value)); }
@@ -107,7 +107,7 @@ inline method_setup setup_of_run(const model_ref& net, std::int64_t features, st
           .seed = seed};
 }
 
-/// The first round of a task if every task has `classes` new classes.
+/// First round of a task if every task has `classes` new classes.
 inline round_place class_task(std::uint32_t task, std::int64_t classes) {
   return {.task = {task}, .opened = {0, (task + 1) * classes}, .current = {task * classes, (task + 1) * classes}};
 }

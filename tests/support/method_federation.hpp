@@ -1,4 +1,4 @@
-/// method_federation: one method and three clients without actors, small enough to try every method.
+/// method_federation: one method and three clients without actors, small enough to test every method.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "tests/support/method_driver.hpp"
@@ -34,7 +34,7 @@ struct method_federation {
     setup.oracle = true;
     method->prepare(setup);
   }
-  method_federation(const method_federation&) = delete; // central holds a pointer to it
+  method_federation(const method_federation&) = delete; // because `central` holds a pointer to it
 
   /// Position of a round in a task.
   [[nodiscard]] static round_place place_in(std::uint32_t task, std::uint32_t round) {
@@ -58,7 +58,7 @@ struct method_federation {
   }
 
 private:
-  /// Keys that shorten methods which take seconds or minutes by default.
+  /// Keys that shorten methods whose defaults take seconds or minutes.
   static std::vector<std::pair<std::string, std::string>> small(const std::string& name) {
     if (name == "osi-fl")
       return {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}};
@@ -78,7 +78,7 @@ private:
       return {{"memory", "8"}, {"reconstruction_steps", "2"}, {"images_per_gradient", "1"}, {"proxy_init", "0"}};
     return {};
   }
-  /// The net required by the method, or a small default.
+  /// Net that the method requires, or a small default.
   static model_ref net_for(const strategy& method) {
     const auto own = method.needs().defaults;
     const std::string lead = "[model]\nname = \"";
@@ -101,7 +101,7 @@ private:
   }
 };
 
-/// An archive that reads what `saved` has written.
+/// Archive that reads what `saved` has written.
 inline archive loading_from(const archive& saved) {
   const auto bytes = saved.contents();
   return {bytes, 0, bytes->size()};

@@ -57,7 +57,7 @@ inline model_ref mlp_of(std::vector<std::int64_t> hidden, std::int64_t inputs, s
   *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = std::move(hidden);
   return kind->build({1, 1, inputs}, classes).value();
 }
-/// A net of six classes whose head has hidden layers of these widths.
+/// Net of six classes whose head has hidden layers of these widths.
 inline model_ref net_with_head(const std::string& name, shape3 shape, std::vector<std::int64_t> hidden) {
   const auto kind = kind_of(name);
   key_table keys;

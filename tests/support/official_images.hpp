@@ -12,7 +12,7 @@ namespace mneme::test {
 inline constexpr std::int64_t official_side = 16;
 inline constexpr std::array<std::int64_t, 3> official_image{3, official_side, official_side};
 
-/// float32 in [-1, 1), computed from a name.
+/// float32 values in [-1, 1), computed from a name.
 inline at::Tensor values_named(const std::string& name, at::IntArrayRef sizes) {
   return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
 }

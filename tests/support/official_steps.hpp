@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 namespace mneme::test {
 
-/// A golden file of tools/research/official and its comparison. With MNEME_STEPS=FILE, both values are appended to the
-/// file, one line per number, for tools/research/official/compare.py.
+/// A golden file of tools/research/official and its comparison. With MNEME_STEPS=FILE, both values of each number are
+/// appended to the file as a line, for tools/research/official/compare.py.
 class official_steps {
 public:
   explicit official_steps(const std::string& name) : name_(name), record_(golden_record(name)) {

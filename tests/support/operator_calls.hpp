@@ -1,4 +1,4 @@
-/// operator_calls: calls of LibTorch operators, and the answers of their contracts.
+/// operator_calls: calls of LibTorch operators, and the errors of their contracts.
 #pragma once
 #include "runtime/modules/contracts/operator_contracts.hpp"
 #include <stdexcept>

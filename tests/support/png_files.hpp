@@ -6,7 +6,8 @@
 #include <vector>
 namespace mneme::test {
 
-/// @param samples [height * width * channels], with the channels of `format` (PNG_FORMAT_RGB, PNG_FORMAT_GRAY, ...)
+/// Content of a PNG file. @param samples [height * width * channels], with the channels of `format` (PNG_FORMAT_RGB,
+/// PNG_FORMAT_GRAY, ...)
 inline std::string png_of(unsigned width, unsigned height, unsigned format, const std::vector<std::uint8_t>& samples) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;

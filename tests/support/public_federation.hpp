@@ -1,4 +1,4 @@
-/// public_federation: the federation for which tools/research/export/official has recorded public programs.
+/// public_federation: the federation for which tools/research/export/official has recorded official programs.
 #pragma once
 #include "tests/support/golden.hpp"
 #include "tests/support/method_driver.hpp"
@@ -23,7 +23,7 @@ inline at::Tensor from_file_order(const model& net, const std::vector<float>& va
   return flat;
 }
 
-/// A golden record and a method that repeats it: the same rows in the same order, round by round.
+/// Golden record, and a method that repeats it: the same rows in the same order, round by round.
 class public_federation {
 public:
   using key_texts = std::vector<std::pair<std::string, std::string>>;
@@ -118,7 +118,7 @@ private:
   std::map<std::uint32_t, memory_ref> memories_;
 };
 
-/// Rows and labels of several clients or tasks in one data set; returns a view of each.
+/// Rows and labels of several clients or tasks in one data set. Returns a view of each.
 inline std::vector<sample_view> views_of(const nlohmann::json& rows, const nlohmann::json& labels) {
   auto source = std::make_shared<dataset>();
   source->transforms.resize(1);

@@ -1,8 +1,8 @@
-/// reference_algebra: float64 matrices with Eigen, which shares no code with LibTorch, as reference for Gram matrices,
-/// statistics and ridge solutions.
+/// reference_algebra: float64 matrices with Eigen, which shares no code with LibTorch. They are the reference for Gram
+/// matrices, statistics and ridge solutions.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <Eigen/Dense>
 namespace mneme::test {
@@ -16,7 +16,7 @@ inline matrix matrix_of(const at::Tensor& tensor) {
   return Eigen::Map<const matrix>(values.const_data_ptr<double>(), rows,
                                   values.numel() / std::max<std::int64_t>(rows, 1));
 }
-/// [n, m] float64
+/// Converts a matrix to a tensor [n, m] float64.
 inline at::Tensor tensor_of(const matrix& values) {
   auto made = at::empty({values.rows(), values.cols()}, at::kDouble);
   Eigen::Map<matrix>(made.mutable_data_ptr<double>(), values.rows(), values.cols()) = values;

@@ -1,13 +1,13 @@
 /// reference_gather: gather() row by row with ATen operations, as reference for both kernels.
 #pragma once
 #include "runtime/training/gather.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 namespace mneme::test {
 
 // Axes: B rows; C channels, H height, W width.
 
-/// Applies `map` to image [C, H, W] float32 in 0..255.
+/// Applies `map` to an image [C, H, W] float32 in 0 to 255.
 inline at::Tensor reference_transformed(const pixel_map& map, const at::Tensor& image) {
   if (map.pixels.empty())
     return map.invert ? 255 - image : image;

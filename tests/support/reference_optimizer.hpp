@@ -1,14 +1,14 @@
 /// reference_optimizer: optimizer steps with ATen operations, as reference for kernels.
 #pragma once
 #include "runtime/training/optimizers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <cmath>
 namespace mneme::test {
 
 // Axes: K models, P weights of a model.
 
-/// Like mneme::optimizer, for CPU tensors.
+/// Optimizer with the interface of mneme::optimizer, for CPU tensors.
 class reference_optimizer {
 public:
   reference_optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights,

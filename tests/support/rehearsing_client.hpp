@@ -1,5 +1,5 @@
-/// rehearsing_client: a client of a class-incremental method with exemplars: rounds of its tasks on a few generated
-/// rows, and single steps of the objectives of its jobs.
+/// rehearsing_client: client of a class-incremental method with exemplars. It runs rounds of its tasks on a few
+/// generated rows, and single steps of its jobs' objectives.
 #pragma once
 #include "runtime/method/gradients.hpp"
 #include "tests/support/golden.hpp"
@@ -110,7 +110,7 @@ struct rehearsing_client {
     setup.weighting = upload_weighting::uniform;
     method->prepare(setup);
   }
-  /// `count` rows of each class of tasks first .. last.
+  /// `count` rows of each class of the tasks first to last.
   [[nodiscard]] std::vector<std::int64_t> rows_of(std::size_t first, std::size_t last, std::int64_t count) const {
     std::vector<std::int64_t> numbers;
     for (auto c = setup.task_classes[first].low; c < setup.task_classes[last].high; ++c)
@@ -118,7 +118,7 @@ struct rehearsing_client {
         numbers.push_back(c + i * setup.classes);
     return numbers;
   }
-  /// @param extra further tensors of the broadcast; default from task 2 on: a teacher
+  /// @param extra additional tensors of the broadcast; default from task 2 on: a teacher
   [[nodiscard]] broadcast sent(std::uint32_t task, bool last_round, tensors_ref extra = nullptr) const {
     const auto own = setup.task_classes[task];
     const std::int64_t rounds = 3;

@@ -11,7 +11,7 @@ namespace mneme::test {
 
 struct finished_run {
   run_summary summary{};
-  std::string events{}; ///< events.csv, if traced
+  std::string events{}; ///< events.csv if the run is traced
   std::string metrics{};
   std::string model{};
   std::string scenario{};

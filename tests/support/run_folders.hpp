@@ -1,11 +1,11 @@
-/// run_folders: run directories with figures chosen by a test.
+/// run_folders: run directories with metrics chosen by a test.
 #pragma once
 #include "runtime/results/run_directory.hpp"
 #include "tests/support/scratch.hpp"
 #include <fmt/format.h>
 namespace mneme::test {
 
-/// Figures of a run.
+/// Metrics of a run.
 struct made_run {
   std::string strategy = "fedavg", scenario = "made";
   std::int64_t seed = 1;

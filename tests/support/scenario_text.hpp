@@ -19,22 +19,21 @@ struct toml_value {
       text += ".0"; // without a point it would be an integer
   }
 };
-/// TOML as it is, for lists and tables.
+/// TOML text that is written unchanged, for lists and tables.
 inline toml_value raw_toml(const std::string& text) {
   toml_value made("");
   made.text = text;
   return made;
 }
 
-/// Sections and keys in the order of their first assignment. A test starts from a shared scenario and changes some
-/// keys.
+/// Sections and keys in the order of their first assignment. A test copies a shared scenario and changes some keys.
 class scenario_text {
 public:
-  /// By dotted name, as for --set: "tasks.count".
+  /// Sets a key by its dotted name, as --set does: "tasks.count".
   using keys = std::vector<std::pair<std::string, toml_value>>;
   scenario_text(const keys& given) { add(given); }
 
-  /// A copy with these keys added or replaced.
+  /// Returns a copy with these keys added or replaced.
   [[nodiscard]] scenario_text with(const keys& given) const {
     auto made = *this;
     made.add(given);
@@ -81,7 +80,7 @@ private:
   std::vector<std::pair<std::string, texts>> sections_{{"", {}}}; // the top level comes first
 };
 
-/// Synthetic data, federated averaging, otherwise defaults.
+/// Synthetic data and federated averaging, otherwise defaults.
 inline scenario_text made_scenario(const scenario_text::keys& given) {
   return scenario_text({{"data.name", "synthetic"}, {"strategy.name", "fedavg"}}).with(given);
 }
@@ -101,8 +100,8 @@ inline scenario_text small_scenario(const scenario_text::keys& given) {
       .with(given);
 }
 
-/// Contains everything that can change an order: drop-outs, a deadline, late uploads kept over rounds and tasks,
-/// growing enrolment, clients of different sizes, several epochs.
+/// Contains everything that can change an order of events: drop-outs, a deadline, late uploads kept over rounds and
+/// tasks, growing enrollment, clients of different sizes, several epochs.
 inline scenario_text eventful_scenario() {
   return made_scenario({{"seed", 3},
                         {"data.shape", raw_toml("[12]")},
@@ -128,7 +127,7 @@ inline scenario_text eventful_scenario() {
                         {"training.momentum", 0.9}});
 }
 
-/// Clients join, leave, become unreachable, drop out during work, and change task one by one.
+/// Clients enroll, leave, go offline, drop out during work, and change task one by one.
 inline scenario_text restless_scenario() {
   return made_scenario({{"seed", 4},
                         {"data.shape", raw_toml("[6]")},

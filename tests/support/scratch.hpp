@@ -1,4 +1,4 @@
-/// scratch_folder: an empty folder for one test, deleted at its end.
+/// scratch: an empty folder for one test, deleted at its end.
 #pragma once
 #include <cstdlib>
 #include <filesystem>

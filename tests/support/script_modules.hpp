@@ -12,7 +12,7 @@ namespace mneme::test {
 /// Gives access to the default arguments of model::forward().
 inline const model& as_model(const std::shared_ptr<const module_net>& net) { return *net; }
 
-/// A module of one class: its methods in Python, and its tensor members.
+/// Module of one class: its methods in Python, and its tensor members.
 struct module_text {
   std::string code{};
   std::vector<std::pair<std::string, at::Tensor>> parameters{}, buffers{};

@@ -4,8 +4,8 @@
 #include "tests/support/learning.hpp"
 namespace mneme::test {
 
-/// Twenty images under five transforms: identity, inversion, taps within a channel, reversed pixels, and the latter two
-/// inverted.
+/// Twenty images under five transforms: identity, inversion, interpolation within a channel, reversed pixels, and the
+/// last two inverted.
 inline dataset shown_data(shape3 shape) {
   auto source = *drawn_data(20, shape, 5);
   const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]),

@@ -3,7 +3,7 @@
 #include "tests/support/method_driver.hpp"
 namespace mneme::test {
 
-/// Runs a step of the server half to its end, and passes the jobs of each stage to `look` first.
+/// Runs a step of the server half to its end. Passes the jobs of each stage to `look` first.
 template <class T>
 T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::function<void(const plan&)>& look) {
   step.start();

@@ -14,7 +14,7 @@ inline convit_shape small_convit_shape(const std::vector<std::int64_t>& sizes) {
   }
   return shape;
 }
-/// A net for rows of `features` pixels, each of which is a patch.
+/// Net for rows of `features` pixels, each of which is a patch.
 inline model_ref row_convit(const std::vector<std::int64_t>& sizes, std::int64_t features = 5) {
   auto shape = small_convit_shape(sizes);
   shape.input = {1, 1, features};
@@ -28,7 +28,7 @@ inline at::Tensor official_parameter(const parameter& entry, const std::vector<s
     return at::tensor(formula("dytox." + name, count)).to(at::kDouble) * 0.5;
   };
   if (!entry.head) {
-    // The script's divergence head has outputs for the second task only, which come first here.
+    // The script's divergence head has outputs for the second task only, which come first in our net.
     const bool is_divergence = entry.name.starts_with("divergence.linear");
     const auto count = is_divergence ? entry.size / entry.shape[0] * (sizes[1] + 1) : entry.size;
     auto values = at::zeros({entry.size}, at::kDouble);

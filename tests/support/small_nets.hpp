@@ -33,7 +33,7 @@ inline std::shared_ptr<dataset> rows(const std::vector<std::pair<std::string, st
   return source;
 }
 
-/// Compares everything in the script's record, and checks that nothing else is named.
+/// Compares everything in the script's record, and checks that the record has no other names.
 inline void compare(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
                     const nlohmann::json& expected, double bound) {
   std::size_t known = 0;

@@ -24,7 +24,7 @@ constexpr auto kind = c10::DeviceType::PrivateUse1;
 
 // -- memory -----------------------------------------------------------------------------------------------------------
 
-/// The device's memory. Protection keys apply per thread, so that a host thread which reads it is caught while others
+/// The device's memory. Protection keys apply per thread, so a host thread that reads it is detected while others
 /// compute.
 class device_memory {
 public:
@@ -124,12 +124,12 @@ struct device_guard final : c10::impl::NoOpDeviceGuardImpl<kind> {
   static c10::Stream stream(c10::Device device) { return c10::Stream(c10::Stream::DEFAULT, device); }
 };
 
-/// From the start of the process: at the first gradient on any device, autograd fixes the number of devices for its
-/// threads.
+/// Registers the device at process start: at the first gradient on any device, autograd fixes the number of devices for
+/// its threads.
 const device_guard guard;
 const c10::impl::DeviceGuardImplRegistrar guard_registration(kind, &guard);
 
-/// Autograd asks these hooks whether the device exists.
+/// Hooks by which autograd tests whether the device exists.
 struct device_hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }

@@ -1,7 +1,7 @@
 /// stand_in_device: an emulated device for tests on machines without a GPU. LibTorch treats it as a non-CPU device, so
-/// nets, losses and methods take the same code paths as on CUDA; our kernels run thread by thread on the host. Two
-/// errors that abort a run on CUDA abort it here, too: tensors of device and host in one operation, and host access to
-/// device memory (on processors with protection keys). Bits are those of the CPU, not of a GPU.
+/// nets, losses and methods take the same code paths as on CUDA. Our kernels run thread by thread on the host. Two
+/// errors that abort a run on CUDA also abort it on this device: tensors of device and host in one operation, and host
+/// access to device memory (on processors with protection keys). Bits are those of the CPU, not of a GPU.
 #pragma once
 namespace mneme::test {
 

@@ -1,7 +1,7 @@
 /// tensors: random tensors, and comparisons of tensors.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
@@ -23,7 +23,9 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// The largest |a - b| of contiguous float32 tensors of equal size; a large number if either has NaN.
+/// Largest
+/// a - b
+/// of contiguous float32 tensors of equal size; a large number if either has NaN.
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   REQUIRE(a.numel() == b.numel());
   double largest = 0.0;

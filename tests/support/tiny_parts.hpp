@@ -49,21 +49,21 @@ inline diffusion_parts tiny_diffusion() {
   return {.denoiser = part_named("denoiser"), .decoder = part_named("decoder")};
 }
 
-/// tests/golden/picture_parts/NAME.json
+/// Reads tests/golden/picture_parts/NAME.json.
 inline nlohmann::json parts_record(const std::string& name) {
   std::ifstream file(MNEME_SOURCE_DIR "/tests/golden/picture_parts/" + name + ".json");
   REQUIRE(file);
   return nlohmann::json::parse(file);
 }
 
-/// The numbers that a record holds.
+/// Numbers of a record.
 inline at::Tensor recorded(const nlohmann::json& values) { return at::tensor(values.get<std::vector<float>>()); }
 
 inline at::Tensor formula_tensor(const std::string& name, at::IntArrayRef shape) {
   return at::tensor(formula(name, c10::multiply_integers(shape))).view(shape);
 }
 
-/// The largest difference, relative to the largest expected number.
+/// Largest difference, relative to the largest expected number.
 inline double worst_difference(const at::Tensor& found, const at::Tensor& expected) {
   const auto wanted = expected.flatten();
   REQUIRE(found.numel() == wanted.numel());

@@ -1,4 +1,4 @@
-/// traces: scenarios with hand-computable virtual times, and their events.
+/// traces: scenarios whose virtual times can be computed by hand, and their events.
 #pragma once
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"

@@ -7,7 +7,7 @@ namespace mneme::test {
 inline const shape3 small{3, 10, 9}; ///< Shape of their rows.
 inline const std::vector<std::int64_t> ragged{7, 3, 4, 0, 7};
 
-/// A training job per client. @param rows number of rows of each client
+/// One training job per client. @param rows number of rows of each client
 inline std::vector<job> clients_of(const model_ref& net, training_options options,
                                    const std::vector<std::int64_t>& rows = ragged) {
   const auto source = drawn_data(40, small, net->classes());

@@ -1,9 +1,9 @@
-/// wrapped_model: a net that forwards to another net, for nets of tests that differ in one respect.
+/// wrapped_model: net that forwards to another net, for test nets that differ in one respect.
 #pragma once
 #include "runtime/models/function.hpp"
 namespace mneme::test {
 
-/// Not declared as a chain of linear layers, so its clients are trained in lockstep.
+/// Not declared as a chain of linear layers, so clients are trained in step.
 class wrapped_model : public model {
 public:
   explicit wrapped_model(model_ref inner) : inner_(std::move(inner)) {}

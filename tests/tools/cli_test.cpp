@@ -56,10 +56,10 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 } // namespace
 
-TEST_CASE("what is written last and fails is not ignored", "[cli]") {
+TEST_CASE("a failed write at the end of a run is reported", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
-  // All events of a short run are written at its end; they exceed the file size limit.
+  // All events of a short run are written at its end. They exceed the file size limit.
   const auto result = mneme_in(here.path(),
                                "run a.toml --quiet --trace --out x --set checkpoint.every=0 --set clients.count=200 "
                                "--set rounds.cohort=200 --set data.rows=800",
@@ -70,7 +70,7 @@ TEST_CASE("what is written last and fails is not ignored", "[cli]") {
   CHECK(contains(content_of(here.path() / "x" / "summary.json"), "\"status\": \"failed\""));
 }
 
-TEST_CASE("output that does not arrive is an error, and closed streams overwrite no file", "[cli]") {
+TEST_CASE("lost output is an error, and closed standard streams overwrite no file", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   for (const char* arguments : {"list", "validate a.toml", "help", "--version", "run a.toml --json"}) {
@@ -86,7 +86,7 @@ TEST_CASE("output that does not arrive is an error, and closed streams overwrite
   CHECK(lines == content_of(here.path() / "whole" / "metrics.jsonl"));
 }
 
-TEST_CASE("a tensor for which there is no memory is an error in words, without a place in memory", "[cli]") {
+TEST_CASE("a tensor that exceeds the memory is an error without an address in memory", "[cli]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   SKIP("a sanitizer needs more addresses than the limit leaves");
 #endif
@@ -100,7 +100,7 @@ TEST_CASE("a tensor for which there is no memory is an error in words, without a
   CHECK_FALSE(contains(result.errors, "frame #"));
 }
 
-TEST_CASE("a population for which there is no memory is an error in words, and the run can go on elsewhere", "[cli]") {
+TEST_CASE("a population that exceeds the memory is an error, and the run can be resumed elsewhere", "[cli]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   SKIP("a sanitizer needs more addresses than the limit leaves");
 #endif
@@ -118,7 +118,7 @@ TEST_CASE("a population for which there is no memory is an error in words, and t
   CHECK(contains(again.errors, "error: out of memory; use fewer "));
 }
 
-TEST_CASE("a title cannot give orders to the terminal", "[cli]") {
+TEST_CASE("control characters in a title do not reach the terminal", "[cli]") {
   const scratch_folder here;
   std::filesystem::create_directory(here.path() / "scenarios");
   write_file(here.path() / "scenarios" / "a.toml", "title = \"\\u001b[2J\"\n" + tiny.substr(tiny.find('[')));
@@ -128,7 +128,7 @@ TEST_CASE("a title cannot give orders to the terminal", "[cli]") {
   }
 }
 
-TEST_CASE("a scenario that is no ordinary file, or a loop of links, is named", "[cli]") {
+TEST_CASE("a scenario that is a pipe, a device or a loop of links is refused by name", "[cli]") {
   const scratch_folder here;
   std::filesystem::create_symlink("b.toml", here.path() / "a.toml");
   std::filesystem::create_symlink("a.toml", here.path() / "b.toml");
@@ -142,7 +142,7 @@ TEST_CASE("a scenario that is no ordinary file, or a loop of links, is named", "
   }
 }
 
-TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
+TEST_CASE("bad usage gives one error and exit code 2", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto refused = [&](const std::string& arguments, const std::string& error) {
@@ -192,7 +192,7 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
 }
 
-TEST_CASE("a broken scenario is exit code 2, and nothing is written or run", "[cli]") {
+TEST_CASE("a broken scenario gives exit code 2, and no folder is written", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "good.toml", tiny);
   write_file(here.path() / "bad.toml", tiny + "[rounds]\n");
@@ -204,7 +204,7 @@ TEST_CASE("a broken scenario is exit code 2, and nothing is written or run", "[c
   CHECK_FALSE(std::filesystem::exists(here.path() / "all"));
 }
 
-TEST_CASE("validate says ok, or all that is wrong with data and scenario", "[cli]") {
+TEST_CASE("validate prints ok, or all errors of data and scenario", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "good.toml", tiny);
   write_file(here.path() / "bad.toml", "[rounds]\ncohrt = 1\n");
@@ -216,7 +216,7 @@ TEST_CASE("validate says ok, or all that is wrong with data and scenario", "[cli
   CHECK(mneme_in(here.path(), "validate good.toml").code == 0);
 }
 
-TEST_CASE("data that are not there are an error at the line that names them", "[cli]") {
+TEST_CASE("missing data are an error at the line that names them", "[cli]") {
   const scratch_folder here;
   const auto said = [&](const std::string& data) {
     write_file(here.path() / "a.toml", "[strategy]\nname = \"fedavg\"\n[data]\n" + data);
@@ -227,7 +227,7 @@ TEST_CASE("data that are not there are an error at the line that names them", "[
   CHECK(contains(said("name = \"cifar10\"\n"), "a.toml:4:8: error: data set 'cifar10': the files were not found"));
 }
 
-TEST_CASE("what is no UTF-8 never gets into the scenario of a run, which could not be read again", "[cli]") {
+TEST_CASE("invalid UTF-8 never reaches the scenario of a run, which could not be read again", "[cli]") {
   const scratch_folder here;
   const auto folder = here.path() / "caf\xE9";
   std::filesystem::create_directory(folder);
@@ -243,7 +243,7 @@ TEST_CASE("what is no UTF-8 never gets into the scenario of a run, which could n
   CHECK_FALSE(std::filesystem::exists(folder / "x"));
 }
 
-TEST_CASE("validate takes keys as run does", "[cli]") {
+TEST_CASE("validate accepts --set as run does", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   CHECK(mneme_in(here.path(), "validate a.toml --set ' rounds.cohort = 2 '").code == 0);
@@ -255,7 +255,7 @@ TEST_CASE("validate takes keys as run does", "[cli]") {
         "error: --set 'seed': expected KEY=VALUE, as in --set rounds.cohort=5\n");
 }
 
-TEST_CASE("validate --cost says what a run would compute and send, for people and programs", "[cli]") {
+TEST_CASE("validate --cost prints computation and traffic as text and as JSON", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto text = mneme_in(here.path(), "validate a.toml --cost");
@@ -272,7 +272,7 @@ TEST_CASE("validate --cost says what a run would compute and send, for people an
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
 }
 
-TEST_CASE("a cohort that no memory could hold is refused before anything is loaded, with an estimate", "[cli]") {
+TEST_CASE("a cohort that exceeds the memory is refused with an estimate before anything is loaded", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const std::string many = "a.toml --set clients.count=100000000 --set rounds.cohort=0 --set partition.kind=sampled "
@@ -288,7 +288,7 @@ TEST_CASE("a cohort that no memory could hold is refused before anything is load
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
 }
 
-TEST_CASE("seeds run one after another into folders of their own", "[cli]") {
+TEST_CASE("seeds run one after another into separate folders", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto result = mneme_in(here.path(), "run a.toml --seeds 3,4 --out both --quiet --threads 1");
@@ -298,7 +298,7 @@ TEST_CASE("seeds run one after another into folders of their own", "[cli]") {
   CHECK(contains(content_of(here.path() / "both/s4/summary.json"), "\"done\""));
 }
 
-TEST_CASE("several scenarios below one folder go to folders of their names", "[cli]") {
+TEST_CASE("several scenarios below one --out have folders with their names", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   write_file(here.path() / "b.toml", tiny);
@@ -313,7 +313,7 @@ TEST_CASE("a resolved scenario runs again to the same digest", "[cli]") {
   REQUIRE(mneme_in(here.path(), "run a.toml --out one --quiet --threads 1").code == 0);
   const auto again = mneme_in(here.path(), "run one/scenario.toml --out two --quiet --threads 2");
   CHECK(again.code == 0);
-  CHECK(again.errors.empty()); // no warnings either
+  CHECK(again.errors.empty()); // no warnings
   const auto digest = [&](const char* run) {
     const auto text = content_of(here.path() / run / "summary.json");
     const auto at = text.find("\"run_digest\"");
@@ -323,7 +323,7 @@ TEST_CASE("a resolved scenario runs again to the same digest", "[cli]") {
   CHECK(digest("one") == digest("two"));
 }
 
-TEST_CASE("with --json every line of stdout is an object, warnings too", "[cli]") {
+TEST_CASE("with --json every line of stdout is an object, also warnings", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny + "[partition]\nkind = \"iid\"\nbeta = 0.1\n");
   const auto result = mneme_in(here.path(), "run a.toml --json --threads 1");
@@ -366,7 +366,7 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   CHECK(contains(mneme_in(here.path(), "help layers").out, "  model.layers = 2\n"));
 }
 
-TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") {
+TEST_CASE("list prints the registered names, and scenarios with their titles", "[cli]") {
   const scratch_folder here;
   std::filesystem::create_directories(here.path() / "scenarios/sub");
   write_file(here.path() / "scenarios/sub/b.toml", tiny);
@@ -389,7 +389,7 @@ TEST_CASE("the version is the project's", "[cli]") {
   CHECK(result.out == "mneme " MNEME_VERSION "\n");
 }
 
-TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded", "[cli]") {
+TEST_CASE("an interrupt ends a run with exit code 130 and keeps its records", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   // exec keeps the shell's process id, so $! is the program's.
@@ -406,7 +406,7 @@ TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded",
   CHECK(contains(content_of(here.path() / "r/summary.json"), "\"interrupted\""));
 }
 
-TEST_CASE("a folder or file that is named like a command is a folder or file", "[cli]") {
+TEST_CASE("a folder or file with the name of a command is used as a folder or file", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   write_file(here.path() / "table.csv", "x,label\n1,0\n2,1\n3,0\n4,1\n");
@@ -440,7 +440,7 @@ TEST_CASE("a folder or file that is named like a command is a folder or file", "
   }
 }
 
-TEST_CASE("each command has the words behind it to itself", "[cli]") {
+TEST_CASE("arguments after a command belong to that command", "[cli]") {
   const scratch_folder here;
   for (const auto* arguments :
        {"new sweep run", "schema run", "completion bash run", "list models run", "help run sweep"}) {

@@ -38,7 +38,7 @@ std::string fact(const machine_facts& facts, const std::string& name) {
 
 } // namespace
 
-TEST_CASE("a healthy machine is exit code 0, one with other bits is 1", "[doctor]") {
+TEST_CASE("a machine with equal bits gives exit code 0, one with other bits 1", "[doctor]") {
   CHECK(exit_code_of(report_with(true)) == exit_done);
   CHECK(exit_code_of(report_with(false)) == exit_failed);
   CHECK(text_of(report_with(true)) ==
@@ -49,7 +49,7 @@ TEST_CASE("a healthy machine is exit code 0, one with other bits is 1", "[doctor
                                               ContainsSubstring("Digests of a scenario may differ"));
 }
 
-TEST_CASE("the report is one JSON object", "[doctor]") {
+TEST_CASE("the report as JSON is one object", "[doctor]") {
   const auto object = nlohmann::json::parse(json_of(report_with(false)));
   CHECK(object["memory"]["memory"] == "1 GiB");
   CHECK(object["healthy"] == false);
@@ -67,7 +67,7 @@ TEST_CASE("threads, variables and data sets are those of the process", "[doctor]
   CHECK(fact(library_facts(), "CAF") == "0.18.7");
 }
 
-TEST_CASE("mneme doctor finds the data sets below MNEME_DATA, and this machine well", "[doctor]") {
+TEST_CASE("mneme doctor finds the data sets below MNEME_DATA and reports this machine as healthy", "[doctor]") {
   const scratch_folder folder;
   const auto lists = folder.path() / "tiny-imagenet-200";
   std::filesystem::create_directories(lists / "val");

@@ -19,7 +19,7 @@ std::map<std::size_t, forked_end> ends_of(forked_tasks& tasks) {
 
 } // namespace
 
-TEST_CASE("a task that crashes takes nothing with it, and says how it ended") {
+TEST_CASE("a crashing task does not affect others, and its end is reported") {
   const std::string shared = "what the parent has loaded";
   forked_tasks tasks;
   tasks.start(0, [&] { return shared.size() == 26 ? 0 : 1; });
@@ -39,7 +39,7 @@ TEST_CASE("a task that crashes takes nothing with it, and says how it ended") {
   CHECK(ends.at(3).errors == "error: out of paper\n");
 }
 
-TEST_CASE("tasks can be asked to end, and end with their owner") {
+TEST_CASE("tasks can be terminated, and are killed with their owner") {
   int ids[2];
   REQUIRE(::pipe(ids) == 0);
   const auto waits = [&] {         // prints its process id when it is ready

@@ -17,7 +17,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// A scenario with one method and one net, whose keys are set one at a time.
+/// Scenario with one method and one net, whose keys are set one at a time.
 class keyed_scenario {
 public:
   keyed_scenario(const std::string& method, const std::string& net) {
@@ -71,7 +71,7 @@ std::optional<number_form> form_of(const key& option) {
   return std::nullopt;
 }
 
-/// " in [0, 1]", from the expected values of a key.
+/// Bounds such as " in [0, 1]" in the expected values of a key.
 std::string bounds_text(const key& option) {
   const auto text = expected_text(option);
   const auto begin = std::min(text.find(" in ["), text.find(" in ("));
@@ -138,7 +138,7 @@ void check_keys(keyed_scenario&& from, std::set<std::string>& checked, const std
 
 } // namespace
 
-TEST_CASE("a key refuses in words what lies beyond its bounds, whatever its section, method or net") {
+TEST_CASE("every key refuses values beyond its bounds with a message, in all sections, methods and nets") {
   std::set<std::string> checked;
   check_keys(keyed_scenario("fedavg", "mlp"), checked, "");
   for (const auto& entry : strategies())

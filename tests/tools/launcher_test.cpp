@@ -16,7 +16,7 @@ expected<launched_rank> read(const environment& variables) {
   });
 }
 
-/// All errors, a line each.
+/// All errors, one per line.
 std::string errors(const environment& variables) {
   const auto found = read(variables);
   std::string lines;
@@ -48,7 +48,7 @@ const environment mpich{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID"
 
 } // namespace
 
-TEST_CASE("a rank reads the variables of torchrun and avoids its port") {
+TEST_CASE("read_launcher() reads torchrun's variables and uses another port than torchrun") {
   const auto found = read(torchrun).value();
   CHECK(found.rank == 5);
   CHECK(found.size == 16);
@@ -57,7 +57,7 @@ TEST_CASE("a rank reads the variables of torchrun and avoids its port") {
   CHECK(found.host + ":" + std::to_string(found.port) == "node1:29401");
 }
 
-TEST_CASE("a rank reads the variables of Slurm and reaches rank 0 at the first host") {
+TEST_CASE("read_launcher() reads Slurm's variables and finds rank 0 on the first host") {
   const auto found = read(slurm).value();
   CHECK(found.rank == 3);
   CHECK(found.size == 8);
@@ -68,7 +68,7 @@ TEST_CASE("a rank reads the variables of Slurm and reaches rank 0 at the first h
   CHECK(read(with(slurm, {{"SLURM_JOB_NUM_NODES", "1"}})).value().host == "127.0.0.1");
 }
 
-TEST_CASE("a rank reads the variables of Open MPI, MPICH and Kubernetes") {
+TEST_CASE("read_launcher() reads the variables of Open MPI, MPICH and Kubernetes") {
   CHECK(read(open_mpi).value().rank == 2);
   CHECK(read(open_mpi).value().is_one_host);
   CHECK(read(mpich).value().rank == 1);
@@ -79,12 +79,12 @@ TEST_CASE("a rank reads the variables of Open MPI, MPICH and Kubernetes") {
   CHECK(pod.host + ":" + std::to_string(pod.port) == "job-0.job:29500");
 }
 
-TEST_CASE("an inner launcher takes precedence over the one around it") {
+TEST_CASE("a nested launcher takes precedence over the outer one") {
   CHECK(read(with(slurm, torchrun)).value().rank == 5);
   CHECK(read(with(slurm, open_mpi)).value().rank == 2);
 }
 
-TEST_CASE("two launchers that contradict each other are named") {
+TEST_CASE("launchers that contradict each other are refused by name") {
   CHECK(errors(with(slurm, {{"RANK", "3"}, {"WORLD_SIZE", "8"}})).empty());
   CHECK_THAT(errors(with(slurm, {{"RANK", "2"}, {"WORLD_SIZE", "8"}})),
              ContainsSubstring("RANK=2 of WORLD_SIZE=8 and SLURM_PROCID=3 of SLURM_NTASKS=8 contradict each other"));
@@ -92,7 +92,7 @@ TEST_CASE("two launchers that contradict each other are named") {
              ContainsSubstring("OMPI_COMM_WORLD_RANK=2 of OMPI_COMM_WORLD_SIZE=3 and PMI_RANK=1 of PMI_SIZE=2"));
 }
 
-TEST_CASE("without a launcher, and with missing or malformed variables, all errors are named") {
+TEST_CASE("a missing launcher, and missing or malformed variables, are reported together") {
   CHECK_THAT(errors({}), ContainsSubstring("--distributed: error: expected the variables of a launcher; start it with "
                                            "one of: torchrun --no-python"));
   CHECK_THAT(errors({{"RANK", "1"}}), ContainsSubstring("WORLD_SIZE: error: is not set"));
@@ -104,7 +104,7 @@ TEST_CASE("without a launcher, and with missing or malformed variables, all erro
   CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}}), ContainsSubstring("MASTER_ADDR: error: is not set"));
 }
 
-TEST_CASE("the first host of a list of Slurm is expanded") {
+TEST_CASE("first_host() expands the first host of a Slurm node list") {
   CHECK(first_host("node7") == "node7");
   CHECK(first_host("a,b") == "a");
   CHECK(first_host("node[03-07,9],other") == "node03");

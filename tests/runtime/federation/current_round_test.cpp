@@ -78,7 +78,7 @@ TEST_CASE("the proxy's advice is part of the broadcast") {
   CHECK(as_number(round.broadcast_in({0}, settings)->weights) == 5);
 }
 
-TEST_CASE("upload_bytes() is the size of the weights if the method declares it, else unknown") {
+TEST_CASE("the size of an upload is that of the weights if the method declares it, else unknown") {
   auto settings = three_tasks();
   current_round round;
   round.open(made_of(5, {}));

@@ -1,8 +1,8 @@
-// A transformer for rows of tokens, against the library transformers (tools/research/export/bert_reference.py), and its
-// padding.
+// A transformer for token rows, compared with the library transformers (tools/research/export/bert_reference.py), and
+// its padding.
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/network.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -33,7 +33,7 @@ at::Tensor weights_for(const model& net) {
   return at::stack(made);
 }
 
-/// [K, B, 1, 1, T]: the first of a model has no padding, the last one nothing else.
+/// [K, B, 1, 1, T]: the first row of a model has no padding, the last one only padding.
 at::Tensor texts() {
   auto made = at::zeros({nets, rows, 1, 1, tokens});
   rng_stream draw({.seed = 8, .purpose = first_method_purpose});
@@ -64,7 +64,7 @@ at::Tensor loss_of(const function_results& seen) {
 
 } // namespace
 
-TEST_CASE("bert computes what the library transformers computes, padding hidden", "[models][golden]") {
+TEST_CASE("bert equals the library transformers, with padding masked", "[models][golden]") {
   at::set_num_threads(1);
   for (const auto* const name : {"bert", "bert_tiny", "bert_whole_rows"}) {
     INFO(name);
@@ -103,7 +103,7 @@ TEST_CASE("bert computes what the library transformers computes, padding hidden"
   }
 }
 
-TEST_CASE("bert as a function equals the hand-written passes, with second derivatives", "[models]") {
+TEST_CASE("bert as a function equals the kernel passes, with second derivatives", "[models]") {
   at::set_num_threads(1);
   const auto net = small_net();
   const auto weights = weights_for(*net), text = texts();
@@ -118,7 +118,7 @@ TEST_CASE("bert as a function equals the hand-written passes, with second deriva
                              expected.gradients.narrow(1, piece.offset, piece.size).contiguous()) < 1e-4);
 
   const auto start = weights.narrow(0, 0, 1).to(at::kDouble), along = drawn(start.sizes(), 4).to(at::kDouble);
-  const auto words = text.narrow(0, 0, 1).narrow(1, 0, 3).to(at::kDouble); // padding alone learns nothing, and is seen
+  const auto words = text.narrow(0, 0, 1).narrow(1, 0, 3).to(at::kDouble); // padding has no gradient
   const auto slope_at = [&](double step, bool again) {
     const auto own = (start + step * along).set_requires_grad(true);
     const auto loss = loss_of(net->differentiable(own, words, some, {}));
@@ -129,7 +129,7 @@ TEST_CASE("bert as a function equals the hand-written passes, with second deriva
   CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
-TEST_CASE("a client's text gives bert the same bits alone and in any group", "[models]") {
+TEST_CASE("bert gives a client's text the same bits alone and in any group", "[models]") {
   at::set_num_threads(1);
   const auto net = small_net();
   const auto weights = weights_for(*net), text = texts();
@@ -154,7 +154,7 @@ TEST_CASE("a client's text gives bert the same bits alone and in any group", "[m
   }
 }
 
-TEST_CASE("padding changes nothing for the tokens before it, and learns nothing", "[models]") {
+TEST_CASE("padding does not affect the tokens before it and has no gradient", "[models]") {
   at::set_num_threads(1);
   auto keys = small;
   keys.emplace_back("positions", "9");
@@ -170,7 +170,7 @@ TEST_CASE("padding changes nothing for the tokens before it, and learns nothing"
   CHECK(expected.gradients.narrow(1, words.offset, 12).abs().max().item<float>() == 0.0F);
   CHECK(expected.gradients.narrow(1, positions.offset + 6 * 12, 3 * 12).abs().max().item<float>() == 0.0F);
 
-  // Without a mask, the padding's own vector is seen by all.
+  // Without a mask, the padding's vector affects all tokens.
   keys[4] = {"padding", "-1"};
   const auto seeing = net_for(keys, vocabulary, tokens);
   auto moved = weights.clone();
@@ -182,13 +182,13 @@ TEST_CASE("padding changes nothing for the tokens before it, and learns nothing"
   CHECK_FALSE(same_bits(logits_of(seeing, weights), logits_of(seeing, moved)));
 }
 
-TEST_CASE("attention by our kernels equals LibTorch's operators where tokens are hidden", "[models]") {
+TEST_CASE("attention kernels with masked tokens equal LibTorch's operators", "[models]") {
   at::set_num_threads(1);
   for (const std::int64_t queries : {tokens, std::int64_t{1}}) {
     const attention_layer layer({.tokens = tokens, .queries = queries, .heads = 3, .channels = 12, .padding = 0});
     const auto in = drawn({nets, rows, tokens * 36}, 1), d_out = drawn({nets, rows, queries * 12}, 2);
     auto inputs = texts().flatten(2);
-    inputs[0][0].zero_(); // nothing but padding
+    inputs[0][0].zero_(); // only padding
     kernels::scratch memory;
     const auto none = at::zeros({nets, 1});
     const layer_pass pass{none, nets, rows, {}, nullptr, &memory, &inputs};
@@ -205,7 +205,7 @@ TEST_CASE("attention by our kernels equals LibTorch's operators where tokens are
   }
 }
 
-TEST_CASE("what bert cannot take is refused in words", "[models]") {
+TEST_CASE("bert refuses invalid inputs and settings with a reason", "[models]") {
   CHECK(kind_of("bert")->reads_tokens());
   const auto refusal = [](const model_keys& keys, std::int64_t known, shape3 shape) {
     auto kind = kind_with("bert", keys);

@@ -1,7 +1,7 @@
 #include "runtime/models/chained_model.hpp"
 #include "runtime/models/feature_layer.hpp"
 #include "runtime/models/function.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include <torch/csrc/autograd/autograd.h>
@@ -29,7 +29,7 @@ struct two_parts {
 
 } // namespace
 
-TEST_CASE("a chain computes what its parts compute one after the other") {
+TEST_CASE("a chain of nets equals its parts in sequence") {
   const two_parts parts;
   const auto features = parts.front->forward(parts.front_weights.unsqueeze(0), parts.images, {}, nullptr).features;
   const auto logits =
@@ -45,7 +45,7 @@ TEST_CASE("a chain computes what its parts compute one after the other") {
   CHECK(parts.chain.layout().back().name == parts.back->layout().back().name);
 }
 
-TEST_CASE("training a chain moves its back as if that were trained alone, and leaves its front") {
+TEST_CASE("training a chain trains its back as if alone and leaves its front unchanged") {
   const two_parts parts;
   const auto d_logits = drawn({1, 5, 4}, 4);
   auto gradients = at::zeros({1, parts.chain.size()}, at::kFloat), alone = at::zeros({1, parts.back->size()});
@@ -70,7 +70,7 @@ TEST_CASE("training a chain moves its back as if that were trained alone, and le
   CHECK(head_only.narrow(1, 0, last.offset).abs().max().item<float>() == 0.0F);
 }
 
-TEST_CASE("a layer in the middle gives the means of its map, and its gradients") {
+TEST_CASE("a layer in the middle of a net gives the means of its map, and its gradients") {
   const auto net = headless("resnet8", image);
   const feature_layer view(net, "layer2", image);
   CHECK(view.feature_width() == 32);

@@ -1,6 +1,6 @@
-// Convolution layers and their gradients equal the same functions of float64 numbers, differentiated by autograd.
+// Convolution layers and their gradients, compared with the same functions in float64, differentiated by autograd.
 #include "runtime/models/convolution_layer.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -19,7 +19,7 @@ struct results {
   at::Tensor out, d_in, gradients; // [K, B, width after], [K, B, width before], [K, P]
 };
 
-/// A layer whose filters begin at `weight_offset` and whose bias, if it has one, begins after them.
+/// Layer whose filters begin at `weight_offset`, followed by its bias, if it has one.
 class subject {
 public:
   explicit subject(const convolution_layer::shape& shape, std::int64_t rows = 3)
@@ -28,7 +28,7 @@ public:
         weights_(drawn({models, weight_offset + filter_floats_ + shape.filters}, 1)),
         in_(drawn({models, rows, shape.in.floats()}, 2)), d_out_(drawn({models, rows, layer_.width({})}, 3)) {}
 
-  /// Compares the layer with the function: results written, and added to what is there.
+  /// Compares the layer with the function: results written, and added to existing values.
   void check() {
     CAPTURE(shape_.in.height, shape_.in.width, shape_.in.channels, shape_.filters, shape_.kernel, shape_.stride,
             shape_.padding, shape_.bias_offset, rows_);
@@ -85,7 +85,7 @@ private:
   kernels::scratch memory_{};
 };
 
-/// With bias and ReLU where the stride is 1.
+/// With bias and ReLU if the stride is 1.
 convolution_layer::shape convolution(const image_shape& in, std::int64_t filters, std::int64_t kernel,
                                      std::int64_t stride, std::int64_t padding) {
   const bool biased = stride == 1;
@@ -101,7 +101,7 @@ convolution_layer::shape convolution(const image_shape& in, std::int64_t filters
 
 } // namespace
 
-TEST_CASE("convolutions of any shape and their gradients equal those of float64 numbers", "[models]") {
+TEST_CASE("convolutions of any shape and their gradients equal float64 references", "[models]") {
   at::set_num_threads(1);
   for (const std::int64_t kernel : {1, 2, 3, 5, 7})
     for (const std::int64_t stride : {1, 2, 3})
@@ -111,8 +111,7 @@ TEST_CASE("convolutions of any shape and their gradients equal those of float64 
           subject(convolution({9, 11, channels}, filters, kernel, stride, padding)).check();
 }
 
-TEST_CASE("convolutions of one image, of images smaller than the filter and of many channels equal those of float64 "
-          "numbers",
+TEST_CASE("convolutions of one image, of images smaller than the filter and of many channels equal float64 references",
           "[models]") {
   at::set_num_threads(1);
   subject(convolution({1, 1, 40}, 33, 3, 2, 1)).check();

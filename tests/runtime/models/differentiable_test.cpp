@@ -1,6 +1,6 @@
-// Nets as differentiable functions, compared with the hand-written passes and with finite differences.
+// Nets as differentiable functions, compared with the kernel passes and with finite differences.
 #include "runtime/models/network.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -17,12 +17,12 @@ struct subject {
   shape3 shape;
   model_keys keys{};
   head_kind head = head_kind::linear;
-  double bound = 1e-6; ///< Relative; the float32 rounding error grows with the number of layers.
+  double bound = 1e-6; ///< relative; the float32 rounding error grows with the number of layers
 };
 
 /// Every registered model, with keys that change its computations.
 std::vector<subject> subjects() {
-  const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // few values in deep nets, so that rounding decides no ReLU
+  const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // few values in deep nets, so that rounding switches no ReLU
   const model_keys tokens{{"patch", "4"}, {"width", "12"}, {"depth", "2"}, {"heads", "3"}};
   auto adapted = tokens, resized = tokens;
   adapted.insert(adapted.end(), {{"adapter", "5"}});
@@ -70,7 +70,7 @@ model_ref net_for(const subject& chosen) {
   return kind->build(chosen.shape, 4).value();
 }
 
-/// [K, P]; running statistics and zero-initialized adapters are changed from their initial values.
+/// Weights [K, P]; running statistics and zero-initialized adapters are changed from their initial values.
 at::Tensor weights_for(const model& net, std::int64_t models) {
   std::vector<at::Tensor> rows;
   for (std::int64_t k = 0; k < models; ++k)
@@ -101,7 +101,7 @@ void check_near(const at::Tensor& ours, const at::Tensor& theirs, double bound) 
 
 constexpr class_range some{1, 4};
 
-/// sum(logits * a) + sum(features * b)
+/// Returns sum(logits * a) + sum(features * b).
 at::Tensor loss_of(const function_results& seen) {
   auto loss = (seen.features * drawn(seen.features.sizes(), 3).to(seen.features.options())).sum();
   if (seen.logits.defined())
@@ -146,16 +146,16 @@ void check_bits(const model& net, const at::Tensor& inputs) {
 
 } // namespace
 
-TEST_CASE("every registered model is tried as a function", "[models]") {
+TEST_CASE("every registered model is tested as a function", "[models]") {
   auto tried = subjects();
-  // The same blocks as resnet50, or tested by lstm_test.cpp, bert_test.cpp and efficientnet_test.cpp.
+  // These have the same blocks as resnet50, or are tested by lstm_test.cpp, bert_test.cpp and efficientnet_test.cpp.
   for (const auto* const name : {"resnet152", "lstm", "bert", "efficientnet-lite0"})
     tried.push_back({.name = name});
   for (const auto& entry : models())
     CHECK(std::any_of(tried.begin(), tried.end(), [&](const subject& chosen) { return chosen.name == entry.name; }));
 }
 
-TEST_CASE("functions and their gradients equal the hand-written passes", "[models]") {
+TEST_CASE("functions and their gradients equal the kernel passes", "[models]") {
   at::set_num_threads(1);
   const std::int64_t nets = 2, rows = 3;
   const auto streams = streams_of(nets);
@@ -207,8 +207,9 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
       struct slopes {
         double value = 0.0, by_inputs = 0.0, squared = 0.0, again = 0.0;
       };
-      // The loss at images + step * direction, its derivative there, v = |its weight gradient, projected on `mixed`|^2,
-      // and the derivative of v.
+      // The loss at images + step * direction, its derivative at that point, v =
+      // its weight gradient, projected on `mixed`
+      // ^2, and the derivative of v.
       const auto at_step = [&](double step) {
         const auto weights = start.clone().set_requires_grad(true);
         const auto inputs = (images + step * direction).set_requires_grad(true);
@@ -233,7 +234,7 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
     }
 }
 
-TEST_CASE("a model's bits as a function depend neither on the stack nor on its place in it", "[models]") {
+TEST_CASE("the bits of a model as a function do not depend on the stack or its index in it", "[models]") {
   at::set_num_threads(1);
   const std::int64_t most = 7;
   for (const auto& chosen : subjects()) {
@@ -247,7 +248,7 @@ TEST_CASE("a model's bits as a function depend neither on the stack nor on its p
   }
 }
 
-TEST_CASE("maps and statistics of a residual net are those of its stages and normalisations", "[models]") {
+TEST_CASE("maps and statistics of a residual net are those of its stages and normalizations", "[models]") {
   const auto net = net_of("resnet8", {3, 8, 8}, 4);
   CHECK(net->maps() == std::vector<std::string>{"stem", "layer1", "layer2", "layer3"});
   const auto weights = weights_for(*net, 1), inputs = drawn({1, 5, 3, 8, 8}, 1);
@@ -277,7 +278,7 @@ TEST_CASE("maps and statistics of a residual net are those of its stages and nor
   CHECK(net->differentiable(weights, inputs, {0, 4}, {}).statistics.empty());
 }
 
-TEST_CASE("running statistics move where a layer is trained, and nowhere else", "[models]") {
+TEST_CASE("running statistics are updated only in layers that are trained", "[models]") {
   const auto net = net_of("resnet8", {3, 8, 8}, 4);
   const auto start = weights_for(*net, 2), inputs = drawn({2, 5, 3, 8, 8}, 1);
   for (const auto& layers : {std::vector<std::string>{"layer3", "fc"}, {"bn1"}, {"fc"}}) {

@@ -3,7 +3,7 @@
 //   linear: b[i] = a + (z - a) * i / (T - 1); scaled: squares of that between roots;
 //   cosine: f(t) = cos((t / T + 0.008) / 1.008 * pi / 2) ** 2, b[t] = min(1 - f(t + 1) / f(t), 0.999)
 #include "runtime/models/diffusion.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/tensors.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -15,7 +15,7 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-/// The noise between x_0 and x_t, as a perfect net would predict it.
+/// Noise between x_0 and x_t, as a perfect net would predict it.
 at::Tensor oracle(const at::Tensor& x_0, const at::Tensor& x_t, double signal) {
   return (x_t - std::sqrt(signal) * x_0) / std::sqrt(1.0 - signal);
 }
@@ -55,7 +55,7 @@ TEST_CASE("noised rows of unit variance keep it at every time", "[models]") {
   }
 }
 
-TEST_CASE("velocities hold the noise, and guidance is the same on both", "[models]") {
+TEST_CASE("velocities contain the noise, and guidance is the same for both", "[models]") {
   const double signal = 0.3;
   const auto x = drawn({5, 7}, 1), noise = drawn({5, 7}, 2), other = drawn({5, 7}, 3);
   const auto x_t = std::sqrt(signal) * x + std::sqrt(1.0 - signal) * noise;
@@ -68,7 +68,7 @@ TEST_CASE("velocities hold the noise, and guidance is the same on both", "[model
   CHECK(largest_difference(by_velocity, by_noise) < 1e-5);
 }
 
-TEST_CASE("velocities of rows at times of their own are those of each row alone", "[models]") {
+TEST_CASE("velocities of rows at different times equal those of each row alone", "[models]") {
   const auto schedule = cosine_schedule(400);
   const std::vector<std::int64_t> times{0, 250, 399};
   const auto x = drawn({3, 7}, 1), noise = drawn({3, 7}, 2);
@@ -79,7 +79,7 @@ TEST_CASE("velocities of rows at times of their own are those of each row alone"
   }
 }
 
-TEST_CASE("sampling times go evenly from the last to the first, halves to the even number", "[models]") {
+TEST_CASE("sampling times are evenly spaced from last to first, and halves round to even", "[models]") {
   const auto times = sampling_times(400, 25);
   REQUIRE(times.size() == 25);
   CHECK(times.front() == 399);
@@ -90,7 +90,7 @@ TEST_CASE("sampling times go evenly from the last to the first, halves to the ev
   CHECK(sampling_times(4, 4) == std::vector<std::int64_t>{3, 2, 1, 0});
 }
 
-TEST_CASE("sampling with a perfect net ends at what was noised, for any number of steps", "[models]") {
+TEST_CASE("sampling with a perfect net returns the noised rows for any number of steps", "[models]") {
   const auto schedule = cosine_schedule(400);
   const auto x = drawn({6, 5}, 1).to(at::kDouble).clamp(-2.0, 2.0), noise = drawn({6, 5}, 2).to(at::kDouble);
   for (const std::int64_t count : {2, 7, 25, 400})
@@ -107,7 +107,7 @@ TEST_CASE("sampling with a perfect net ends at what was noised, for any number o
     }
 }
 
-TEST_CASE("a step with eta 1 is a step of DDPM", "[models]") {
+TEST_CASE("a step with eta = 1 is a step of DDPM", "[models]") {
   // Adjacent times: the mean of Ho et al. 2020, eq. 11, and the variance of their eq. 7.
   const auto schedule = linear_schedule(1000, 1e-4, 0.02);
   const std::int64_t time = 300;

@@ -1,5 +1,5 @@
 #include "runtime/models/embedding_model.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include <algorithm>
@@ -23,7 +23,7 @@ std::shared_ptr<const embedding_model> small_net(bool normal, double low = -6.0,
   return std::make_shared<const embedding_model>(shape, pixels, classes);
 }
 
-/// A parameter in the shape of model files.
+/// Parameter in the shape of model files.
 at::Tensor named(const model& net, const at::Tensor& flat, const std::string& name) {
   for (const auto& parameter : net.layout())
     if (parameter.name == name)
@@ -79,7 +79,7 @@ TEST_CASE("vee and ebr have the parameters of the paper's nets", "[models]") {
   CHECK_FALSE(ebr->draws());
 }
 
-TEST_CASE("an encoder's parameters come first, under names of their own", "[models]") {
+TEST_CASE("an encoder's parameters come first and have their own names", "[models]") {
   std::vector<std::string> names;
   const auto net = net_of("vee", {1, 28, 28}, 10);
   for (const auto& parameter : net->layout())
@@ -92,7 +92,7 @@ TEST_CASE("an encoder's parameters come first, under names of their own", "[mode
                                           "classifier.fc2.bias", "classifier.fc3.weight", "classifier.fc3.bias"});
 }
 
-TEST_CASE("embedding nets see what PyTorch's layers see", "[models]") {
+TEST_CASE("embedding nets equal PyTorch's layers", "[models]") {
   using widths = std::vector<std::int64_t>;
   for (const auto& [normal, hidden] :
        {std::pair{true, widths{9}}, {false, widths{9}}, {true, widths{}}, {false, widths{}}}) {
@@ -106,7 +106,7 @@ TEST_CASE("embedding nets see what PyTorch's layers see", "[models]") {
   }
 }
 
-TEST_CASE("an encoder and a classifier taken apart do what the whole net does, to the bit", "[models]") {
+TEST_CASE("a separate encoder and classifier equal the whole net bit by bit", "[models]") {
   for (const bool normal : {true, false}) {
     const auto net = small_net(normal);
     const auto flat = initial_weights(*net, 3);
@@ -127,7 +127,7 @@ TEST_CASE("an encoder and a classifier taken apart do what the whole net does, t
   }
 }
 
-TEST_CASE("gradients of an embedding net in training equal autograd's, through samples and features", "[models]") {
+TEST_CASE("training gradients of an embedding net equal autograd's, through samples and features", "[models]") {
   for (const bool normal : {true, false}) {
     const auto net = small_net(normal);
     const auto flat = initial_weights(*net, 3);
@@ -152,7 +152,7 @@ TEST_CASE("gradients of an embedding net in training equal autograd's, through s
   }
 }
 
-TEST_CASE("a normal without deviation is a point: training sees what evaluation sees", "[models]") {
+TEST_CASE("a normal distribution without deviation makes training equal evaluation", "[models]") {
   const auto at_low = [](double low) {
     const auto net = small_net(true, low);
     auto flat = initial_weights(*net, 3);
@@ -171,7 +171,7 @@ TEST_CASE("a normal without deviation is a point: training sees what evaluation 
   CHECK(at_low(-6.0) > 1e-5); // clamped
 }
 
-TEST_CASE("images too small for the convolutions are refused, rows of numbers need none", "[models]") {
+TEST_CASE("images too small for the convolutions are refused, and rows of numbers need no minimum", "[models]") {
   const auto vee = kind_of("vee")->build({1, 12, 28}, 10);
   REQUIRE_FALSE(vee);
   CHECK(vee.error().find("12 x 28") != std::string::npos);
@@ -181,7 +181,7 @@ TEST_CASE("images too small for the convolutions are refused, rows of numbers ne
   CHECK((*flat)->layout().front().shape == std::vector<std::int64_t>{1000, 20});
 }
 
-TEST_CASE("all that an embedding net computes differently shows in its identity", "[models]") {
+TEST_CASE("every setting that changes an embedding net's computation changes its identity", "[models]") {
   const auto identity = [](embedding_shape shape) { return embedding_model(std::move(shape), pixels, 3).identity(); };
   const embedding_shape usual{.padding = 1};
   std::vector<std::string> names{identity(usual)};

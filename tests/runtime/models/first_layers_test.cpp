@@ -1,6 +1,6 @@
 // Nets defined as layer lists that do not start with a convolution, compared with LibTorch's operators on images of [B,
 // C, H, W]: scores and gradients.
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t nets = 2, rows = 5, classes = 4;
 
-/// Parameters of one model by name, float64 leaves.
+/// Parameters of one model by name, as float64 leaves.
 class named_parameters {
 public:
   named_parameters(const model& net, const at::Tensor& flat) : flat_(flat.to(at::kDouble).requires_grad_(true)) {
@@ -69,7 +69,7 @@ void check_against(const std::string& layers, shape3 shape, const reference& the
 
 } // namespace
 
-TEST_CASE("a net may begin with any layer that reads images, of one channel or of several", "[layers]") {
+TEST_CASE("a net may begin with any layer that reads images, with one or several channels", "[layers]") {
   for (const shape3 shape : {shape3{3, 6, 5}, shape3{2, 4, 7}, shape3{1, 6, 5}}) {
     const auto convolved = [](const at::Tensor& x, const named_parameters& p) {
       return head(at::relu(at::conv2d(x, p["1.weight"], p["1.bias"])), p, "4");
@@ -92,7 +92,7 @@ TEST_CASE("a net may begin with any layer that reads images, of one channel or o
   }
 }
 
-TEST_CASE("weights behind a first layer count an image's values channel by channel", "[layers]") {
+TEST_CASE("weights of a first layer have an image's values in channel order", "[layers]") {
   for (const shape3 shape : {shape3{3, 4, 5}, shape3{1, 4, 5}}) {
     check_against("tanh, flatten, linear 6, relu, linear classes", shape, [](const auto& x, const auto& p) {
       return head(at::relu(at::linear(at::tanh(x).flatten(1), p["2.weight"], p["2.bias"])), p, "4");

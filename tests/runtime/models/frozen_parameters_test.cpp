@@ -30,7 +30,7 @@ using names = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("model.frozen names parameters, layers with their running statistics, and patterns") {
+TEST_CASE("model.frozen selects parameters, layers with their running statistics, and patterns") {
   const auto net = net_of("resnet8", {3, 8, 8}, 6);
   CHECK(held_by(net, {}).empty());
   CHECK(held_by(net, {"conv1.weight"}) == names{"conv1.weight"});
@@ -47,7 +47,7 @@ TEST_CASE("model.frozen names parameters, layers with their running statistics, 
     CHECK_FALSE(entry.held);
 }
 
-TEST_CASE("an entry of model.frozen that names nothing is an error with its place and the likely name") {
+TEST_CASE("an entry of model.frozen that matches nothing is an error with its location and the likely name") {
   const auto net = net_of("resnet8", {3, 8, 8}, 6);
   const auto errors = errors_of(net, {"conv1.weight", "conv1.weigth", "layer9", "conv", ""});
   REQUIRE(errors.size() == 4);
@@ -59,7 +59,7 @@ TEST_CASE("an entry of model.frozen that names nothing is an error with its plac
   CHECK(errors_of(net, {"bn1.running_*"}).empty());
 }
 
-TEST_CASE("batch norms whose running statistics are frozen mix no rows") {
+TEST_CASE("batch norms with frozen running statistics do not couple rows") {
   const auto net = net_of("resnet8", {3, 8, 8}, 6);
   CHECK(net->mixes_rows());
   CHECK(with_frozen(net, {"*bn*.weight", "*bn*.bias"}).value()->mixes_rows());
@@ -67,7 +67,7 @@ TEST_CASE("batch norms whose running statistics are frozen mix no rows") {
   CHECK_FALSE(with_frozen(net, {"*.running_*"}).value()->mixes_rows());
 }
 
-TEST_CASE("has_trained_parameters() counts the head alone where only the head is trained") {
+TEST_CASE("has_trained_parameters() considers only the head if only the head is trained") {
   const auto net = net_of("cnn", {3, 8, 8}, 6);
   CHECK(has_trained_parameters(*net, false));
   CHECK_FALSE(has_trained_parameters(*with_frozen(net, {"*"}).value(), false));

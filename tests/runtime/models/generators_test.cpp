@@ -1,6 +1,6 @@
 // A net that maps vectors to images, compared with PyTorch's layers with equal weights.
 #include "runtime/models/image_layers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t nets = 3, rows = 4, width = 10;
 
-/// Maps 10 numbers to images of 2 channels and 12 x 8 pixels: the layers of DCGAN (Radford et al. 2016) and of
-/// upsampling generators, with all of their activations.
+/// Maps 10 numbers to images of 2 channels and 12 x 8 pixels, with the layers and activations of DCGAN (Radford et al.
+/// 2016) and of upsampling generators.
 model_ref generator() {
   network_builder net("generator", shape3{1, 1, width});
   net.add_linear("fc", 6 * 3 * 2, activation::relu);
@@ -86,7 +86,7 @@ TEST_CASE("a generator's images and gradients equal those of PyTorch's layers", 
   }
 }
 
-TEST_CASE("a generator's bits depend neither on the stack nor on the way it is followed", "[models]") {
+TEST_CASE("a generator's bits do not depend on the stack or on the way it is differentiated", "[models]") {
   at::set_num_threads(1);
   const auto net = generator();
   const auto weights = weights_for(*net), z = drawn({nets, rows, 1, 1, width}, 1);
@@ -119,7 +119,7 @@ TEST_CASE("second derivatives of a generator equal finite differences in float64
   CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
-TEST_CASE("transposed convolutions are drawn as PyTorch draws them", "[models]") {
+TEST_CASE("transposed convolutions are initialized like PyTorch's", "[models]") {
   const auto net = generator();
   for (const auto& parameter : net->layout())
     if (parameter.name == "up1.weight") { // the fan is that of the second axis: 5 channels of 4 x 4

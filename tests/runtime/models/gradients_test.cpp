@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include <ATen/Parallel.h>
@@ -13,7 +13,7 @@ namespace {
 class named_weights {
 public:
   named_weights(const model& net, const at::Tensor& flat) : net_(net), flat_(flat) {}
-  /// Undefined if there is no such parameter.
+  /// Returns an undefined tensor if there is no such parameter.
   [[nodiscard]] at::Tensor operator[](const std::string& name) const {
     for (const auto& parameter : net_.layout())
       if (parameter.name == name)
@@ -31,7 +31,7 @@ struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
   std::string trained{};   // name prefix of layers in training mode
-  bool both_sides = false; // of option-A padding (not normalization): zeros on both sides
+  bool both_sides = false; // option-A padding: zeros on both sides
   at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
     const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)
@@ -57,7 +57,7 @@ at::Tensor residual_block(const named_weights& weights, const norm_like& norm, c
     y = norm(weights, name + ".bn3", plain_convolution(weights, name + ".conv3", at::relu(y)));
   if (weights[name + ".downsample.0.weight"].defined())
     x = norm(weights, name + ".downsample.1", plain_convolution(weights, name + ".downsample.0", x, stride));
-  else if (stride > 1) { // option A
+  else if (stride > 1) { // option-A shortcut
     const auto zeros = y.size(1) - x.size(1), before = norm.both_sides ? zeros / 2 : 0;
     x = at::constant_pad_nd(x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride),
                             {0, 0, 0, 0, before, zeros - before});
@@ -163,7 +163,7 @@ void compare(const compared& compared_net) {
       CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size), step) <
             1e-6 * std::max(10.0F, ours.abs().max().item<float>()));
     }
-    // Untrained layers also keep their running statistics, and gradients of classes outside the loss are not written.
+    // Untrained layers keep their running statistics, and gradients of classes outside the loss are not written.
     for (std::size_t i = 0; i < compared_net.net->layout().size(); ++i) {
       const auto& entry = compared_net.net->layout()[i];
       if (!compared_net.trained.changes(*compared_net.net, i))
@@ -193,7 +193,7 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
 
 TEST_CASE("gradients of residual nets equal autograd's, in both modes and with every key", "[models]") {
   at::set_num_threads(1);
-  const shape3 small{3, 5, 6}; // few values, so that rounding decides no ReLU
+  const shape3 small{3, 5, 6}; // few values, so that rounding switches no ReLU
   for (const bool training : {false, true})
     compare({net_of("resnet8", small, 6, {{"shortcut", "option-a-both-sides"}}),
              small,
@@ -210,7 +210,7 @@ TEST_CASE("gradients of residual nets equal autograd's, in both modes and with e
   compare({net_of("resnet32", {1, 5, 5}, 3), {1, 5, 5}, {0, 3}, {}, {0, true}});
 }
 
-TEST_CASE("gradients of a part of a net equal autograd's, and the rest is in evaluation mode", "[models]") {
+TEST_CASE("gradients of a part of a net equal autograd's, with the rest in evaluation mode", "[models]") {
   at::set_num_threads(1);
   const shape3 small{3, 5, 6};
   for (const auto* const shortcut : {"option-a", "conv1x1"}) {
@@ -246,8 +246,7 @@ TEST_CASE("gradients of nets with other activations equal autograd's", "[models]
   }
 }
 
-TEST_CASE("gradients of nets of bottlenecks, of other widths and with heads of several layers equal autograd's",
-          "[models]") {
+TEST_CASE("gradients of bottlenecks, other widths and heads of several layers equal autograd's", "[models]") {
   at::set_num_threads(1);
   const shape3 small{3, 5, 6};
   const shape3 larger{3, 17, 18}; // 16 stages of few values would amplify rounding
@@ -286,7 +285,7 @@ TEST_CASE("gradients of every kind of layer equal finite differences", "[models]
     }
 }
 
-TEST_CASE("weights shared by all models give the same bits as their copies", "[models]") {
+TEST_CASE("weights shared by all models give the same bits as copies of them", "[models]") {
   for (const auto& [net, shape] : {std::pair{mlp_of({20}, 40, 6), shape3{1, 1, 40}},
                                    std::pair{net_of("lenet", {1, 28, 28}, 6), shape3{1, 28, 28}}}) {
     const auto weights = initial_weights(*net, 1).unsqueeze(0); // [1, P]

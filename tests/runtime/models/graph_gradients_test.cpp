@@ -5,7 +5,7 @@
 #include <catch2/generators/catch_generators.hpp>
 using namespace mneme;
 
-TEST_CASE("gradients of a graph replace what a row holds or are added to it, scaled") {
+TEST_CASE("gradients of a graph replace a row's content or are added to it, scaled") {
   const bool adds = GENERATE(false, true);
   CAPTURE(adds);
   const autograd_on tracking;
@@ -21,7 +21,7 @@ TEST_CASE("gradients of a graph replace what a row holds or are added to it, sca
   CHECK(at::equal(row, adds ? at::tensor({102.0F, 97.0F, 100.0F}) : at::tensor({2.0F, -3.0F, 0.0F})));
 }
 
-TEST_CASE("where no result has a slope, the row becomes zero") {
+TEST_CASE("a row becomes zero if no result has a gradient") {
   const at::AutoGradMode followed(true);
   const auto leaf = at::ones({2}).requires_grad_(true);
   at::Tensor row = at::full({2}, 7.0F);

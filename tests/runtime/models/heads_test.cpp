@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-// Axes: K models, B rows, P weights. References are computed by autograd.
+// K models, B rows, P weights. References are computed by autograd.
 
 namespace {
 
@@ -17,7 +17,7 @@ at::Tensor weights_for(const model& net) {
   return at::stack(tensors);
 }
 
-/// A variational net: 8 inputs, means and log deviations of 3 values, a head of 4 classes.
+/// Variational net: 8 inputs, means and log deviations of 3 values, a head of 4 classes.
 std::shared_ptr<const network> sampling_net() {
   network_builder net("sampling", shape3{1, 1, 8});
   net.add_linear("fc1", 6, activation::none);
@@ -36,7 +36,7 @@ std::vector<rng_key> keys_of_step(std::uint64_t step) {
 
 } // namespace
 
-TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
+TEST_CASE("a cosine head and its gradients equal autograd's", "[models]") {
   auto kind = kind_with("mlp", {});
   kind->use_head(head_kind::cosine);
   const auto net = kind->build({1, 1, 7}, 6).value();
@@ -76,7 +76,7 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
   CHECK(of_head[1].size == 1);
 }
 
-TEST_CASE("a head of proxies and its gradients agree with autograd", "[models]") {
+TEST_CASE("a proxy head and its gradients equal autograd's", "[models]") {
   auto kind = kind_with("linear", {});
   kind->use_head(head_kind::proxies);
   kind->use_proxies(3);
@@ -121,7 +121,7 @@ TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxi
   CHECK_THAT(shown.logits.item<float>(), Catch::Matchers::WithinAbs(0.339475 - 1.0, 1e-6));
 }
 
-TEST_CASE("residual nets can end without a ReLU, as a method or a key says", "[models]") {
+TEST_CASE("residual nets can end without a ReLU if a method or a key requires it", "[models]") {
   const auto inputs = drawn({1, 4, 3, 9, 9}, 1);
   const auto least_feature = [&](const model_keys& keys, bool is_signed) {
     auto kind = kind_with("resnet8", keys);
@@ -136,7 +136,7 @@ TEST_CASE("residual nets can end without a ReLU, as a method or a key says", "[m
   CHECK(least_feature({{"last_relu", "off"}}, false) < 0.0F);
 }
 
-TEST_CASE("a sampling layer shows means in evaluation and draws by key in training", "[models]") {
+TEST_CASE("a sampling layer returns means in evaluation and keyed draws in training", "[models]") {
   const auto net = sampling_net();
   CHECK(net->feature_width() == 6);
   CHECK(net->draws());
@@ -152,14 +152,14 @@ TEST_CASE("a sampling layer shows means in evaluation and draws by key in traini
   const auto drawn_once = net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.clone();
   CHECK(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.contiguous(), drawn_once));
   CHECK_FALSE(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &second).logits.contiguous(), drawn_once));
-  const training_mode of_last{std::span(keys).subspan(2)}; // a single model, followed by padded rows
+  const training_mode of_last{std::span(keys).subspan(2)}; // one model, followed by padding rows
   auto padded = at::zeros({1, rows + 3, 1, 1, 8});
   padded.narrow(1, 0, rows).copy_(inputs.narrow(0, 2, 1));
   const auto alone = net->forward(weights.narrow(0, 2, 1), padded, {0, 4}, nullptr, &of_last).logits;
   CHECK(same_bits(alone[0].narrow(0, 0, rows).contiguous(), drawn_once[2].contiguous()));
 }
 
-TEST_CASE("samples have the mean and the deviation that came in", "[models]") {
+TEST_CASE("samples have the mean and deviation of the inputs", "[models]") {
   const auto net = sampling_net();
   auto weights = at::zeros({1, net->size()});
   weights[0].narrow(0, 48, 3).fill_(2.0F);                              // biases: means
@@ -173,7 +173,7 @@ TEST_CASE("samples have the mean and the deviation that came in", "[models]") {
   CHECK_THAT(z.std().item<double>(), Catch::Matchers::WithinAbs(0.5, 0.005));
 }
 
-TEST_CASE("a loss on means and log deviations reaches the layers before them, and samples too", "[models]") {
+TEST_CASE("a loss on means and log deviations reaches earlier layers, as does a loss on samples", "[models]") {
   const auto net = sampling_net();
   const auto weights = weights_for(*net);
   const auto inputs = drawn({group, rows, 1, 1, 8}, 1);
@@ -202,14 +202,14 @@ TEST_CASE("a loss on means and log deviations reaches the layers before them, an
   }
 }
 
-TEST_CASE("a pass over no classes ends at the features", "[models]") {
+TEST_CASE("a pass without classes ends at the features", "[models]") {
   const auto net = sampling_net();
   const auto seen = net->forward(weights_for(*net), drawn({group, rows, 1, 1, 8}, 1), {}, nullptr, nullptr);
   CHECK_FALSE(seen.logits.defined());
   CHECK(seen.features.sizes() == at::IntArrayRef{group, rows, 6});
 }
 
-TEST_CASE("a net without head, and a pass over no classes, have the gradients of a loss on features", "[models]") {
+TEST_CASE("a net without a head, and a pass without classes, have the gradients of a loss on features", "[models]") {
   const auto inputs = drawn({group, rows, 1, 1, 7}, 1), d_features = drawn({group, rows, 100}, 2);
   for (const auto kind : {head_kind::none, head_kind::linear}) {
     auto made = kind_of("mlp");

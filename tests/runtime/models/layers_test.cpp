@@ -10,7 +10,7 @@
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/models/upsampling.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/layer_functions.hpp"
 #include "tests/support/nets.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t nets = 2, rows = 3;
 
-/// A layer's results, from its kernels or from LibTorch's operators.
+/// Results of a layer, from its kernels or from LibTorch's operators.
 struct results {
   at::Tensor weights, out, d_in, gradients;
 };
@@ -40,7 +40,7 @@ void check_equal(const results& ours, const results& theirs) {
   near(ours.weights, theirs.weights, 1e-6);
 }
 
-/// Runs a layer both ways on random values: first alone, then adding to existing values.
+/// Runs a layer both ways on random values: first into new memory, then adding to existing values.
 template <class Layer>
 class twins {
 public:
@@ -51,7 +51,7 @@ public:
         weights_(drawn({nets, size}, 1).abs_().add_(0.1).mul_(scale)), // running variances are positive
         classes_{2, 9} {}
 
-  /// @param frozen the layer leaves gradients of its parameters alone
+  /// @param frozen true: gradients of the layer's parameters must not be written
   void check(bool frozen = false) {
     frozen_ = frozen;
     for (const bool add : {false, true}) {
@@ -81,7 +81,7 @@ private:
     made.out = theirs.out;
     made.d_in = add ? theirs.d_in + before() : theirs.d_in;
     auto unread = theirs.d_weights.isnan();
-    if (layer_.width({0, 1}) != layer_.width({0, 2})) // a head: rows of other classes
+    if (layer_.width({0, 1}) != layer_.width({0, 2})) // a head: it writes only rows of its classes
       unread = unread.logical_or(theirs.d_weights == 0);
     if (!frozen_)
       made.gradients =
@@ -121,7 +121,7 @@ private:
   bool frozen_ = false;
 };
 
-/// Gradient of sum(out * a) by a layer's input, by central differences for some elements.
+/// Gradient of sum(out * a) with respect to a layer's input, by central differences for some elements.
 template <class Layer>
 void check_slopes(const Layer& layer, const layer_pass& pass, const at::Tensor& in) {
   const auto out_of = [&](const at::Tensor& x) {
@@ -158,7 +158,7 @@ TEST_CASE("linear layers and heads by our kernels equal LibTorch's", "[models]")
     }
 }
 
-TEST_CASE("normalisation by our kernels equals LibTorch's operators", "[models]") {
+TEST_CASE("normalization by our kernels equals LibTorch's operators", "[models]") {
   const training_mode training;
   for (const std::int64_t groups : {0, 1, 3, 6})
     for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)})
@@ -177,7 +177,7 @@ TEST_CASE("normalisation by our kernels equals LibTorch's operators", "[models]"
         }
 }
 
-TEST_CASE("linear layers of tokens by our loop over models equal LibTorch's operators", "[models]") {
+TEST_CASE("linear layers of tokens in our loop over models equal LibTorch's operators", "[models]") {
   for (const bool frozen : {false, true})
     for (const auto after : {activation::none, activation::relu}) {
       INFO("frozen " << frozen << ", ReLU " << (after == activation::relu));
@@ -194,7 +194,7 @@ TEST_CASE("linear layers of tokens by our loop over models equal LibTorch's oper
     }
 }
 
-TEST_CASE("normalisation of tokens by our kernels equals LibTorch's operators", "[models]") {
+TEST_CASE("token normalization by our kernels equals LibTorch's operators", "[models]") {
   for (const bool frozen : {false, true})
     for (const std::int64_t channels : {7, 16, 50})
       twins(tokens_norm_layer(
@@ -203,7 +203,7 @@ TEST_CASE("normalisation of tokens by our kernels equals LibTorch's operators", 
           .check(frozen);
 }
 
-TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[models]") {
+TEST_CASE("attention in blocks equals LibTorch's operators on all rows", "[models]") {
   at::set_num_threads(1);
   for (const auto& [tokens, queries, heads, channels] :
        {std::array<std::int64_t, 4>{5, 5, 1, 4}, {17, 17, 3, 18}, {10, 1, 2, 12}, {9, 4, 2, 6}, {330, 330, 2, 8}}) {
@@ -214,7 +214,7 @@ TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[
   }
 }
 
-TEST_CASE("gelu by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
+TEST_CASE("GELU by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
 
 TEST_CASE("an LSTM by our kernels equals LibTorch's operators", "[models]") {
   at::set_num_threads(1);
@@ -232,7 +232,7 @@ TEST_CASE("an LSTM by our kernels equals LibTorch's operators", "[models]") {
   }
 }
 
-TEST_CASE("upsampling equals LibTorch's interpolation, and so do its gradients", "[models]") {
+TEST_CASE("upsampling and its gradients equal LibTorch's interpolation", "[models]") {
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
     for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{10, 14}, {5, 7}, {12, 9}, {3, 4}}) {
       INFO(height << " x " << width << ", bilinear " << (kind == upsampling::bilinear));
@@ -251,7 +251,7 @@ TEST_CASE("upsampling equals LibTorch's interpolation, and so do its gradients",
     }
 }
 
-TEST_CASE("batch normalisation on devices equals PyTorch's layer", "[models]") {
+TEST_CASE("batch normalization on devices equals PyTorch's layer", "[models]") {
   const std::int64_t channels = 6, pixels = 15;
   const training_mode training;
   const auto in = drawn({nets, rows, pixels * channels}, 2);
@@ -276,7 +276,7 @@ TEST_CASE("batch normalisation on devices equals PyTorch's layer", "[models]") {
   }
 }
 
-TEST_CASE("a step with one value per channel leaves running statistics alone", "[models]") {
+TEST_CASE("a step with one value per channel leaves running statistics unchanged", "[models]") {
   const training_mode training;
   const normalisation_layer layer(
       {.in = {1, 1, 2}, .weight_offset = 0, .bias_offset = 2, .mean_offset = 4, .variance_offset = 6});
@@ -312,7 +312,7 @@ TEST_CASE("layers without parameters have the gradients of finite differences", 
   check_slopes(dropout_layer(in.floats(), 0, 0.5), {none, nets, rows, {}, &training}, x);
 }
 
-TEST_CASE("subsampling takes every second pixel and leaves further channels empty", "[models]") {
+TEST_CASE("subsampling takes every second pixel and fills additional channels with zeros", "[models]") {
   const subsampling_layer layer({3, 3, 1}, 2, 3);
   const at::Tensor none = at::zeros({1, 1});
   const auto in = at::arange(1, 10, at::kFloat).view({1, 1, 9});
@@ -326,7 +326,7 @@ TEST_CASE("subsampling takes every second pixel and leaves further channels empt
                                              0.0F, 7.0F, 0.0F, 0.0F, 9.0F, 0.0F})));
 }
 
-TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[models]") {
+TEST_CASE("dropout sets its share to zero, scales the rest, and draws only by key", "[models]") {
   const std::int64_t width = 1000;
   const at::Tensor none = at::zeros({1, 1});
   const auto masked = [&](double rate, std::uint64_t number, std::vector<rng_key> streams, std::int64_t of_rows) {
@@ -348,7 +348,7 @@ TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[
   const auto zeros = (quarter == 0).sum().item<std::int64_t>();
   CHECK(std::abs(zeros - 5000) < 250); // four standard deviations of B(20,000, 1/4)
   CHECK(((quarter == 0) | (quarter == 4.0F / 3.0F)).all().item<bool>());
-  // A mask does not depend on padded rows or on other models, only on key and layer.
+  // A mask depends only on key and layer, not on padded rows or other models.
   CHECK(same_bits(quarter.narrow(1, 0, 5).contiguous(), masked(0.25, 0, {key(1)}, 5)));
   const auto together = masked(0.25, 0, {key(2), key(1), key(3)}, 20);
   CHECK(same_bits(together[1], quarter[0]));

@@ -1,7 +1,7 @@
 // A net for tokens, compared with PyTorch's Embedding, LSTM and Linear with equal weights.
 #include "runtime/models/network.hpp"
 #include "runtime/models/token_embedding.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -33,7 +33,7 @@ at::Tensor weights_for(const model& net) {
   return at::stack(made);
 }
 
-/// [K, B, 1, 1, T], each row with a repeated token.
+/// Tokens [K, B, 1, 1, T]; each row has a repeated token.
 at::Tensor texts() {
   auto made = at::empty({nets, rows, 1, 1, tokens});
   rng_stream draw({.seed = 8, .purpose = first_method_purpose});
@@ -79,7 +79,7 @@ TEST_CASE("the character model has LEAF's parameters under PyTorch's names", "[m
   CHECK(net->feature_width() == 256);
 }
 
-TEST_CASE("logits and gradients of an LSTM equal those of PyTorch's", "[models]") {
+TEST_CASE("logits and gradients of an LSTM equal PyTorch's", "[models]") {
   at::set_num_threads(1);
   const auto net = small_net();
   const auto weights = weights_for(*net), text = texts(), d_logits = drawn({nets, rows, 8}, 2);
@@ -146,7 +146,7 @@ TEST_CASE("second derivatives of an LSTM equal finite differences in float64", "
   CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
-TEST_CASE("a number that is no token is refused in words", "[models]") {
+TEST_CASE("a number that is no token is refused with a reason", "[models]") {
   CHECK(token_of(10.0F, 11) == 10);
   for (const float wrong : {11.0F, -1.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()})
     CHECK_THROWS_WITH(token_of(wrong, 11), ContainsSubstring("is no token: this net knows whole numbers from 0 to 10"));

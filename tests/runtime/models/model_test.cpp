@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include <algorithm>
@@ -31,7 +31,7 @@ TEST_CASE("lenet has 61,706 parameters at 1x28x28 and 62,006 at 3x32x32", "[mode
   CHECK(net_of("lenet", {3, 32, 32}, 10)->size() == 62'006);
 }
 
-TEST_CASE("mlp is 784-200-100-10 by default, and linear is its head alone", "[models]") {
+TEST_CASE("mlp has the layers 784-200-100-10 by default, and linear has only a head", "[models]") {
   const auto mlp = net_of("mlp", {1, 28, 28}, 10);
   CHECK(mlp->size() == 784 * 200 + 200 + 200 * 100 + 100 + 100 * 10 + 10);
   CHECK(mlp->identity() == "mlp 784-200-100-10");
@@ -42,7 +42,7 @@ TEST_CASE("mlp is 784-200-100-10 by default, and linear is its head alone", "[mo
   CHECK(linear->feature_width() == 60);
 }
 
-TEST_CASE("cnn has the 1,626,442 parameters of the benchmark at 3x32x32", "[models]") {
+TEST_CASE("cnn has the benchmark's 1,626,442 parameters at 3x32x32", "[models]") {
   const auto net = net_of("cnn", {3, 32, 32}, 10);
   CHECK(net->size() == 1'626'442);
   CHECK(net->feature_width() == 128);
@@ -84,7 +84,8 @@ TEST_CASE("the width of a residual net scales all its stages", "[models]") {
   CHECK(net_of("resnet18", {3, 32, 32}, 10, {{"width", "64"}})->identity() == "resnet18 cifar batch 3x32x32-10");
 }
 
-TEST_CASE("a head of several layers is the head, and one for all classes but its last layer", "[models]") {
+TEST_CASE("a head of several layers is trained as the head, and only its last layer depends on the classes",
+          "[models]") {
   const auto net = net_with_head("mlp", {1, 1, 13}, {9, 5}); // fc1, fc2, then head1 100 x 9, head2 9 x 5, fc3 5 x 6
   CHECK(net->identity() == "mlp 13-200-100-6 head 9-5");
   CHECK(net->feature_width() == 100);
@@ -96,7 +97,7 @@ TEST_CASE("a head of several layers is the head, and one for all classes but its
   CHECK(trained_segments(*net, {}).back().size == 13 * 200 + 200 + 200 * 100 + 100);
 }
 
-TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[models]") {
+TEST_CASE("the stem of resnet18 depends on the image size unless it is set", "[models]") {
   const auto stem_px = [](std::int64_t px, const model_keys& keys) {
     return net_of("resnet18", {3, px, px}, 2, keys)->layout().front().shape[2];
   };
@@ -108,7 +109,7 @@ TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[m
 }
 
 TEST_CASE("resnet8 and resnet32 have the parameters counted by hand", "[models]") {
-  // A stage of blocks of two 3x3 convolutions, each with scale and shift; the first block widens.
+  // A stage of blocks with two 3x3 convolutions, each with scale and shift; the first block widens.
   const auto stage = [](std::int64_t in, std::int64_t out, std::int64_t blocks) {
     return 9 * in * out + (2 * blocks - 1) * 9 * out * out + 2 * blocks * 2 * out;
   };
@@ -150,7 +151,7 @@ TEST_CASE("parameters of residual nets are named as in torchvision, statistics l
     CHECK(name.find("running") == std::string::npos);
 }
 
-TEST_CASE("keys that change what a net computes change its identity", "[models]") {
+TEST_CASE("keys that change a net's computation change its identity", "[models]") {
   const auto identity = [](const std::string& name, const model_keys& keys, std::int64_t px = 32) {
     return net_of(name, {3, px, px}, 10, keys)->identity();
   };
@@ -168,7 +169,7 @@ TEST_CASE("keys that change what a net computes change its identity", "[models]"
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
 
-TEST_CASE("group norm takes as many groups as can be equal with two channels in each", "[models]") {
+TEST_CASE("group norm reduces groups to a divisor of the channels with two channels each", "[models]") {
   const at::Tensor inputs = drawn({1, 1, 3, 5, 5}, 1);
   const auto features = [&](const char* groups) {
     const auto net = net_of("resnet8", {3, 5, 5}, 2, {{"norm", "group"}, {"groups", groups}});
@@ -179,7 +180,7 @@ TEST_CASE("group norm takes as many groups as can be equal with two channels in 
   CHECK(same_bits(features("32"), features("64"))); // at most half the channels
 }
 
-TEST_CASE("convolutions before a normalisation are drawn as He et al. do", "[models]") {
+TEST_CASE("convolutions before a normalization are initialized as by He et al.", "[models]") {
   const auto net = net_of("resnet18", {3, 32, 32}, 10);
   const auto weights = initial_weights(*net, 3);
   for (const auto& parameter : net->layout()) {
@@ -196,7 +197,7 @@ TEST_CASE("convolutions before a normalisation are drawn as He et al. do", "[mod
   }
 }
 
-TEST_CASE("parameters are named and shaped as in PyTorch and lie without gaps", "[models]") {
+TEST_CASE("parameters are named and shaped as in PyTorch and contiguous", "[models]") {
   std::vector<std::string> shown;
   std::int64_t end = 0;
   const auto lenet = net_of("lenet", {1, 28, 28}, 10);
@@ -216,14 +217,14 @@ TEST_CASE("parameters are named and shaped as in PyTorch and lie without gaps", 
   CHECK(mlp->layout().back().name == "fc4.bias");
 }
 
-TEST_CASE("lenet refuses images that its poolings would use up", "[models]") {
+TEST_CASE("lenet refuses images that are too small for its pooling", "[models]") {
   CHECK(kind_of("lenet")->build({1, 16, 16}, 10).has_value());
   const auto refused = kind_of("lenet")->build({1, 1, 64}, 10);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error() == "lenet needs images of at least 16 x 16 pixels, not 1 x 64; mlp takes any shape");
 }
 
-TEST_CASE("residual nets refuse images that their stages would use up", "[models]") {
+TEST_CASE("residual nets refuse images that are too small for their stages", "[models]") {
   const auto refusal = [](const char* name, std::int64_t px, const model_keys& keys = {}) {
     const auto made = kind_with(name, keys)->build({3, px, 40}, 10);
     return made ? std::string{} : made.error();
@@ -239,7 +240,7 @@ TEST_CASE("residual nets refuse images that their stages would use up", "[models
         "cnn needs images of at least 6 x 6 pixels, not 5 x 6; mlp takes any shape");
 }
 
-TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed and name", "[models]") {
+TEST_CASE("initial weights are uniform below 1 / sqrt(fan in) and keyed by seed and name", "[models]") {
   const auto net = mlp_of({50}, 64, 10);
   const auto first = initial_weights(*net, 3);
   CHECK(same_bits(first, initial_weights(*net, 3)));
@@ -288,7 +289,7 @@ TEST_CASE("trained segments are the body and the classes of the loss", "[models]
   CHECK((body[0].offset == 0 && body[0].size == 16));
 }
 
-TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models]") {
+TEST_CASE("layers are selected by name, or by the part of it before a dot", "[models]") {
   const auto net = net_of("resnet8", {3, 8, 8}, 5);
   const auto chosen = [&](const std::vector<std::string>& names) {
     const auto choice = parameter_choice::layers_of(*net, names);
@@ -313,7 +314,7 @@ TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models
   CHECK_THROWS(parameter_choice::layers_of(*net, {"bn1.weight"})); // layers cannot be selected in part
 }
 
-TEST_CASE("identity shows the pixels and has nothing to train", "[models]") {
+TEST_CASE("identity returns the pixels and has no trainable parameters", "[models]") {
   const auto net = net_of("identity", {3, 4, 5}, 10);
   CHECK(net->size() == 0);
   CHECK(net->classes() == 0);

@@ -24,7 +24,7 @@ std::string refusal(const std::string& layers, shape3 shape = {3, 8, 8}, std::in
   return net ? "" : net.error();
 }
 
-/// One training step with equal weights, inputs and masks gives equal bits.
+/// Checks that one training step with equal weights, inputs and masks gives equal bits.
 void check_equal(const std::string& layers, const std::string& name, shape3 shape, const model_keys& keys = {}) {
   INFO(name);
   at::set_num_threads(1);
@@ -57,7 +57,7 @@ void check_equal(const std::string& layers, const std::string& name, shape3 shap
   CHECK(gradients[0].abs().sum().item<float>() > 0.0F);
 }
 
-/// A block of two 3x3 convolutions with the names of the built-in net.
+/// Block of two 3x3 convolutions with the names of the built-in net.
 std::string block(const std::string& name, int width, int stride, const std::string& shortcut) {
   const auto filters = std::to_string(width), steps = std::to_string(stride);
   return name + ": residual [, " + name + ".conv1: conv " + filters + " 3x3 stride " + steps +
@@ -68,7 +68,7 @@ std::string block(const std::string& name, int width, int stride, const std::str
 
 } // namespace
 
-TEST_CASE("lenet and the CNN of the benchmark as lists of layers have the bits of the zoo's", "[layers]") {
+TEST_CASE("lenet and cnn as layer lists have the bits of the built-in nets", "[layers]") {
   check_equal("conv1: conv 6 5x5 pad 2, relu, max-pool 2, conv2: conv 16 5x5, relu, max-pool 2, flatten, fc1: linear "
               "120, relu, fc2: linear 84, relu, fc3: linear classes",
               "lenet", {1, 28, 28});
@@ -77,7 +77,7 @@ TEST_CASE("lenet and the CNN of the benchmark as lists of layers have the bits o
               "cnn", {3, 10, 9});
 }
 
-TEST_CASE("residual nets as lists of layers have the bits of the zoo's", "[layers]") {
+TEST_CASE("residual nets as layer lists have the bits of the built-in nets", "[layers]") {
   const std::string stem = "conv1: conv 16 3x3 pad 1 no-bias he-normal, bn1: batch-norm, relu, ";
   check_equal(stem + block("layer1.0", 16, 1, "") + block("layer2.0", 32, 2, "subsample 2 32") +
                   block("layer3.0", 64, 2, "subsample 2 64") + "global-avg-pool, fc: linear classes",
@@ -96,7 +96,7 @@ TEST_CASE("residual nets as lists of layers have the bits of the zoo's", "[layer
   check_equal(deep + "global-avg-pool, fc: linear classes", "resnet18", {3, 9, 10}, {{"width", "8"}});
 }
 
-TEST_CASE("layers without names are called as PyTorch's Sequential calls them", "[layers]") {
+TEST_CASE("layers without names are named as in PyTorch's Sequential", "[layers]") {
   const auto net = listed("conv 4 3, batch-norm, relu, residual [, conv 4 1, ], flatten, linear classes", {3, 5, 5}, 2);
   std::vector<std::string> names;
   for (const auto& parameter : net->layout())
@@ -106,7 +106,7 @@ TEST_CASE("layers without names are called as PyTorch's Sequential calls them", 
   CHECK(net->feature_width() == 36);
 }
 
-TEST_CASE("tokens, patches and rows of numbers have their layers", "[layers]") {
+TEST_CASE("tokens, patches and rows of numbers have their own layers", "[layers]") {
   auto kind = kind_with("layers", {{"layers", "embedding 6, lstm 5, last-token, linear classes"}});
   kind->use_tokens(11);
   CHECK(kind->reads_tokens());
@@ -119,7 +119,7 @@ TEST_CASE("tokens, patches and rows of numbers have their layers", "[layers]") {
   CHECK(listed("linear 5, batch-norm, relu, linear classes", {1, 1, 9}, 3)->size() == 50 + 10 + 18 + 10);
 }
 
-TEST_CASE("a last block that computes the first token alone has the results of one that computes all", "[layers]") {
+TEST_CASE("a last block that computes only the first token equals one that computes all", "[layers]") {
   at::set_num_threads(1);
   const std::string begin = "patch-embedding 4 12, residual [, n1: layer-norm, a: attention 3",
                     rest = "residual [, n2: layer-norm, f: linear 24, gelu, g: linear 12, ], n: layer-norm, ",
@@ -149,7 +149,7 @@ TEST_CASE("a last block that computes the first token alone has the results of o
              ContainsSubstring("rows of 12 numbers arrive; expected tokens"));
 }
 
-TEST_CASE("what is wrong with a list of layers is said with its place and what arrives there", "[layers]") {
+TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]") {
   const auto head = std::string(", linear classes");
   CHECK_THAT(refusal("conv 32 3x3, flaten" + head),
              ContainsSubstring("model.layers[1] = \"flaten\": there is no layer 'flaten'; did you mean 'flatten'?"));

@@ -1,6 +1,6 @@
-// A client's bits must not depend on the alignment of its operands within a cache line or on the other clients of its
-// batch: every layer, forward and backward. tests/tools/placement_test.py repeats this with settings that change the
-// kernels.
+// A client's bits must not depend on the alignment of its operands within a cache line or on other clients of its
+// batch. This tests every layer, forward and backward. tests/tools/placement_test.py repeats it with settings that
+// change the kernels.
 #include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
@@ -22,7 +22,7 @@
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/models/transposed_convolution.hpp"
 #include "runtime/models/upsampling.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/layer_functions.hpp"
 #include "tests/support/learning.hpp"
@@ -62,7 +62,7 @@ struct results {
   at::Tensor weights, out, d_in, gradients; // [K, ..]
 };
 
-/// The first layer of a net: returns its input at a place in a line and keeps the gradient of that output.
+/// First layer of a net: returns its input with the given alignment and keeps the gradient of that output.
 class front_layer final : public kernel_layer {
 public:
   front_layer(std::int64_t width, std::int64_t place, at::Tensor& d_in) : width_(width), place_(place), d_in_(d_in) {}
@@ -80,7 +80,7 @@ private:
   at::Tensor& d_in_;
 };
 
-/// Where a layer's parameters lie in the weights.
+/// Offsets of a layer's parameters in the weights.
 struct span_of_weights {
   std::int64_t offset = 0, size = 0;
   bool head = false;
@@ -94,7 +94,7 @@ public:
       : subject(gradient_wanted, std::move(name), made, width_in, size, rows) {
     kernels_ = std::move(made);
   }
-  /// @param parameters ascending
+  /// @param parameters offsets, ascending
   subject(std::string name, std::shared_ptr<function_layer> made, std::int64_t width_in, std::int64_t size,
           std::vector<span_of_weights> parameters, std::int64_t rows = 3, bool gradient_wanted = true)
       : subject(gradient_wanted, std::move(name), std::move(made), width_in, size, rows) {
@@ -104,7 +104,7 @@ public:
   /// Makes its rows tokens below `vocabulary`.
   void read_tokens(std::int64_t vocabulary) { in_ = in_.abs().mul(10).floor().remainder(vocabulary); }
 
-  /// Forward and backward pass of models first .. first + count - 1.
+  /// Forward and backward pass of the models first to first + count - 1.
   [[nodiscard]] results pass(std::int64_t first, std::int64_t count, const places& at, bool add) {
     const auto placed = [&](const at::Tensor& values, std::int64_t place) {
       const auto some = values.narrow(0, first, count);
@@ -137,11 +137,11 @@ public:
     return made;
   }
 
-  /// Compares the first model's pass with autograd's gradients of the layer alone; true of kernels.
+  /// Compares the first model's pass with autograd's gradients of the layer alone; only for kernels.
   [[nodiscard]] bool has_gradients_of_function(const results& alone) const {
     if (kernels_)
       return true;
-    std::vector<std::int64_t> offsets; // of parameters, and of what lies between them
+    std::vector<std::int64_t> offsets; // of parameters, and of the gaps between them
     std::int64_t end = 0;
     for (const auto& [offset, size, head] : parameters_) {
       if (offset > end)
@@ -155,7 +155,7 @@ public:
     const auto theirs = run_function(*layer_, weights_.narrow(0, 0, 1), in_.narrow(0, 0, 1), d_out_.narrow(0, 0, 1),
                                      classes, &training, nullptr, offsets);
     auto untouched = theirs.d_weights.isnan();
-    if (layer_->width({0, 1}) != layer_->width({0, 2})) // a head: rows of other classes
+    if (layer_->width({0, 1}) != layer_->width({0, 2})) // a head: it writes only rows of its classes
       untouched = untouched.logical_or(theirs.d_weights == 0);
     const auto near = [](const at::Tensor& a, const at::Tensor& b) {
       return largest_difference(a, b.contiguous()) < 1e-4;
@@ -174,7 +174,7 @@ private:
       streams_.push_back({.seed = 5, .client = {k}});
   }
 
-  /// Functions are computed by nets; the layer stands behind one that wants its gradient, or is the first one.
+  /// Functions are computed by nets. The layer follows one that needs its gradient, or is the first one.
   void run_as_net(results& made, const at::Tensor& in, const at::Tensor& d_out, std::int64_t place,
                   const training_mode& mode, const gradient_sink& sink) const {
     network_parts parts{.identity = "one layer", .shapes = {{1, 1, in_.size(2)}}};
@@ -214,7 +214,7 @@ private:
 
   std::string name_;
   std::shared_ptr<layer> layer_;
-  std::shared_ptr<kernel_layer> kernels_{}; // null: a function
+  std::shared_ptr<kernel_layer> kernels_{}; // null: the layer is a function
   std::vector<span_of_weights> parameters_{};
   std::int64_t rows_;
   bool gradient_wanted_;
@@ -244,7 +244,7 @@ std::vector<subject> products() {
     made.emplace_back("proxy head", std::make_shared<proxy_head>(proxy_head_shape{21, 3, 5, 3}), 21, 800,
                       std::vector<span_of_weights>{{3, 1}, {5, 693, true}}, rows);
   }
-  // The row of one token is the class token's; 9 x 48 x 24 is an adapter.
+  // The input of the row of one token is the class token's; 9 x 48 x 24 is an adapter.
   for (const auto& [tokens, in, out, rows] : {std::array<std::int64_t, 4>{1, 24, 40, 1},
                                               {1, 40, 24, 1},
                                               {9, 48, 24, 1},
@@ -409,14 +409,10 @@ void check_all(std::vector<subject> subjects) {
 
 } // namespace
 
-TEST_CASE("products have their bits wherever operands begin and whoever shares the batch", "[placement]") {
-  check_all(products());
-}
+TEST_CASE("product layers have the same bits for any alignment and batch", "[placement]") { check_all(products()); }
 
-TEST_CASE("convolutions have their bits wherever operands begin and whoever shares the batch", "[placement]") {
+TEST_CASE("convolution layers have the same bits for any alignment and batch", "[placement]") {
   check_all(convolutions());
 }
 
-TEST_CASE("all other layers have their bits wherever operands begin and whoever shares the batch", "[placement]") {
-  check_all(others());
-}
+TEST_CASE("all other layers have the same bits for any alignment and batch", "[placement]") { check_all(others()); }

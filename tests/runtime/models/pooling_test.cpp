@@ -1,6 +1,6 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/models/pooling.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -30,7 +30,7 @@ std::vector<float> values_of(const at::Tensor& tensor) {
   return {first, first + tensor.numel()};
 }
 
-/// The layer for two models with shared images.
+/// Layer for two models with shared images.
 pooled by_layer(const max_pool_layer::shape& shape, const std::vector<float>& x, const std::vector<float>& dy) {
   const max_pool_layer layer(shape);
   const auto rows = static_cast<std::int64_t>(x.size()) / shape.in.floats() / 2;
@@ -43,7 +43,7 @@ pooled by_layer(const max_pool_layer::shape& shape, const std::vector<float>& x,
   return {values_of(out), values_of(d_in)};
 }
 
-/// Window by window; ties go to the first element.
+/// Reference, window by window; ties go to the first element.
 pooled by_hand(const max_pool_layer::shape& shape, const std::vector<float>& x, const std::vector<float>& dy) {
   const auto in = shape.in, windows = max_pool_layer(shape).out_shape();
   pooled made{std::vector<float>(dy.size()), std::vector<float>(x.size())};
@@ -69,7 +69,7 @@ pooled by_hand(const max_pool_layer::shape& shape, const std::vector<float>& x, 
 
 } // namespace
 
-TEST_CASE("maxima over windows and their gradients equal a plain loop, ties included", "[models]") {
+TEST_CASE("max pooling and its gradients equal a plain loop, including ties", "[models]") {
   for (const auto& [window, stride, padding] :
        {std::array<std::int64_t, 3>{1, 1, 0}, {2, 2, 0}, {2, 1, 1}, {3, 2, 1}, {3, 3, 0}, {3, 1, 1}, {15, 1, 7}})
     for (const std::int64_t channels : {1, 5, 16, 33})
@@ -86,20 +86,20 @@ TEST_CASE("maxima over windows and their gradients equal a plain loop, ties incl
       }
 }
 
-TEST_CASE("a row or column that fills no window is left out", "[models]") {
+TEST_CASE("rows and columns that fill no window are ignored", "[models]") {
   const auto made = by_layer({.in = {3, 3, 1}}, {1, 2, 9, 3, 4, 9, 9, 9, 9, 8, 7, 9, 6, 5, 9, 9, 9, 9}, {5, 6});
   CHECK(made.y == std::vector<float>{4, 8});
   CHECK(made.dx == std::vector<float>{0, 0, 0, 0, 5, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("padding never wins, not even over minus infinity", "[models]") {
+TEST_CASE("padding never is the maximum, not even compared with minus infinity", "[models]") {
   const max_pool_layer::shape shape{.in = {2, 2, 1}, .window = 3, .stride = 2, .padding = 1};
   const auto made = by_layer(shape, std::vector<float>(8, -infinity), {5, 6});
   CHECK(made.y == std::vector<float>{-infinity, -infinity});
   CHECK(made.dx == std::vector<float>{5, 0, 0, 0, 6, 0, 0, 0});
 }
 
-TEST_CASE("a NaN wins its windows", "[models]") {
+TEST_CASE("a NaN is the maximum of its windows", "[models]") {
   const auto made = by_layer({.in = {2, 2, 1}}, {1, NAN, infinity, 3, 1, 2, 4, 5}, {5, 6});
   CHECK(std::isnan(made.y[0]));
   CHECK(made.y[1] == 5.0F);

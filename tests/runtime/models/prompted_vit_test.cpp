@@ -20,7 +20,7 @@ double distance(const at::Tensor& ours, const at::Tensor& theirs) {
 at::Tensor prompted_images() { return made_numbers("images", {1, 4, 3, 8, 8}); }
 class_range classes_of_task(std::int64_t task) { return {2 * task, 2 * task + 2}; }
 
-/// Compares, in float64 with autograd, features with the script's, and gradients of sum(features d) + factor sum(map).
+/// Compares features with the script's in float64, and gradients of sum(features d) + factor sum(map) by autograd.
 void check_against(const nlohmann::json& theirs, const prompted_vit& net, std::int64_t filled, std::int64_t task,
                    double map_factor, const training_mode* training) {
   const auto weights = official_prompts(net, filled).unsqueeze(0).requires_grad_(true);
@@ -51,7 +51,7 @@ at::Tensor features_of(const prompted_vit& net, const at::Tensor& flat, class_ra
 
 } // namespace
 
-TEST_CASE("components are the authors', and those of earlier tasks learn nothing", "[prompts]") {
+TEST_CASE("prompt components equal the official code's, and those of earlier tasks have no gradient", "[prompts]") {
   const auto record = golden_record("prompts/coda_prompt")["components"];
   const auto net = small_prompted_vit(small_components());
   for (const std::int64_t task : {0, 1}) // the four rows have one penalty
@@ -60,7 +60,7 @@ TEST_CASE("components are the authors', and those of earlier tasks learn nothing
   CHECK(listed_numbers(gradient).narrow(0, 0, 2 * 16).abs().max().item<double>() == 0.0);
 }
 
-TEST_CASE("components under a softmax are those of Fed-CPrompt's authors", "[prompts]") {
+TEST_CASE("prompt components under a softmax equal Fed-CPrompt's official code", "[prompts]") {
   const auto record = golden_record("prompts/fed_cprompt")["components"];
   auto shape = small_components();
   shape.softmax_focus = true;
@@ -69,7 +69,8 @@ TEST_CASE("components under a softmax are those of Fed-CPrompt's authors", "[pro
     check_against(record[std::to_string(task)], *net, 2 * (task + 1), task, 0.0, nullptr);
 }
 
-TEST_CASE("slots are the authors', by the task in training and by the nearest key at test", "[prompts]") {
+TEST_CASE("prompt slots equal the official code's: selected by task in training, by nearest key in tests",
+          "[prompts]") {
   const auto record = golden_record("prompts/coda_prompt");
   const auto net = small_prompted_vit(small_slots());
   const training_mode training{};
@@ -79,7 +80,7 @@ TEST_CASE("slots are the authors', by the task in training and by the nearest ke
         1e-5);
 }
 
-TEST_CASE("of one slot test and training read the same", "[prompts]") {
+TEST_CASE("with a single slot training and evaluation are equal", "[prompts]") {
   auto shape = small_slots();
   shape.all_slots = false;
   const auto net = small_prompted_vit(shape);
@@ -94,7 +95,7 @@ TEST_CASE("of one slot test and training read the same", "[prompts]") {
   CHECK(largest > 1e-3); // the nearest of several keys is not always the task's
 }
 
-TEST_CASE("without a prompt in any block the net is the vit", "[prompts]") {
+TEST_CASE("without prompts in any block the net equals vit", "[prompts]") {
   auto shape = small_components();
   shape.blocks.clear();
   const auto with = small_prompted_vit(shape);
@@ -121,7 +122,7 @@ TEST_CASE("components of zeros change nothing, and prompts of zeros do", "[promp
                  features_of(*without, official_prompts(*without, 0), {0, 2})) > 1e-3);
 }
 
-TEST_CASE("the body is frozen, and blocks that are not there are refused", "[prompts]") {
+TEST_CASE("the body is frozen, and invalid block numbers are refused", "[prompts]") {
   const auto net = small_prompted_vit(small_components());
   for (const auto& entry : net->layout())
     CHECK(entry.frozen == !(entry.name.starts_with("prompts.") || entry.name.starts_with("head.")));

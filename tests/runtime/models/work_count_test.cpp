@@ -1,12 +1,12 @@
 #include "runtime/models/work_count.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("the work of dense nets is two operations for each weight and row") {
+TEST_CASE("dense nets take two operations per weight and row") {
   const auto linear = net_of("linear", {1, 1, 5}, 4);
   const auto single = work_of_pass(*linear, {1, 1, 5}, 1, {0, 4});
   CHECK(single.forward == 2 * 5 * 4);
@@ -21,7 +21,7 @@ TEST_CASE("the work of dense nets is two operations for each weight and row") {
   CHECK(pass.forward_by_shape.at({2, 784, 200}) == 2 * 2.0 * 784 * 200);
 }
 
-TEST_CASE("the work of convolutions is that of their filters at every pixel") {
+TEST_CASE("convolutions take two operations per filter weight and pixel") {
   const auto lenet = net_of("lenet", {1, 28, 28}, 10);
   const double first = 2.0 * 28 * 28 * 25 * 6, second = 2.0 * 10 * 10 * 150 * 16,
                dense = 2.0 * (400 * 120 + 120 * 84 + 84 * 10);

@@ -18,8 +18,8 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-/// A module for rows [1, 6, 6] that executes `lines` only if a row has a number above 1000, which the rows of the probe
-/// do not have.
+/// Module for rows [1, 6, 6] that executes `lines` only if a row has a number above 1000, which the probe's rows do not
+/// have.
 module_text changing_module(const std::string& lines) {
   return {
       .code =
@@ -50,7 +50,7 @@ at::Tensor own_weights(const module_net& net) {
   return flat.unsqueeze(0);
 }
 
-/// Features of 20 rows that are filled with `value`. @param learn keep what a gradient needs
+/// Features of 20 rows filled with `value`. @param learn true: keep what a gradient needs
 at::Tensor features_of_rows(const module_net& net, double value, bool learn = false) {
   const at::NoGradGuard no_gradients;
   tape kept;
@@ -81,7 +81,7 @@ std::string text_of(const torch::jit::Graph& graph) {
 
 } // namespace
 
-TEST_CASE("a call that a contract refuses fails on the run's own rows, where the trial did not make it") {
+TEST_CASE("a call that violates a contract fails on the run's rows even if the probe did not make it") {
   const auto call = GENERATE(values<changed_call>({
       {"attention",
        "        q = x.view([-1, 1, 4, 9])\n        y = y + torch.sum(torch.scaled_dot_product_attention(q, "
@@ -128,7 +128,7 @@ TEST_CASE("a call that a contract refuses fails on the run's own rows, where the
                                       ContainsSubstring(call.sentence)));
 }
 
-TEST_CASE("calls of constants that a contract refuses are not evaluated while a module is loaded") {
+TEST_CASE("calls of constants that violate a contract are not evaluated while a module is loaded") {
   const auto line = GENERATE(values<std::string>({
       "    y = torch.div(torch.full([1], 9223372036854775807, dtype=4) * -1 - 1, -1, rounding_mode=\"trunc\")\n",
       "    y = torch.full([1], (-9223372036854775807 - 1) // -1)\n",
@@ -143,7 +143,7 @@ TEST_CASE("calls of constants that a contract refuses are not evaluated while a 
   CHECK_THAT(loaded.error, ContainsSubstring("expected") || ContainsSubstring("is divided by -1"));
 }
 
-TEST_CASE("constants are folded through operators with contracts, and calls that are refused stay") {
+TEST_CASE("constants are folded through operators with contracts, and rejected calls stay") {
   auto graph = parsed_graph(R"IR(
 graph(%x : Tensor):
   %seven : int = prim::Constant[value=7]()
@@ -168,7 +168,7 @@ graph(%x : Tensor):
   CHECK(text_of(*graph).find("mneme::check_call") != std::string::npos);
 }
 
-TEST_CASE("a result of another form on the run's own rows is named with both forms") {
+TEST_CASE("a result with another shape on the run's rows is an error with both shapes") {
   const auto narrower = load_written(changing_module("        y = y[:, 0:30]\n"));
   CHECK_THROWS_MATCHES(features_of_rows(*narrower.net, 2000.0), std::runtime_error,
                        MessageMatches(ContainsSubstring(
@@ -181,7 +181,7 @@ TEST_CASE("a result of another form on the run's own rows is named with both for
   }
 }
 
-TEST_CASE("buffers that are no parameters keep their values, whatever forward writes on other rows") {
+TEST_CASE("buffers that are no parameters keep their values, whatever forward() writes on other rows") {
   auto text = changing_module("        self.calls.add_(1)\n        y = y + self.calls\n");
   text.buffers = {{"calls", at::zeros({1}, at::kLong)}};
   const auto loaded = load_written(text);

@@ -30,7 +30,7 @@ std::string error_of(const made_program& program) {
   return graph ? "" : graph.error();
 }
 
-/// x [B, 6] by a batch norm with its counter, as torch.nn.BatchNorm1d is exported in training mode.
+/// x [B, 6] through a batch norm with its counter, as torch.nn.BatchNorm1d is exported in training mode.
 made_program norm_program() {
   made_program made;
   const auto weight = made.parameter("bn.weight", spread_numbers({6}) + 1.0);
@@ -51,7 +51,7 @@ made_program norm_program() {
   return made;
 }
 
-/// x by one call with a rate of dropout, in training mode.
+/// x through one call with a dropout rate, in training mode.
 made_program dropout_program(const std::string& target) {
   made_program made;
   const auto twice = made.call("mul.Tensor", {{"self", tensor_named("x")}, {"other", number(2)}});
@@ -90,7 +90,7 @@ made_program lstm_program(std::int64_t layers, double rate) {
 
 } // namespace
 
-TEST_CASE("calls of an exported program compute what the operators compute") {
+TEST_CASE("calls of an exported program equal the operators") {
   made_program made;
   const auto weight = made.parameter("fc.weight", spread_numbers({5, 12}));
   made.parameter("unread", spread_numbers({3}));
@@ -131,8 +131,7 @@ TEST_CASE("tied weights are one tensor with the first of their names") {
   CHECK(at::equal(graph.run(tokens, std::vector{weight}), at::linear(at::embedding(weight, tokens), weight)));
 }
 
-TEST_CASE(
-    "a batch norm of a file in training mode takes running statistics in evaluation, and moves them in training") {
+TEST_CASE("a batch norm in training mode uses running statistics in evaluation and updates them in training") {
   const auto graph = read(norm_program());
   CHECK(graph.has_training_mode());
   REQUIRE(graph.tensors().size() == 4); // without its counter
@@ -161,7 +160,7 @@ TEST_CASE(
   CHECK(at::allclose(graph.run(x, values, {.training = true, .still = still}), by_running));
   CHECK(at::equal(values[3], before[3]));
 
-  static_cast<void>(graph.run(x.narrow(0, 0, 1), values, training)); // one value a channel
+  static_cast<void>(graph.run(x.narrow(0, 0, 1), values, training)); // one value per channel
   CHECK(at::equal(values[3], before[3]));
 
   std::vector<module_statistics> seen;
@@ -227,7 +226,7 @@ TEST_CASE("attention drops weights by the key of the pass") {
   CHECK_FALSE(at::allclose(dropped, plain, 1e-2));
 }
 
-TEST_CASE("stochastic depth leaves values as they are in evaluation") {
+TEST_CASE("stochastic depth leaves values unchanged in evaluation") {
   made_program made;
   const auto noise = made.call("empty.memory_format", {{"size", numbers({4, 1})}});
   const auto drawn = made.call("bernoulli_.float", {{"self", noise}, {"p", real(0.8)}});
@@ -240,7 +239,7 @@ TEST_CASE("stochastic depth leaves values as they are in evaluation") {
   CHECK(((ratio.abs() < 1e-6).logical_or((ratio - 1.25).abs() < 1e-6)).all().item<bool>());
 }
 
-TEST_CASE("memory that nothing has written is zero") {
+TEST_CASE("uninitialized memory is zero") {
   made_program made;
   const auto fresh = made.call("empty.memory_format", {{"size", numbers({1, 3})}});
   made.call("add.Tensor", {{"self", tensor_named("x")}, {"other", fresh}});
@@ -248,7 +247,7 @@ TEST_CASE("memory that nothing has written is zero") {
   CHECK(at::equal(run(made, x), x));
 }
 
-TEST_CASE("a pass stops before a call that breaks its contract or computes too much") {
+TEST_CASE("a pass stops before a call that violates its contract or exceeds the limit of computation") {
   const auto failure = [](const made_program& program, const at::Tensor& x) {
     const auto graph = read(program);
     try {
@@ -279,7 +278,7 @@ TEST_CASE("a pass stops before a call that breaks its contract or computes too m
   CHECK_THAT(failure(work, at::ones({1, 1, 1, 1})), ContainsSubstring("more than 1e+12 multiplications for a row"));
 }
 
-TEST_CASE("a call that a program may not make is refused while it is read") {
+TEST_CASE("a forbidden call of a program is refused while the program is read") {
   const auto x = tensor_named("x");
   const auto error = [](const std::string& target, const std::vector<std::pair<std::string, json>>& given,
                         const std::string& result = "v0") {
@@ -318,7 +317,7 @@ TEST_CASE("a call that a program may not make is refused while it is read") {
              ContainsSubstring("a result is read that depends on how often training has called it"));
 }
 
-TEST_CASE("a program of another form is refused with the line that exports it") {
+TEST_CASE("a program of another format is refused with the line that exports it") {
   const auto error = [](const std::string& operation, const std::string& path, const json& value) {
     made_program made;
     made.call("relu.default", {{"self", tensor_named("x")}});
@@ -341,7 +340,7 @@ TEST_CASE("a program of another form is refused with the line that exports it") 
   CHECK_THAT(error("remove", "/graph_module/signature", {}), ContainsSubstring("the field 'signature' is missing"));
 }
 
-TEST_CASE("tensors lie within their bytes, and pickles are not opened") {
+TEST_CASE("tensors must lie within their bytes, and pickles are not opened") {
   made_program made;
   const auto weight = made.parameter("w", spread_numbers({4, 3}));
   made.call("mul.Tensor", {{"self", tensor_named("x")}, {"other", weight}});

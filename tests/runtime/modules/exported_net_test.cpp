@@ -69,7 +69,7 @@ at::Tensor value_of(const model& net, const at::Tensor& flat, const std::string&
   return as_in_files(flat, entry_named(net, name));
 }
 
-/// As the executor computes.
+/// A pass as the executor computes it.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};
@@ -77,7 +77,7 @@ struct job_guards {
 
 } // namespace
 
-TEST_CASE("running statistics are buffers of the layout where the module is in training mode") {
+TEST_CASE("running statistics are buffers of the layout if the module is in training mode") {
   const auto net = loaded(norm_net(0.0)), still = loaded(norm_net(0.0), false);
   CHECK(entry_named(*net, "bn.running_mean").buffer);
   CHECK_FALSE(entry_named(*net, "bn.running_mean").frozen);
@@ -90,7 +90,7 @@ TEST_CASE("running statistics are buffers of the layout where the module is in t
   CHECK_FALSE(loaded(norm_net(0.5), false)->draws());
 }
 
-TEST_CASE("a pass of training moves each model's running statistics, and its gradients reach parameters alone") {
+TEST_CASE("a training pass updates each model's running statistics, and only parameters have gradients") {
   const auto net = loaded(norm_net(0.0));
   const job_guards guards;
   auto weights = at::stack({start_of(*net), start_of(*net) * 1.5}); // [K, P]
@@ -120,7 +120,7 @@ TEST_CASE("a pass of training moves each model's running statistics, and its gra
   CHECK(at::equal(evaluated, before));
 }
 
-TEST_CASE("layers of which nothing is trained are in evaluation mode") {
+TEST_CASE("layers without trained parameters are in evaluation mode") {
   const auto net = loaded(norm_net(0.5));
   const job_guards guards;
   const auto x = spread_numbers({1, 20, 1, 6, 6}, 3.0);
@@ -145,7 +145,7 @@ TEST_CASE("layers of which nothing is trained are in evaluation mode") {
   CHECK_FALSE(held->mixes_rows());
 }
 
-TEST_CASE("as a function the net shows the statistics of its batch norms and moves none") {
+TEST_CASE("the net as a function returns the statistics of its batch norms and updates none") {
   const auto net = loaded(norm_net(0.0));
   const auto weights = start_of(*net).unsqueeze(0);
   const auto before = weights.clone();
@@ -176,7 +176,7 @@ TEST_CASE("a file that cannot train in training mode is refused with the key tha
                  ContainsSubstring("model.module_training = false"));
 }
 
-TEST_CASE("a program for a fixed number of rows that fails names dynamic_shapes") {
+TEST_CASE("a failing program for a fixed number of rows is reported with dynamic_shapes as the remedy") {
   made_program made;
   made.call("view.default", {{"self", tensor_named("x")}, {"size", numbers({4, 36})}});
   made.changes = json::array({{{"op", "add"},
@@ -188,7 +188,7 @@ TEST_CASE("a program for a fixed number of rows that fails names dynamic_shapes"
              ContainsSubstring("it was exported for calls of 4 rows: give dynamic_shapes"));
 }
 
-TEST_CASE("a package of AOTInductor and a program of an earlier PyTorch are named") {
+TEST_CASE("a package of AOTInductor and a program of an earlier PyTorch are refused by name") {
   const scratch_folder folder;
   const auto error = [&](const std::string& entry) {
     write_file(folder.path() / "net.pt2", zip_of({{entry, "x"}}));

@@ -28,9 +28,9 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr std::array<std::int64_t, 3> rows_of_run{1, 6, 6};
-constexpr std::size_t files_min = 50; // that each layer must stop alone (docs/security.md)
+constexpr std::size_t files_min = 50; // number that each protection must stop alone (docs/security.md)
 
-/// Targets of file access: an existing file and a missing one.
+/// Targets of file access: an existing and a missing file.
 struct targets {
   std::string secret, stolen;
 };
@@ -129,7 +129,7 @@ void add_modules_with_hooks(const targets& at, hostile_modules& into) {
        .entries = entries_with(code_with({.lines = "    with __torch__.Guard():\n      pass\n", .beside = guard}))});
 }
 
-/// Other names that LibTorch offers: its classes, processes, output, random numbers, raw memory.
+/// Other names that LibTorch provides: its classes, processes, output, random numbers, raw memory.
 void add_modules_with_strange_calls(hostile_modules& into) {
   const auto add = [&](const char* title, const std::string& line) {
     into.push_back({.title = title, .entries = entries_with(code_with({.lines = "    " + line + "\n"}))});
@@ -237,7 +237,7 @@ hostile_modules every_hostile_module(const targets& at) {
   return modules;
 }
 
-/// A folder with one readable file, and its state.
+/// Folder with one readable file, and its state.
 struct watched_folder {
   watched_folder() { write_file(at.secret, "0123456789abcdef"); }
   /// Names and contents of all files.
@@ -268,7 +268,7 @@ child_end child_does(const std::function<int()>& act) {
   const auto id = ::fork();
   REQUIRE(id >= 0);
   if (id == 0) {
-    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) // which Catch2 handles
+    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) // handled by Catch2
       ::signal(signal, SIG_DFL);
     const int nothing = ::open("/dev/null", O_WRONLY);
     ::dup2(ends[1], STDOUT_FILENO);
@@ -298,7 +298,7 @@ bool machine_has_cells() {
 
 } // namespace
 
-TEST_CASE("a file of the same make that only computes is taken, with what tracing and users leave in it") {
+TEST_CASE("a harmless file with usual remains of tracing and of users is accepted") {
   auto entries = entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"}));
   for (const auto* const name :
        {"traced_inputs.pkl", "traced_inputs/0", "extra/notes.txt", "code/__torch__.py.debug_pkl"})
@@ -309,7 +309,7 @@ TEST_CASE("a file of the same make that only computes is taken, with what tracin
             .has_value());
 }
 
-TEST_CASE("hostile files touch nothing under the checks alone") {
+TEST_CASE("hostile files change nothing if only the static checks protect") {
   const watched_folder watched;
   const auto before = watched.state();
   const auto modules = every_hostile_module(watched.at);
@@ -331,7 +331,7 @@ TEST_CASE("hostile files touch nothing under the checks alone") {
   CHECK(tried >= files_min);
 }
 
-TEST_CASE("hostile files touch nothing in the cell alone") {
+TEST_CASE("hostile files change nothing if only the sandbox protects") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
   const watched_folder watched;
@@ -352,7 +352,7 @@ TEST_CASE("hostile files touch nothing in the cell alone") {
   }
 }
 
-TEST_CASE("the files that write do it where neither layer stands before them") {
+TEST_CASE("the hostile files write files if neither protection is active") {
   const watched_folder watched;
   for (const auto& module : every_hostile_module(watched.at)) {
     if (!module.writes)
@@ -368,7 +368,7 @@ TEST_CASE("the files that write do it where neither layer stands before them") {
   }
 }
 
-TEST_CASE("a process without rights computes, and may do nothing else") {
+TEST_CASE("a process without rights can compute but do nothing else") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
   static_cast<void>(at::ones({100}).sum()); // LibTorch's first operator detects the processor
@@ -413,7 +413,7 @@ TEST_CASE("a process without rights computes, and may do nothing else") {
   CHECK(watched.state() == before);
 }
 
-TEST_CASE("limits of a cell end what takes too long or too much") {
+TEST_CASE("the limits of a sandbox end a process that takes too long or too much memory") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
   const auto ended = [](const std::function<void()>& act) {
@@ -431,7 +431,7 @@ TEST_CASE("limits of a cell end what takes too long or too much") {
   CHECK(WEXITSTATUS(ended([] { static_cast<void>(at::ones({1 << 28})); }).status) == 1); // throws
 }
 
-TEST_CASE("the program answers for a good module, and for one that the cell refuses") {
+TEST_CASE("the program reports a valid module, and one that the sandbox rejects") {
   const cells_that_begin here(GENERATE(cell_begin::anew, cell_begin::fork_if_alone));
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
@@ -454,7 +454,7 @@ TEST_CASE("the program answers for a good module, and for one that the cell refu
   CHECK_THAT(endless.reasons.at(0), ContainsSubstring("took more than 2 s of processor time"));
 }
 
-TEST_CASE("a cell is a fork of a process with one thread, and else a program that starts anew") {
+TEST_CASE("a sandbox forks a single-threaded process, else it executes the program again") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
   const cells_that_begin here(cell_begin::fork_if_alone, "/there/is/no/such/program");

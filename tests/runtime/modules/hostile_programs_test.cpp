@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t memory_bytes = std::int64_t{256} << 20;
 
-/// Why the file is refused; "" if it is taken. In this process, as a run loads it.
+/// Reason why the file is refused; "" if it is accepted. Runs in this process, as a run loads it.
 std::string error_of_bytes(const std::string& bytes) {
   const scratch_folder folder;
   write_file(folder.path() / "net.pt2", bytes);
@@ -37,7 +37,7 @@ made_program honest_program() {
   return made;
 }
 
-/// The honest archive with another text for its graph.
+/// The valid archive with another text for its graph.
 std::string with_graph(const std::string& text) {
   auto entries = honest_program().entries();
   for (auto& [name, content] : entries)
@@ -48,7 +48,7 @@ std::string with_graph(const std::string& text) {
 
 } // namespace
 
-TEST_CASE("JSON that is made to exhaust its reader is refused") {
+TEST_CASE("JSON that would exhaust its parser is refused") {
   REQUIRE(error_of(honest_program()).empty());
   CHECK_THAT(error_of_bytes(with_graph(std::string(3'000'000, '['))), ContainsSubstring("nested more than 64 deep"));
   std::string objects;
@@ -61,7 +61,7 @@ TEST_CASE("JSON that is made to exhaust its reader is refused") {
              ContainsSubstring("expected at most 67108864"));
 }
 
-TEST_CASE("a program that takes more memory than its trial may is refused") {
+TEST_CASE("a program that needs more memory than its probe allows is refused") {
   constexpr const char* refusal = "the module needs more memory than there is";
   made_program large;
   large.call("zeros.default", {{"size", numbers({1 << 14, 1 << 13})}});
@@ -79,7 +79,7 @@ TEST_CASE("a program that takes more memory than its trial may is refused") {
   CHECK_FALSE(error_of(repeated).empty());
 }
 
-TEST_CASE("a program that computes more than rows of its size may is refused") {
+TEST_CASE("a program that computes more than rows of its size allow is refused") {
   made_program chain;
   auto last = chain.call("ones.default", {{"size", numbers({2048, 2048})}});
   const auto wide = chain.call("expand.default", {{"self", chain.call("ones.default", {{"size", numbers({1, 1})}})},

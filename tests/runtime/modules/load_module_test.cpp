@@ -43,7 +43,7 @@ std::string bytes_of(const module_text& made) {
   return content_of(folder.path() / "net.pt");
 }
 
-/// A module without tensors whose forward() has these lines.
+/// Module without tensors whose forward() has these lines.
 module_text lines(const std::string& code) { return {.code = "def forward(self, x):\n" + code}; }
 
 struct refused {
@@ -54,7 +54,7 @@ struct refused {
 
 } // namespace
 
-TEST_CASE("a module that a run cannot rely on is refused with the difference") {
+TEST_CASE("a module that does not fit the run is refused with the difference") {
   const auto& [title, made, text] = GENERATE(values<refused>({
       {"no forward", {.code = "def back(self, x):\n    return x\n"}, "the module has no method forward"},
       {"two arguments",
@@ -99,18 +99,18 @@ TEST_CASE("a module that a run cannot rely on is refused with the difference") {
   CHECK_THAT(complaint_about(made), ContainsSubstring(text));
 }
 
-TEST_CASE("differences of a signature are found together") {
+TEST_CASE("all differences of a signature are reported together") {
   const auto text = complaint_about({.code = "def forward(self, x: int):\n    return x\n"});
   CHECK_THAT(text, ContainsSubstring("forward takes (x: int)") && ContainsSubstring("forward returns int"));
 }
 
-TEST_CASE("scores have to be as many as the run has classes") {
+TEST_CASE("a module must return a score for each class of the run") {
   CHECK_THAT(complaint_about(lines("    return torch.flatten(x, 1)\n"), {.scores = true}),
              ContainsSubstring("forward returns 36 numbers for a row, but the run has 5 classes"));
   CHECK(complaint_about(lines("    return torch.flatten(x, 1)[:, :5]\n"), {.scores = true}).empty());
 }
 
-TEST_CASE("parameters that no gradient reaches cannot be trained, and may stay as they are") {
+TEST_CASE("parameters without a gradient cannot be trained but may stay frozen") {
   const module_text made{.code = "def forward(self, x):\n    return (torch.flatten(x, 1) * self.w).detach()\n",
                          .parameters = {{"w", at::ones({36})}}};
   CHECK_THAT(complaint_about(made, {.trained = true}), ContainsSubstring("no gradient reaches its parameters"));
@@ -128,7 +128,7 @@ TEST_CASE("a module made for single rows is called row by row") {
   CHECK(at::equal(as_model(net).forward(flat.unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));
 }
 
-TEST_CASE("a file that is cut short is refused wherever it ends") {
+TEST_CASE("a file truncated at any point is refused") {
   const auto whole = bytes_of(small_convolution());
   REQUIRE(complaint_about_bytes(whole).empty());
   for (std::size_t length = 0; length < whole.size(); length += 61) {
@@ -137,7 +137,7 @@ TEST_CASE("a file that is cut short is refused wherever it ends") {
   }
 }
 
-TEST_CASE("a damaged byte is noticed, and never a crash") {
+TEST_CASE("a damaged byte is detected or harmless and never causes a crash") {
   const auto whole = bytes_of(small_convolution());
   std::size_t refused_files = 0, tried = 0;
   for (std::size_t at = 0; at < whole.size(); at += 37) {
@@ -149,7 +149,7 @@ TEST_CASE("a damaged byte is noticed, and never a crash") {
   CHECK(refused_files * 2 > tried); // bytes between entries, such as times, do not matter
 }
 
-TEST_CASE("files of other kinds are named") {
+TEST_CASE("files of other kinds are refused by name") {
   CHECK_THAT(complaint_about_bytes("\x80\x02}q"), ContainsSubstring("the file is one of torch.save"));
   CHECK_THAT(complaint_about_bytes("not a net"),
              ContainsSubstring("the file is no zip archive; expected an exported program"));
@@ -157,7 +157,7 @@ TEST_CASE("files of other kinds are named") {
   CHECK_THAT(complaint_about(std::filesystem::temp_directory_path()), ContainsSubstring("folder"));
 }
 
-TEST_CASE("what of a module does not train is counted") {
+TEST_CASE("parts of a module that do not train are counted") {
   const scratch_folder folder;
   const auto text_of = [&](const module_text& made) {
     write_module(folder.path() / "net.pt", made);

@@ -38,7 +38,7 @@ at::Tensor weights_of(const module_net& net) {
 
 } // namespace
 
-TEST_CASE("tensors within a limit are given, and one beyond it is refused") {
+TEST_CASE("tensors within a limit are allocated, and one beyond it is refused") {
   const module_memory memory(4 * mebibyte);
   const auto first = bytes_of_memory(3 * mebibyte);
   CHECK_FALSE(memory.is_exceeded());
@@ -46,14 +46,14 @@ TEST_CASE("tensors within a limit are given, and one beyond it is refused") {
   CHECK(memory.is_exceeded());
 }
 
-TEST_CASE("memory that is released may be taken again") {
+TEST_CASE("released memory can be allocated again") {
   const module_memory memory(4 * mebibyte);
   for (int turn = 0; turn < 5; ++turn)
     CHECK_NOTHROW(bytes_of_memory(3 * mebibyte));
   CHECK_FALSE(memory.is_exceeded());
 }
 
-TEST_CASE("charges count until the limit ends, and nothing counts outside of it") {
+TEST_CASE("memory counts until the limit ends, and allocations outside of a limit do not count") {
   CHECK_NOTHROW(module_memory::charge(std::int64_t{1} << 60));
   {
     const module_memory memory(4 * mebibyte);
@@ -65,7 +65,7 @@ TEST_CASE("charges count until the limit ends, and nothing counts outside of it"
   CHECK_NOTHROW(bytes_of_memory(8 * mebibyte));
 }
 
-TEST_CASE("a limit holds on its own thread, and an inner one ends with its scope") {
+TEST_CASE("a limit applies to its own thread, and an inner one ends with its scope") {
   const module_memory memory(4 * mebibyte);
   {
     const module_memory inner(16 * mebibyte);
@@ -77,7 +77,7 @@ TEST_CASE("a limit holds on its own thread, and an inner one ends with its scope
   CHECK_THROWS_AS(bytes_of_memory(8 * mebibyte), std::bad_alloc);
 }
 
-TEST_CASE("a module whose trial takes too much memory is refused with the limit") {
+TEST_CASE("a module whose probe needs too much memory is refused with the limit") {
   const auto net =
       load_lines("    y = y + torch.sum(torch.ones([8388608]))\n", {.layers = {.cell_memory_bytes = 16 * mebibyte}});
   REQUIRE_FALSE(net.has_value());
@@ -86,7 +86,7 @@ TEST_CASE("a module whose trial takes too much memory is refused with the limit"
       ContainsSubstring("net.pt: error: forward needs more than the 16777216 bytes of memory that its trial may take"));
 }
 
-TEST_CASE("a module that takes too much memory on the run's own rows is named with the limit") {
+TEST_CASE("a module that needs too much memory on the run's rows is named with the limit") {
   const auto net =
       load_lines("    if bool(torch.max(x) > 1000.0):\n        y = y + torch.sum(torch.ones([x.size(1) << 30]))\n");
   REQUIRE(net.has_value());
@@ -102,7 +102,7 @@ TEST_CASE("a module that takes too much memory on the run's own rows is named wi
   CHECK_NOTHROW(pass(1.0));
 }
 
-TEST_CASE("a gradient that takes too much memory is named with the limit") {
+TEST_CASE("a gradient that needs too much memory is named with the limit") {
   const auto net = load_lines("    if bool(torch.max(x) > 1000.0):\n"
                               "        y = y + self.weight.expand([1 << 25, 36])[0]\n");
   REQUIRE(net.has_value());

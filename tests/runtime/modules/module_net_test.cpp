@@ -35,7 +35,7 @@ at::Tensor start_of(const module_net& net) {
   return flat;
 }
 
-/// The features of small_convolution() by ATen alone, given its weights in double.
+/// Features of small_convolution() by ATen alone, from its weights in double.
 at::Tensor expected_features(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto mean = at::full({1, 4, 1, 1}, 0.1F).to(x.scalar_type());
   return at::flatten(at::avg_pool2d(at::relu(at::conv2d(x, weight, bias, 1, 1) - mean), {2, 2}), 1);
@@ -53,7 +53,7 @@ const parameter& parameter_called(const model& net, const std::string& name) {
   return net.layout().front();
 }
 
-/// As the executor computes.
+/// A pass as the executor computes it.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};
@@ -61,7 +61,7 @@ struct job_guards {
 
 } // namespace
 
-TEST_CASE("a module's weights lie under its own names, behind them a head") {
+TEST_CASE("a module's weights have their own names, followed by a head") {
   const auto net = loaded(small_convolution());
   std::vector<std::string> names;
   for (const auto& entry : net->layout())
@@ -75,7 +75,7 @@ TEST_CASE("a module's weights lie under its own names, behind them a head") {
   CHECK(as_in_files(flat, parameter_called(*net, "head.weight")).abs().max().item<float>() <= 1.0F / 6);
 }
 
-TEST_CASE("features and logits are those of the net in ATen") {
+TEST_CASE("features and logits equal those of the net in ATen") {
   const job_guards guards;
   const auto kind = GENERATE(head_kind::linear, head_kind::cosine);
   const auto net = loaded(small_convolution(), {.head = kind});
@@ -90,12 +90,12 @@ TEST_CASE("features and logits are those of the net in ATen") {
   const auto w = as_in_files(flat, parameter_called(*net, "head.weight")).narrow(0, 1, 3).to(at::kDouble);
   const auto cosines = at::mm(expected / expected.norm(2, {1}, true), (w / w.norm(2, {1}, true)).t());
   const auto scores = kind == head_kind::cosine
-                          ? cosines // times sigma, which begins as 1
+                          ? cosines // times sigma, which is 1 at first
                           : at::mm(expected, w.t()) + as_in_files(flat, net->layout().back()).narrow(0, 1, 3);
   CHECK(difference(found.logits.flatten(0, 1), scores) < 1e-6);
 }
 
-TEST_CASE("gradients are those of autograd through the same net, for every model of a group") {
+TEST_CASE("gradients equal autograd's through the same net, for every model of a group") {
   const auto net = loaded(small_convolution());
   auto weights = at::stack({start_of(*net), start_of(*net) * 1.5}); // [K, P]
   const auto x = spread_numbers({2, 7, 1, 6, 6}, 3.0);
@@ -148,7 +148,7 @@ TEST_CASE("as a function the net has the same values, and gradients of its input
   CHECK(std::abs(rise.item<double>() / 1e-2 - slope[0][1][0][2][3].item<double>()) < 1e-3);
 }
 
-TEST_CASE("training of the head alone leaves the module, and a step of plain SGD is added at once") {
+TEST_CASE("training only the head leaves the module unchanged, and plain SGD steps are added directly") {
   const job_guards guards;
   const auto net = loaded(small_convolution());
   auto weights = at::stack({start_of(*net)});
@@ -165,7 +165,7 @@ TEST_CASE("training of the head alone leaves the module, and a step of plain SGD
                    as_in_files(before[0], net->layout().back()) - 0.5 * d_logits[0].sum(0)) < 1e-6);
 }
 
-TEST_CASE("parameters with requires_grad = False are held where the module is trained") {
+TEST_CASE("parameters with requires_grad = False stay fixed when the module is trained") {
   auto text = small_convolution();
   text.frozen = {"weight"};
   const auto held = [](const std::shared_ptr<const module_net>& net) {
@@ -178,7 +178,7 @@ TEST_CASE("parameters with requires_grad = False are held where the module is tr
   const auto net = loaded(text, {.trained = true});
   CHECK(held(net) == std::vector<std::string>{"weight"});
   CHECK(parameter_called(*net, "weight").frozen);
-  CHECK(held(loaded(text)).empty()); // nothing of it is trained
+  CHECK(held(loaded(text)).empty()); // no part of it is trained
   CHECK(held(loaded(small_convolution(), {.trained = true})).empty());
   const auto more = std::dynamic_pointer_cast<const module_net>(net->with_frozen({false, true, false, false, true}));
   REQUIRE(more);
@@ -186,7 +186,7 @@ TEST_CASE("parameters with requires_grad = False are held where the module is tr
   CHECK(held(net) == std::vector<std::string>{"weight"});
 }
 
-TEST_CASE("a table reaches a module as [B, F], and tokens as [B, T] integers") {
+TEST_CASE("a table is passed to a module as [B, F], and tokens as [B, T] integers") {
   const job_guards guards;
   const scratch_folder folder;
   const auto file = folder.path() / "net.pt";
@@ -222,7 +222,7 @@ TEST_CASE("a table reaches a module as [B, F], and tokens as [B, T] integers") {
             "rows of shape [16, 4] and type int64 (tokens below 8): index out of range") != std::string::npos);
 }
 
-TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
+TEST_CASE("a module written by PyTorch gives PyTorch's results") {
   const job_guards guards;
   const std::filesystem::path root(MNEME_SOURCE_DIR);
   const auto net = load_module(root / "scenarios/smoke/tiny.pt",
@@ -240,7 +240,7 @@ TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
   CHECK(net->layout()[4].name == "bn.running_var");
 }
 
-TEST_CASE("bits do not depend on other models, nor a row on other rows") {
+TEST_CASE("bits do not depend on other models, or of a row on other rows") {
   const job_guards guards;
   const auto net = loaded(small_convolution());
   const auto flat = start_of(*net);
@@ -258,7 +258,7 @@ TEST_CASE("bits do not depend on other models, nor a row on other rows") {
   }
 }
 
-TEST_CASE("without a head the net ends at its features, and a loss on them alone trains it") {
+TEST_CASE("without a head the net ends at its features and trains on a loss of them") {
   const job_guards guards;
   const auto net = loaded(small_convolution(), {.head = head_kind::none});
   CHECK(net->classes() == 0);
@@ -276,7 +276,7 @@ TEST_CASE("without a head the net ends at its features, and a loss on them alone
   CHECK(at::equal(weights[0].narrow(0, 40, 4), before[0].narrow(0, 40, 4))); // the buffer
 }
 
-TEST_CASE("a module that gives scores has no head of ours") {
+TEST_CASE("a module that returns scores gets no head") {
   const job_guards guards;
   const auto w = spread_numbers({5, 36});
   const auto net = loaded({.code = "def forward(self, x):\n    return torch.linear(torch.flatten(x, 1), self.w)\n",
@@ -289,13 +289,13 @@ TEST_CASE("a module that gives scores has no head of ours") {
   CHECK(difference(found.logits[0], at::mm(x[0].flatten(1), w.t()).narrow(1, 2, 3)) < 1e-6);
 }
 
-TEST_CASE("a name that the module has already is not given to the head") {
+TEST_CASE("the head gets no name that the module already has") {
   const auto net = loaded({.code = "def forward(self, x):\n    return torch.flatten(x, 1) * self.head\n",
                            .parameters = {{"head", at::ones({36})}}});
   CHECK(net->layout()[1].name == "head.weight"); // "head" itself is another name
 }
 
-TEST_CASE("branches of training are not run, and their random numbers do not matter") {
+TEST_CASE("training branches are not executed, and their random numbers have no effect") {
   const job_guards guards;
   const auto net = loaded({.code = R"(
 def forward(self, x):
@@ -309,8 +309,8 @@ def forward(self, x):
   CHECK(at::equal(as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));
 }
 
-TEST_CASE("what a module makes where it was traced, it makes on the device of its rows") {
-  // Positions are made on the host by name, as tracing writes it, and added to the rows.
+TEST_CASE("tensors created on the traced device are created on the device of the rows") {
+  // Positions are created on the host by name, as tracing writes it, and added to the rows.
   const module_text traced{.code = R"(
 def forward(self, x):
     flat = torch.flatten(x, 1)

@@ -10,14 +10,14 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// A pickle of a module whose only member is built by these instructions.
+/// Pickle of a module whose only member is built by these instructions.
 std::string module_with(std::string_view member) {
   return std::string("\x80\x02"
                      "c__torch__\nNet\n)\x81}(X\x01\0\0\0w"sv) +
          std::string(member) + "ub.";
 }
 
-/// A float tensor of `sizes` in storage '0' with `numbers` elements; the archive has 64 bytes for it. Arguments are
+/// Float tensor of `sizes` in storage '0' with `numbers` elements; the archive has 64 bytes for it. Arguments are
 /// pickle instructions.
 std::string tensor(std::string_view numbers, std::string_view offset, std::string_view sizes,
                    std::string_view strides) {
@@ -38,7 +38,7 @@ struct refused_pickle {
 
 } // namespace
 
-TEST_CASE("a pickle as TorchScript writes it is taken") {
+TEST_CASE("a pickle as TorchScript writes it is accepted") {
   CHECK(refusal(module_with("\x88"sv)).empty());
   CHECK(refusal(module_with("(K\x05M\1\2J\0\0\1\0\x8a\x08\1\2\3\4\5\6\7\x08NG\0\0\0\0\0\0\0\0tq\0"sv)).empty());
   CHECK(refusal(module_with("ctorch.jit._pickle\nbuild_intlist\n](K\1K\2e\x85R"sv)).empty());
@@ -46,7 +46,7 @@ TEST_CASE("a pickle as TorchScript writes it is taken") {
   CHECK(pickle_refusal("\x80\x02)."sv, pickle_root::constants, {}).empty());
 }
 
-TEST_CASE("a pickle that LibTorch would believe and must not is refused with its byte") {
+TEST_CASE("a malicious pickle that LibTorch would accept is refused with its byte") {
   const auto& [title, pickle, text] = GENERATE(values<refused_pickle>({
       {"another function", module_with("cposix\nsystem\n(X\2\0\0\0lstR"sv), "it calls 'posix.system' with arguments"},
       {"a class of LibTorch's", module_with("c__torch__.torch.classes.x\nY\n)\x81}b"sv),
@@ -77,13 +77,13 @@ TEST_CASE("a pickle that LibTorch would believe and must not is refused with its
   CHECK_THAT(refusal(pickle), ContainsSubstring(text));
 }
 
-TEST_CASE("values nest a thousand deep and no deeper") {
+TEST_CASE("values may be nested a thousand levels deep and no deeper") {
   const auto nested = [](int depth) { return module_with(")" + std::string(static_cast<std::size_t>(depth), '\x85')); };
   CHECK(refusal(nested(900)).empty());
   CHECK_THAT(refusal(nested(1100)), ContainsSubstring("nest deeper than 1000"));
 }
 
-TEST_CASE("texts that do not follow and places that cannot be are refused") {
+TEST_CASE("truncated strings and impossible offsets are refused") {
   CHECK(refusal("\x80\x02X\x0aKlt0123"sv) ==
         "byte 3 of a pickle says that a text of 1953254154 bytes follows, and 4 do; the file is damaged");
   CHECK(refusal("\x80\x02]r\xff\xff\xff\x7f."sv) ==

@@ -32,7 +32,7 @@ const zip_entry& entry_called(const std::vector<zip_entry>& entries, std::string
   return *found;
 }
 
-/// The error of the archive with `bytes` at offset `at`.
+/// Error of the archive with `bytes` at offset `at`.
 std::string flaw_with(std::string text, std::size_t at, const std::string& bytes) {
   text.replace(at, bytes.size(), bytes);
   const auto found = zip_entries(bytes_of(text), plenty);
@@ -56,14 +56,14 @@ TEST_CASE("entries are found with their content, stored or deflated") {
   CHECK_THAT(zip_content(bytes_of(text), code), ContainsSubstring("def forward(self"));
 }
 
-TEST_CASE("what would unpack to more than is allowed is refused before it is unpacked") {
+TEST_CASE("an entry that would unpack to more than the limit is refused before it is unpacked") {
   const auto text = archive();
   const auto found = zip_entries(bytes_of(text), 100);
   REQUIRE_FALSE(found);
   CHECK_THAT(found.error().text, ContainsSubstring("at most 100 bytes are taken"));
 }
 
-TEST_CASE("an entry that is not what the directory says is refused") {
+TEST_CASE("an entry that contradicts the directory is refused") {
   const auto text = archive();
   const auto entries = zip_entries(bytes_of(text), plenty).value();
   const auto& weight = entry_called(entries, "/data/0");

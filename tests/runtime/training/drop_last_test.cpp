@@ -2,7 +2,7 @@
 #include "runtime/method/gradients.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t width = 33, classes = 10;
 
-/// A job on rows 3, 4, ... of random data, in order.
+/// Job on rows 3, 4, ... of random data, in order.
 train_job job_of(std::int64_t rows, training_options options, const model_ref& net) {
   static const auto source = drawn_data(40, {1, 1, width}, classes);
   options.classes = {0, classes};
@@ -42,7 +42,7 @@ train_output trained(const train_job& request) {
 
 } // namespace
 
-TEST_CASE("a plan that drops the last step has whole batches only", "[drop_last]") {
+TEST_CASE("a plan with drop_last has only complete batches", "[drop_last]") {
   const step_plan plan{.rows = 23, .batch_rows = 10, .drop_last = true};
   CHECK(plan.steps() == 2);
   CHECK(plan.rows_of(1) == 10);
@@ -51,7 +51,7 @@ TEST_CASE("a plan that drops the last step has whole batches only", "[drop_last]
   CHECK((step_plan{.rows = 9, .batch_rows = 0, .drop_last = true}.steps() == 1)); // a full batch is complete
 }
 
-TEST_CASE("dropping the last batch trains on the whole ones, in both paths of a training", "[drop_last]") {
+TEST_CASE("drop_last trains on the complete batches, one by one and in step", "[drop_last]") {
   at::set_num_threads(1);
   for (const double momentum : {0.0, 0.9}) { // 0: chains of linear layers are trained client by client
     CAPTURE(momentum);
@@ -85,14 +85,14 @@ TEST_CASE("clients with and without a step share a group", "[drop_last]") {
   CHECK(same_bits(weights_of(both[1]), weights_of(outcome_of(mlp_job(25, options)))));
 }
 
-TEST_CASE("gradients are those of all rows, whatever drop_last says", "[drop_last]") {
+TEST_CASE("gradient jobs use all rows, whatever drop_last says", "[drop_last]") {
   training_options options{.batch_rows = 10, .result = training_result::gradient};
   const auto without = trained(mlp_job(23, options)).gradients;
   options.drop_last = true;
   CHECK(at::equal(trained(mlp_job(23, options)).gradients, without));
 }
 
-TEST_CASE("a smoothed step is PyTorch's, in both paths of a training", "[label_smoothing]") {
+TEST_CASE("a step with label smoothing equals PyTorch's, one by one and in step", "[label_smoothing]") {
   at::set_num_threads(1);
   const auto net = net_of("linear", {1, 1, width}, classes);
   for (const double clip : {0.0, 1e9}) { // 0: client by client
@@ -113,7 +113,7 @@ TEST_CASE("a smoothed step is PyTorch's, in both paths of a training", "[label_s
   }
 }
 
-TEST_CASE("an objective that does not read label smoothing refuses it", "[label_smoothing]") {
+TEST_CASE("an objective that does not support label smoothing refuses it", "[label_smoothing]") {
   class plain_loss final : public loss {
   public:
     std::string identity() const override { return "plain"; }

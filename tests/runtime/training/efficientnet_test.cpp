@@ -1,8 +1,8 @@
-// EfficientNet-Lite0 against PyTorch's: tools/research/export/efficientnet_reference.py.
+// EfficientNet-Lite0 compared with PyTorch: tools/research/export/efficientnet_reference.py.
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "runtime/models/depthwise_layer.hpp"
 #include "tests/support/golden.hpp"
@@ -20,8 +20,8 @@ at::Tensor images(const std::string& name, std::int64_t side) {
   return (at::tensor(formula(name, 2 * 3 * side * side)) * 2).view({1, 2, 3, side, side});
 }
 
-/// The script's weights: the stem's filters lie behind a row and a column of zeros, and what PyTorch's net adds to
-/// variances is a part of them.
+/// The script's weights. The stem's filters get a row and a column of zeros, and variances include the difference
+/// between PyTorch's and our epsilon.
 at::Tensor made_up(const model& net) {
   auto flat = at::empty({net.size()});
   for (const auto& entry : net.layout()) {
@@ -42,14 +42,14 @@ void check_features(const at::Tensor& features, const nlohmann::json& expected) 
 
 } // namespace
 
-TEST_CASE("EfficientNet-Lite0 has the weights, features and scores of PyTorch's", "[efficientnet]") {
+TEST_CASE("EfficientNet-Lite0 has PyTorch's weights, features and scores", "[efficientnet]") {
   const auto golden = golden_record("efficientnet/lite0").at("made_up");
   const auto net = net_of("efficientnet-lite0", {3, 64, 64}, classes);
   CHECK(net->feature_width() == 1280);
   std::int64_t parameters = 0;
   for (const auto& entry : net->layout())
     parameters += entry.buffer || entry.head ? 0 : entry.size;
-  CHECK(parameters == 3'371'008 + 32 * 3 * 7); // of PyTorch's, without its head; the stem's zeros are more
+  CHECK(parameters == 3'371'008 + 32 * 3 * 7); // PyTorch's without its head, plus the zeros of the stem
   const auto flat = made_up(*net).unsqueeze(0), shown = images("made_up", 64);
   const auto passed = net->forward(flat, shown, {0, classes}, nullptr);
   check_features(passed.features[0], golden.at("features"));
@@ -62,7 +62,7 @@ TEST_CASE("EfficientNet-Lite0 has the weights, features and scores of PyTorch's"
   check_features(as_function.features[0], golden.at("features"));
 }
 
-TEST_CASE("with the weights of ImageNet, too", "[efficientnet]") {
+TEST_CASE("EfficientNet-Lite0 has PyTorch's features with the weights of ImageNet", "[efficientnet]") {
   const auto* const cache = std::getenv("MNEME_CACHE");
   const auto* const home = std::getenv("HOME");
   const auto folder = cache ? std::filesystem::path(cache) : std::filesystem::path(home ? home : "") / ".cache/mneme";
@@ -78,7 +78,7 @@ TEST_CASE("with the weights of ImageNet, too", "[efficientnet]") {
   check_features(passed.features[0], golden_record("efficientnet/lite0").at("imagenet").at("features"));
 }
 
-TEST_CASE("zeros around an image are as many before as behind it, or one less", "[efficientnet]") {
+TEST_CASE("zero padding is symmetric, or one less before the image than after it", "[efficientnet]") {
   using pair = std::array<std::int64_t, 2>;
   CHECK(depthwise_layer::padding_of(112, 3, 2) == pair{0, 1});
   CHECK(depthwise_layer::padding_of(56, 5, 2) == pair{1, 2});

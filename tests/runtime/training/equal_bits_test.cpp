@@ -28,7 +28,7 @@ std::vector<model_ref> spoilt(spoilt_model::condition is_wrong) {
   return {std::make_shared<spoilt_model>(net_of("mlp", {3, 8, 8}, 4), std::move(is_wrong))};
 }
 
-/// Names of the findings that do not hold.
+/// Names of the checks that fail.
 std::vector<std::string> broken(const std::vector<bits_finding>& findings) {
   std::vector<std::string> names;
   for (const auto& finding : findings)
@@ -49,7 +49,7 @@ TEST_CASE("this machine gives clients equal bits", "[equal_bits]") {
   CHECK(findings[0].details == "3 nets, the 16 places of a cache line");
 }
 
-TEST_CASE("bits that depend on where operands begin are found", "[equal_bits]") {
+TEST_CASE("bits that depend on the alignment of operands are detected", "[equal_bits]") {
   const auto nets = spoilt([](const at::Tensor& weights) {
     return weights.size(0) == 1 && reinterpret_cast<std::uintptr_t>(weights.const_data_ptr()) % 64 == 20;
   });
@@ -58,13 +58,13 @@ TEST_CASE("bits that depend on where operands begin are found", "[equal_bits]") 
   CHECK_THAT(findings[0].details, ContainsSubstring("other bits 5 floats behind a line"));
 }
 
-TEST_CASE("bits that depend on who shares the batch are found", "[equal_bits]") {
+TEST_CASE("bits that depend on the batch are detected", "[equal_bits]") {
   const auto findings = check_equal_bits(spoilt([](const at::Tensor& weights) { return weights.size(0) > 1; }));
   CHECK_FALSE(findings[1].holds);
   CHECK_THAT(findings[1].details, ContainsSubstring("a client has other bits in a group"));
 }
 
-TEST_CASE("bits that depend on the thread are found", "[equal_bits]") {
+TEST_CASE("bits that depend on the thread are detected", "[equal_bits]") {
   const auto first = std::this_thread::get_id();
   const auto findings =
       check_equal_bits(spoilt([=](const at::Tensor&) { return std::this_thread::get_id() != first; }));
@@ -72,7 +72,7 @@ TEST_CASE("bits that depend on the thread are found", "[equal_bits]") {
   CHECK_THAT(findings[2].details, ContainsSubstring("other bits on another thread"));
 }
 
-TEST_CASE("a run warns of a machine with other bits", "[equal_bits]") {
+TEST_CASE("a run on a machine with unequal bits gives a warning", "[equal_bits]") {
   CHECK(warning_of({{.name = "a", .details = "b"}}).empty());
   CHECK(warning_of({{.name = "a", .details = "b"}, {.name = "c", .details = "d", .holds = false}}) ==
         "this machine does not give equal bits (c: d): digests may differ from run to run; `mneme doctor` says more");

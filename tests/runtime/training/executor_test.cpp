@@ -1,7 +1,7 @@
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/wrapped_model.hpp"
@@ -14,7 +14,7 @@ using Catch::Approx;
 
 namespace {
 
-/// Common parameters of all clients of a test.
+/// Parameters of all clients of a test.
 struct setting {
   model_ref net{};
   std::shared_ptr<const dataset> source{};
@@ -80,7 +80,7 @@ setting small_mlp(training_options options) {
   return {.net = mlp_of({17}, 33, 10), .source = drawn_data(40, {1, 1, 33}, 10), .options = options};
 }
 
-/// A net whose forward pass throws if the weights start with 1e6.
+/// Net whose forward pass throws if the weights start with 1e6.
 class fragile final : public wrapped_model {
 public:
   using wrapped_model::wrapped_model;
@@ -137,7 +137,7 @@ TEST_CASE("a convolutional client's bits do not depend on the width of its group
                32);
 }
 
-TEST_CASE("one step of plain SGD, by hand", "[executor]") {
+TEST_CASE("one step of plain SGD equals values worked out by hand", "[executor]") {
   // Softmax regression from zero weights on one row x = (2, 3), label 1 of 2: p = 1/2, so dW = (x, -x) / 2.
   auto source = std::make_shared<dataset>();
   source->images = at::tensor(std::vector<int>{2, 3}).to(at::kByte).view({1, 1, 1, 2});
@@ -156,7 +156,7 @@ TEST_CASE("one step of plain SGD, by hand", "[executor]") {
   CHECK(std::get<train_output>(std::get<work_output>(result[0])).rows_seen == 1);
 }
 
-TEST_CASE("the ways to take a plain step agree: at once, through a buffer, with idle momentum", "[executor]") {
+TEST_CASE("plain SGD steps agree directly, through a buffer, and with zero momentum", "[executor]") {
   const auto plain = run_in_groups(ragged_clients(small_mlp({.epochs = 2, .batch_rows = 5}), 24), 8);
   const auto clipped =
       run_in_groups(ragged_clients(small_mlp({.epochs = 2, .batch_rows = 5, .clip_norm = 1e6}), 24), 8);
@@ -164,7 +164,7 @@ TEST_CASE("the ways to take a plain step agree: at once, through a buffer, with 
     CHECK(largest_difference(weights_of(plain[k]), weights_of(clipped[k])) < 1e-6);
 }
 
-TEST_CASE("the proximal term keeps weights nearer to the start", "[executor]") {
+TEST_CASE("the proximal term keeps weights closer to the start", "[executor]") {
   const auto distance = [](double mu) {
     auto chosen = small_mlp({.epochs = 10, .batch_rows = 5, .learning_rate = 0.1});
     chosen.objective = proximal_objective(mu);
@@ -176,7 +176,7 @@ TEST_CASE("the proximal term keeps weights nearer to the start", "[executor]") {
   CHECK(distance(5.0) < 0.5 * distance(0.0));
 }
 
-TEST_CASE("no epochs or no rows return the start, and say how many rows there are", "[executor]") {
+TEST_CASE("a training without epochs or rows returns the start and the number of rows", "[executor]") {
   auto jobs = ragged_clients(small_mlp({.epochs = 0}), 3);
   const auto idle = run_in_groups(jobs, 3);
   for (std::size_t k = 0; k < 3; ++k) {
@@ -190,7 +190,7 @@ TEST_CASE("no epochs or no rows return the start, and say how many rows there ar
                   std::get<train_job>(without_rows[0].request).start->at(flat_weights)));
 }
 
-TEST_CASE("classes outside the loss keep their bits, whatever the optimizer", "[executor]") {
+TEST_CASE("classes outside the loss keep their bits under every optimizer", "[executor]") {
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adamw}) {
     auto chosen =
         small_mlp({.optimizer = kind, .batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1.0});
@@ -211,7 +211,7 @@ TEST_CASE("classes outside the loss keep their bits, whatever the optimizer", "[
   }
 }
 
-TEST_CASE("a NaN in one model leaves the others bit-equal, and its own outcome says so", "[executor]") {
+TEST_CASE("a NaN in one model leaves the others bitwise equal and is reported in its outcome", "[executor]") {
   auto jobs = ragged_clients(small_mlp({.epochs = 2, .batch_rows = 5}), 16);
   const auto clean = run_in_groups(jobs, 16);
   set_first_weight(jobs[5], std::numeric_limits<float>::quiet_NaN());
@@ -225,7 +225,7 @@ TEST_CASE("a NaN in one model leaves the others bit-equal, and its own outcome s
         "training.learning_rate (now 0.05) or a training.clip_norm may help");
 }
 
-TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
+TEST_CASE("an exception in a fused batch fails only the responsible job", "[executor]") {
   auto chosen = small_mlp({.batch_rows = 5});
   const auto expected = run_in_groups(ragged_clients(chosen, 16), 16);
   chosen.net = std::make_shared<fragile>(chosen.net);
@@ -240,7 +240,7 @@ TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
   CHECK(std::get<std::string>(result[3]).find("frame") == std::string::npos); // no stack trace of LibTorch
 }
 
-/// Ends a run before its step or block number `last` + 1.
+/// Ends a run before step or block number `last` + 1.
 class ending_watch final : public slice_watch {
 public:
   explicit ending_watch(int last) : left_(last) {}
@@ -251,7 +251,7 @@ private:
   int left_;
 };
 
-TEST_CASE("a run that ends between two steps waits for no training and no pass", "[executor]") {
+TEST_CASE("a run that ends between two steps waits for no training or pass", "[executor]") {
   const auto interrupted = [](const job_outcome& one) {
     const auto* const why = std::get_if<std::string>(&one);
     return why && *why == interrupted_text;
@@ -280,7 +280,7 @@ TEST_CASE("a run that ends between two steps waits for no training and no pass",
   CHECK(interrupted(passed[1]));
 }
 
-TEST_CASE("weights of another size are refused in words, for training and for passes", "[executor]") {
+TEST_CASE("weights of another size are refused with a reason, in trainings and passes", "[executor]") {
   const auto chosen = small_mlp({.batch_rows = 5});
   auto jobs = ragged_clients(chosen, 3);
   auto& training = std::get<train_job>(jobs[2].request);
@@ -299,7 +299,7 @@ TEST_CASE("weights of another size are refused in words, for training and for pa
   CHECK(std::get<std::string>(make_executor("cpu")->run(pass)[0]).find(complaint("weights")) == 0);
 }
 
-TEST_CASE("rows that the data set does not have are refused in words, wherever they stand", "[executor]") {
+TEST_CASE("rows that the data set does not have are refused with a reason, in every list", "[executor]") {
   const auto chosen = small_mlp({.batch_rows = 5});
   auto jobs = ragged_clients(chosen, 3);
   auto& training = std::get<train_job>(jobs[2].request);
@@ -328,7 +328,7 @@ TEST_CASE("a label outside the loss is refused by row and label", "[executor]") 
   CHECK(std::holds_alternative<work_output>(result[0])); // it has no rows
 }
 
-TEST_CASE("training on separable rows learns them", "[executor]") {
+TEST_CASE("training learns separable rows", "[executor]") {
   auto source = drawn_data(60, {1, 1, 20}, 3);
   for (std::int64_t row = 0; row < 60; ++row) // class c is bright in pixel c
     for (std::int64_t pixel = 0; pixel < 20; ++pixel)
@@ -349,7 +349,7 @@ TEST_CASE("training on separable rows learns them", "[executor]") {
   CHECK(loss_of(trained[0]) < 0.3);
 }
 
-TEST_CASE("the width follows from net and options only", "[executor]") {
+TEST_CASE("the width follows from net and options alone", "[executor]") {
   auto chosen = small_mlp({.batch_rows = 10});
   const auto some = ragged_clients(chosen, 2);
   CHECK(chosen_width(some[0].request, "cpu") == chosen_width(some[1].request, "cpu"));
@@ -359,7 +359,7 @@ TEST_CASE("the width follows from net and options only", "[executor]") {
   CHECK(chosen_width(extract_job{.net = chosen.net}, "cpu") == 1);
 }
 
-TEST_CASE("a device that is not there is refused", "[executor]") {
+TEST_CASE("an unavailable device is refused", "[executor]") {
   CHECK(resolve_device("cpu").value() == "cpu");
   CHECK(resolve_device("auto").has_value());
   CHECK_FALSE(resolve_device("cuda:99").has_value());

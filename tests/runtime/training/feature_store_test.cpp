@@ -1,6 +1,6 @@
 #include "runtime/training/feature_store.hpp"
 #include "runtime/training/inference.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
@@ -64,7 +64,7 @@ std::vector<net_case> nets_of_all_layers() {
           {mlp_of({5}, 12, 6), rows, false}};
 }
 
-/// Checks that cached features have the same bits whether requested together or in parts.
+/// Checks that cached features have the same bits, requested together or in parts.
 void check_parts(const net_case& tried, const at::Device& device) {
   const auto weights = weights_only(initial_weights(*tried.net, 1));
   image_store images(device);
@@ -89,13 +89,13 @@ void check_parts(const net_case& tried, const at::Device& device) {
 
 } // namespace
 
-TEST_CASE("features of a frozen net are computed once and then remembered", "[features]") {
+TEST_CASE("features of a frozen net are computed once and then cached", "[features]") {
   frozen_net frozen;
   feature_store store;
   const auto plain = frozen.features(nullptr, 0, 300);
   CHECK(same_bits(frozen.features(&store, 10, 150), plain.narrow(0, 10, 150).contiguous()));
   CHECK(same_bits(frozen.features(&store, 0, 300), plain)); // some cached, some not
-  // Cached features are returned, even if their content was changed.
+  // Cached features are returned even if their content was changed.
   auto& table = store.of(frozen.source, *frozen.net, frozen.weights);
   const std::vector<std::int64_t> row{7};
   table.put(row, at::full({1, 5}, 42.0F));
@@ -106,21 +106,21 @@ TEST_CASE("features of a frozen net are computed once and then remembered", "[fe
   CHECK(&store.of(frozen.source, *frozen.net, weights_only(initial_weights(*frozen.net, 4))) != &table);
 }
 
-TEST_CASE("features that are remembered have the same bits whoever asks first", "[features]") {
+TEST_CASE("cached features have the same bits in any order of requests", "[features]") {
   for (const auto& tried : nets_of_all_layers()) {
     CHECK(tried.net->depends_on_row_count({}) == tried.depends);
     check_parts(tried, at::kCPU);
   }
 }
 
-TEST_CASE("features that are remembered on a device have the same bits whoever asks first", "[gpu]") {
+TEST_CASE("cached features on a device have the same bits in any order of requests", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   for (const auto& tried : nets_of_all_layers())
     check_parts(tried, device);
 }
 
-TEST_CASE("features are kept in a folder between runs, and a damaged file is computed anew", "[features]") {
+TEST_CASE("features are cached in a folder between runs, and a damaged file is recomputed", "[features]") {
   const scratch_folder folder;
   frozen_net frozen;
   const auto plain = frozen.features(nullptr, 0, 300);

@@ -1,13 +1,13 @@
 #include "runtime/training/folding.hpp"
 #include "runtime/training/folding_calls.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("uploads are folded in float64, and the sum begins anew", "[folding]") {
+TEST_CASE("uploads are folded in float64, and the sum restarts at zero", "[folding]") {
   auto sum = at::zeros({2}, at::kDouble);
   fold_uploads(sum,
                std::vector<weighted_upload>{{at::tensor({1.0F, 16777216.0F}), 3.0}, {at::tensor({2.0F, 1.0F}), 1.0}});
@@ -16,7 +16,7 @@ TEST_CASE("uploads are folded in float64, and the sum begins anew", "[folding]")
   CHECK(at::equal(sum, at::zeros({2}, at::kDouble)));
 }
 
-TEST_CASE("a step from a base is rounded once, from float64, and the sum begins anew", "[folding]") {
+TEST_CASE("a step from a base is rounded once, from float64, and the sum restarts at zero", "[folding]") {
   auto sum = at::tensor({3.0, -16777216.0, 1.0 / 3.0}, at::kDouble);
   const auto base = at::tensor({1.0F, 16777217.0F * 2, 0.7F});
   const auto as_tensors = sum.mul(0.1).add(base).to(at::kFloat);
@@ -40,6 +40,6 @@ TEST_CASE("the threads of a grid together fold uploads as one loop does", "[fold
       auto mean = at::empty({size});
       run_on_host(mean_call(sum, mean, 33.0), 5);
       CHECK(largest_difference(mean, take_mean(twin, 33.0)) < 1e-7);
-      CHECK(at::equal(sum, twin)); // both zeros
+      CHECK(at::equal(sum, twin)); // both are zeros
     }
 }

@@ -1,7 +1,7 @@
-// What frozen nets show of rows is made once: with the bits of making it in every step.
+// Outputs of frozen nets are computed once per row, with the bits of computing them in every step.
 #include "runtime/models/image_layers.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/tensors.hpp"
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t pixels = 20, classes = 4;
 const shape3 pictures{16, 8, 8}; // whole vectors of channels: bits do not depend on the number of rows
 
-/// Two blocks with batch norms and dropout before the features, one behind them.
+/// Two blocks with batch norms and dropout before the features, and one after them.
 std::shared_ptr<const network> split_net() {
   network_builder net("front and head", shape3{1, 1, pixels});
   const auto add_block = [&](const std::string& name, std::int64_t width) {
@@ -32,13 +32,13 @@ std::shared_ptr<const network> split_net() {
   return net.build();
 }
 
-/// Convolutions, one of them added to what it reads, and a pool before the features, a block behind them.
+/// Convolutions, one of them with a shortcut, and pooling before the features, and a block after them.
 std::shared_ptr<const network> split_image_net() {
   network_builder net("images and head", pictures);
   add_convolution(net, "front.a", {.filters = 16, .padding = 1});
   net.add_normalisation("front.bn", 0, activation::relu);
   const auto first = net.here();
-  add_convolution(net, "front.b", {.filters = 16, .padding = 1}); // one of those that are transformed
+  add_convolution(net, "front.b", {.filters = 16, .padding = 1}); // one that uses Winograd
   net.add_sum(first, activation::relu);
   add_max_pool(net, 2, 2, 0);
   add_mean_pool(net);
@@ -48,7 +48,7 @@ std::shared_ptr<const network> split_image_net() {
   return net.build();
 }
 
-/// The same net, which does not say how it passes rows.
+/// The same net without a declaration of how it treats rows.
 class silent_net final : public wrapped_model {
 public:
   using wrapped_model::wrapped_model;
@@ -56,7 +56,7 @@ public:
   bool mixes_rows() const noexcept override { return true; }
 };
 
-/// Cross-entropy, and rows of the first two classes are drawn to what the teacher shows of them.
+/// Cross-entropy, and rows of the first two classes are regularized towards the teacher's outputs.
 class compares_first_classes final : public loss {
 public:
   std::string identity() const override { return "compares first classes"; }
@@ -70,7 +70,7 @@ public:
   }
 };
 
-/// Clients with 11, 12, 13 and 150 rows: the last one's are more than a block has.
+/// Clients with 11, 12, 13 and 150 rows; the last one's exceed a block.
 std::vector<job> clients(const model_ref& net, const shape3& shape, const std::vector<std::string>& layers,
                          bool taught) {
   const auto source = drawn_data(200, shape, classes);
@@ -98,7 +98,7 @@ std::vector<job> clients(const model_ref& net, const shape3& shape, const std::v
   return jobs;
 }
 
-/// Clients that end with other weights where the net does not say that it passes rows alone.
+/// Clients whose weights differ at the end if the net does not declare that it treats rows separately.
 std::int64_t differing(const std::shared_ptr<const network>& net, const shape3& shape,
                        const std::vector<std::string>& layers, bool taught) {
   const auto device = make_executor("cpu");
@@ -119,7 +119,7 @@ std::int64_t differing(const std::shared_ptr<const network>& net, const shape3& 
 
 } // namespace
 
-TEST_CASE("only a training that leaves all up to the features alone begins behind them", "[training]") {
+TEST_CASE("training skips the frozen front only if everything up to the features is frozen", "[training]") {
   const auto net = split_net();
   const auto begins = [&](const std::vector<std::string>& layers) {
     return net->trains_behind_features(parameter_choice::layers_of(*net, layers));
@@ -132,8 +132,7 @@ TEST_CASE("only a training that leaves all up to the features alone begins behin
   CHECK(images->trains_behind_features(parameter_choice::head_of(*images)));
 }
 
-TEST_CASE("a net says whether a row's bits depend on how many rows there are, up to its features or its logits",
-          "[training]") {
+TEST_CASE("a net declares whether a row's bits depend on the number of rows, up to features or logits", "[training]") {
   const auto depends = [](const network& net) {
     return std::pair{net.depends_on_row_count({}), net.depends_on_row_count({0, classes})};
   };
@@ -145,14 +144,12 @@ TEST_CASE("a net says whether a row's bits depend on how many rows there are, up
   CHECK(depends(*cosines.build()) == std::pair{false, true});
 }
 
-TEST_CASE("a head that is trained behind features made once has the bits of one whose front runs in each step",
-          "[training]") {
+TEST_CASE("training a head on cached features gives the bits of running the front in each step", "[training]") {
   CHECK(differing(split_net(), {1, 1, pixels}, {"back"}, false) == 0);
   CHECK(differing(split_image_net(), pictures, {"back"}, false) == 0);
 }
 
-TEST_CASE("a teacher that is asked once about the rows that count has the bits of one asked in each step",
-          "[training]") {
+TEST_CASE("caching a teacher's outputs gives the bits of computing them in each step", "[training]") {
   for (const auto& layers : {std::vector<std::string>{"back"}, {"front"}, {"front", "back"}}) {
     CHECK(differing(split_net(), {1, 1, pixels}, layers, true) == 0);
     CHECK(differing(split_image_net(), pictures, layers, true) == 0);

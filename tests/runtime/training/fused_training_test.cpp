@@ -1,7 +1,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/gather.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include "tests/support/learning.hpp"
@@ -105,7 +105,7 @@ void check_fused(const model_ref& net, shape3 shape, training_options options,
   }
 }
 
-/// The running statistics in weights [P], concatenated.
+/// Running statistics in weights [P], concatenated.
 at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
   std::vector<at::Tensor> tensors;
   for (const auto& parameter : net.layout())
@@ -138,8 +138,7 @@ TEST_CASE("clients of every model end with the same bits alone and fused", "[exe
   check_fused(net_of("resnet32", small, 6), small, {.batch_rows = 4});
 }
 
-TEST_CASE("clients of a fully connected net trained one after the other end with the bits of training in step",
-          "[executor]") {
+TEST_CASE("clients of a fully connected net have the same bits trained one by one and in step", "[executor]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   for (const auto& net : {net_of("linear", small, 6), mlp_of({21}, 270, 6), mlp_of({33, 12}, 270, 6)})
@@ -174,7 +173,7 @@ TEST_CASE("clients of resnet18 end with the same bits alone and fused", "[execut
   check_fused(net, {3, 18, 17}, {.batch_rows = 4}, {2, 4, 3, 0, 2});           // one step per client
 }
 
-TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothing is dropped", "[executor]") {
+TEST_CASE("a frozen body keeps every bit, with its running statistics and without dropout", "[executor]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
@@ -197,7 +196,7 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
   }
 }
 
-TEST_CASE("running statistics move by the step's own rows, and no optimizer touches them", "[executor]") {
+TEST_CASE("running statistics are updated by the step's own rows and not by the optimizer", "[executor]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   const auto net = net_of("resnet8", small, 6);
@@ -245,7 +244,7 @@ TEST_CASE("a training equals a plain loop of autograd and SGD over the same shuf
     }
 }
 
-TEST_CASE("every client and every epoch has a shuffle of its own", "[executor]") {
+TEST_CASE("every client and every epoch has its own shuffle", "[executor]") {
   const auto base = usual(23, {.batch_rows = 5});
   CHECK(same_bits(trained(base), trained(base)));
   auto other = base;
@@ -258,7 +257,7 @@ TEST_CASE("every client and every epoch has a shuffle of its own", "[executor]")
   CHECK_FALSE(same_bits(trained(both), trained(second)));
 }
 
-TEST_CASE("the order of a full batch hardly matters, that of small ones does", "[executor]") {
+TEST_CASE("the order of rows hardly affects a full batch but affects small ones", "[executor]") {
   const auto difference = [](std::int64_t batch_rows) {
     auto job = usual(20, {.batch_rows = batch_rows, .learning_rate = 0.5}), other = job;
     other.stream.visit = 3;

@@ -1,5 +1,5 @@
 #include "runtime/training/gather_calls.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/grids.hpp"
 #include "tests/support/learning.hpp"
@@ -30,7 +30,7 @@ TEST_CASE("the threads of a grid together gather a batch as gather() does", "[ga
   }
 }
 
-TEST_CASE("a padding row is zeros for all who gather", "[gather]") {
+TEST_CASE("a padding row is zero for all implementations of gather()", "[gather]") {
   const auto source = shown_data({1, 5, 5});
   const std::vector<std::int64_t> rows{3, padding_row, 3};
   auto out = at::ones({3, 1, 5, 5});

@@ -1,5 +1,5 @@
 #include "runtime/training/gather.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
@@ -17,7 +17,8 @@ at::Tensor gathered(const dataset& source, const std::vector<std::int64_t>& rows
   return out;
 }
 
-/// One 2 x 3 image, 10 20 30 / 40 50 60, without a transform.
+/// One 2 x 3 image, 10 20 30
+/// 40 50 60, without a transform.
 dataset small_image() {
   dataset made;
   made.images = at::tensor(std::vector<int>{10, 20, 30, 40, 50, 60}).to(at::kByte).view({1, 1, 2, 3});
@@ -42,7 +43,7 @@ TEST_CASE("pixels are scaled and shifted per channel", "[gather]") {
   CHECK(largest_difference(gathered(made, {0}), at::tensor({-1.0F, 509.0F, 53.0F, 28.0F})) == 0.0);
 }
 
-TEST_CASE("a crop moves the image and fills with black, a flip comes after it", "[gather]") {
+TEST_CASE("a crop shifts the image and fills with black, and a flip follows it", "[gather]") {
   const auto source = small_image();
   CHECK(same_bits(gathered(source, {0}, {{.down = 1}}), pixels({40, 50, 60, 0, 0, 0})));
   CHECK(same_bits(gathered(source, {0}, {{.right = -1}}), pixels({0, 10, 20, 0, 40, 50})));
@@ -51,13 +52,13 @@ TEST_CASE("a crop moves the image and fills with black, a flip comes after it", 
   CHECK(same_bits(gathered(source, {0}, {{.right = 4}}), pixels({0, 0, 0, 0, 0, 0})));
 }
 
-TEST_CASE("brightness multiplies and is clamped at white", "[gather]") {
+TEST_CASE("brightness multiplies pixels and clamps them at white", "[gather]") {
   auto source = small_image();
   source.images.mutable_data_ptr<std::uint8_t>()[5] = 240;
   CHECK(same_bits(gathered(source, {0}, {{.brightness = 1.25F}}), pixels({12.5F, 25, 37.5F, 50, 62.5F, 255})));
 }
 
-TEST_CASE("a row index says its transform: taps, then inversion", "[gather]") {
+TEST_CASE("a row's transform applies interpolation, then inversion", "[gather]") {
   auto source = small_image();
   pixel_map permuted{.across_channels = true};
   for (const std::int32_t from : {5, 4, 3, 2, 1, 0})
@@ -72,7 +73,7 @@ TEST_CASE("a row index says its transform: taps, then inversion", "[gather]") {
   CHECK(same_bits(out[2].unsqueeze(0), pixels({10, 20, 30, 40, 50, 60})));
 }
 
-TEST_CASE("gather equals ATen's operations, with transforms and augmentation", "[gather]") {
+TEST_CASE("gather() equals ATen's operations, with transforms and augmentation", "[gather]") {
   auto source = *drawn_data(20, {3, 9, 11}, 5);
   pixel_map shifted{.invert = true};
   for (std::int32_t i = 0; i < 99; ++i)

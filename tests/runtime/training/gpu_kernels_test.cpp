@@ -2,7 +2,7 @@
 #include "runtime/training/folding.hpp"
 #include "runtime/training/image_store.hpp"
 #include "runtime/training/optimizers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
@@ -26,7 +26,7 @@ at::Tensor stepped(const at::Device& device, const training_options& options, st
 
 } // namespace
 
-TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[gpu]") {
+TEST_CASE("an optimizer on a device takes the steps of the CPU", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
@@ -47,7 +47,7 @@ TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[
         }
 }
 
-TEST_CASE("cross-entropy on a device is that of the CPU", "[gpu]") {
+TEST_CASE("cross-entropy on a device equals that of the CPU", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   for (const std::int64_t classes : {1, 10, 103}) {
@@ -64,7 +64,7 @@ TEST_CASE("cross-entropy on a device is that of the CPU", "[gpu]") {
   }
 }
 
-TEST_CASE("rows gathered on a device are those that the CPU gathers", "[gpu]") {
+TEST_CASE("rows gathered on a device equal those of the CPU", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   for (const shape3 shape : {shape3{1, 1, 1}, {1, 1, 64}, {3, 8, 8}, {3, 9, 11}, {3, 32, 32}}) {
@@ -98,7 +98,7 @@ TEST_CASE("a batch does not change while the host packs the next one", "[gpu]") 
     CHECK(same_bits(batches[i].cpu(), again[i]));
 }
 
-TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
+TEST_CASE("a device frees its copy of rows without users", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   image_store store(device);
@@ -117,7 +117,7 @@ TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
   CHECK(store.copies() == 1);
 }
 
-TEST_CASE("a device keeps its copy of rows whose handle does not count", "[gpu]") {
+TEST_CASE("a device keeps its copy of rows whose handle is not counted", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   auto rows = shown_data({3, 8, 8});
@@ -137,7 +137,7 @@ TEST_CASE("a device keeps its copy of rows whose handle does not count", "[gpu]"
   CHECK(store.copies() == 1);
 }
 
-TEST_CASE("uploads folded on a device make the mean that the CPU makes", "[gpu]") {
+TEST_CASE("uploads folded on a device give the mean of the CPU", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   for (const std::int64_t size : {1, 7, 1000, 1'000'003})
@@ -147,6 +147,6 @@ TEST_CASE("uploads folded on a device make the mean that the CPU makes", "[gpu]"
       fold_uploads(on_device, drawn_uploads(19, size, offset, device));
       CHECK(at::equal(on_device.cpu(), sum)); // products of a float and a small integer are exact
       CHECK(largest_difference(take_mean(on_device, 60.0).cpu(), take_mean(sum, 60.0)) < 1e-7);
-      CHECK(at::equal(on_device.cpu(), sum)); // both zeros
+      CHECK(at::equal(on_device.cpu(), sum)); // both are zeros
     }
 }

@@ -1,7 +1,7 @@
-// Nets without a head, and losses of features and maps only.
+// Nets without a head, and losses of features and maps alone.
 #include "runtime/models/function.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/learning.hpp"
@@ -14,7 +14,11 @@ namespace {
 
 const shape3 small{3, 10, 9};
 
-/// The mean over rows of |features|^2 / 2, or of |map|^2 / 2 for the requested maps.
+/// The mean over rows of
+/// features
+/// ^2 / 2, or of
+/// map
+/// ^2 / 2 for the requested maps.
 class shrinking_loss final : public loss {
 public:
   std::string identity() const override { return "shrinking"; }
@@ -76,7 +80,7 @@ at::Tensor plainly_trained(const train_job& job) {
 
 } // namespace
 
-TEST_CASE("a net without a head learns from a loss of its features, as autograd has it", "[headless]") {
+TEST_CASE("a net without a head learns from a loss of its features, equal to autograd", "[headless]") {
   at::set_num_threads(1);
   for (const auto& net : {headless("mlp"), headless("resnet8", {{"norm", "group"}}), headless("resnet8")}) {
     INFO(net->identity());
@@ -100,7 +104,7 @@ TEST_CASE("clients without heads end with the same bits alone and fused", "[head
     }
 }
 
-TEST_CASE("what lies behind the last map that a loss reads stays as it is", "[headless]") {
+TEST_CASE("layers after the last map of a loss stay unchanged", "[headless]") {
   at::set_num_threads(1);
   auto kind = kind_with("resnet8", {{"norm", "group"}});
   const auto with_head = kind->build(small, 6).value();
@@ -119,7 +123,7 @@ TEST_CASE("what lies behind the last map that a loss reads stays as it is", "[he
     }
 }
 
-TEST_CASE("a loss of logits is refused where there are none, in words", "[headless]") {
+TEST_CASE("a loss of logits on a net without logits is refused with a reason", "[headless]") {
   const auto net = headless("mlp");
   auto job = std::get<train_job>(clients_of(net, {}, {3})[0].request);
   job.objective = nullptr;

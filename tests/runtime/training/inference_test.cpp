@@ -1,7 +1,7 @@
 #include "runtime/base/triangle.hpp"
 #include "runtime/models/embedding_model.hpp"
 #include "runtime/training/inference.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_algebra.hpp"
@@ -34,7 +34,7 @@ struct hand_made {
 
 } // namespace
 
-TEST_CASE("evaluation of hand-made logits: ties go to the first, other classes are wrong", "[passes]") {
+TEST_CASE("in an evaluation ties go to the first class, and classes outside the mask are wrong", "[passes]") {
   const hand_made made;
   auto images = on_cpu();
   const auto over = [&](class_range mask) {
@@ -127,7 +127,8 @@ TEST_CASE("a pass over no rows has empty results", "[passes]") {
   CHECK(square(sums.gram, 3).equal(at::zeros({3, 3}, at::kDouble)));
 }
 
-TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on means or on keyed samples", "[passes]") {
+TEST_CASE("evaluating a net after its frozen front equals evaluating the whole, on means or keyed samples",
+          "[passes]") {
   const auto source = drawn_data(300, {1, 1, 12}, 5);
   embedding_shape shape{.hidden = {9}, .embedding = 4, .classifier = {6}};
   const auto net = std::make_shared<const embedding_model>(shape, shape3{1, 1, 12}, 5);

@@ -1,5 +1,5 @@
 #include "runtime/training/optimizer_calls.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
@@ -8,7 +8,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// The optimizer's state in addition to weights and gradients, on the host.
+/// State of the optimizer in addition to weights and gradients, on the host.
 struct moments {
   at::Tensor first{}, second{};
 };
@@ -32,7 +32,7 @@ void take_step(const models_in_step& models, const training_options& options, st
       run_on_host(call);
 }
 
-/// Largest weight difference after three steps of models 1 .. 3 of five, by both implementations.
+/// Largest weight difference after three steps of the models 1 to 3 of five, between both implementations.
 double difference(const training_options& options, std::int64_t size, std::int64_t pitch) {
   const auto trained = odd_segments(size);
   auto weights = drawn_rows(5, size, pitch, 1), twin = weights.clone();
@@ -51,7 +51,7 @@ double difference(const training_options& options, std::int64_t size, std::int64
     take_step({weights, gradients, own.first, own.second, trained, {1, 3}}, options, taken);
     reference.step({1, 3}, taken);
   }
-  CHECK(same_bits(weights[0], twin[0])); // not in the run
+  CHECK(same_bits(weights[0], twin[0])); // model 0 takes no step
   CHECK(same_bits(weights[4], twin[4]));
   return largest_difference(weights.contiguous(), twin.contiguous());
 }
@@ -74,7 +74,7 @@ TEST_CASE("the threads of a grid together take an optimizer's step", "[kernels]"
       }
 }
 
-TEST_CASE("whole quads are read at once only where every row begins at one", "[kernels]") {
+TEST_CASE("groups of four values are read at once only if every row is aligned", "[kernels]") {
   const std::vector<segment> trained{{0, 8}};
   const auto quads = [&](std::int64_t pitch, std::int64_t offset) {
     const auto rows = at::zeros({2 * pitch + offset}).narrow(0, offset, 2 * pitch).view({2, pitch}).narrow(1, 0, 8);
@@ -86,7 +86,7 @@ TEST_CASE("whole quads are read at once only where every row begins at one", "[k
   CHECK_FALSE(quads(8, 1));
 }
 
-TEST_CASE("a launch holds sixteen pieces and 256 models with numbers of their own", "[kernels]") {
+TEST_CASE("a launch holds sixteen segments, and 256 models with separate numbers of steps", "[kernels]") {
   auto rows = at::zeros({600, 100});
   std::vector<segment> trained;
   for (std::int64_t i = 0; i < 33; ++i)
@@ -103,7 +103,7 @@ TEST_CASE("a launch holds sixteen pieces and 256 models with numbers of their ow
   CHECK(calls[1].pieces.at[15].end == 3 * 32 + 2);
 }
 
-TEST_CASE("a gradient that holds no number is not scaled by a norm that is none", "[kernels]") {
+TEST_CASE("a gradient with NaN is not scaled by its norm", "[kernels]") {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   auto gradients = at::tensor({nan, 4.0F, 3.0F, 4.0F}).view({2, 2}), twin = gradients.clone();
   auto weights = at::zeros({2, 2});
@@ -117,7 +117,7 @@ TEST_CASE("a gradient that holds no number is not scaled by a norm that is none"
   CHECK(twin[1][0].item<float>() < 0.61F);
 }
 
-TEST_CASE("no grid is larger than a device takes, none is empty", "[kernels]") {
+TEST_CASE("no grid is larger than a device allows, and none is empty", "[kernels]") {
   using kernels::cuda::grid_for;
   for (const std::int64_t columns : {0, 1, 256, 257, 1 << 20, 1 << 30})
     for (const std::int64_t rows : {0, 1, 3, 1024, 1 << 20}) {

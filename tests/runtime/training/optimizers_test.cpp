@@ -1,12 +1,12 @@
 #include "runtime/training/optimizers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/reference_optimizer.hpp"
 #include "tests/support/tensors.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("two steps of SGD with momentum and decay, by hand", "[training]") {
+TEST_CASE("two steps of SGD with momentum and weight decay equal values worked out by hand", "[training]") {
   // Step 1: g = 1 + 0.5 * 2 = 2, v = 2, w = 2 - 0.1 * 2 = 1.8. Step 2: g = 1 + 0.5 * 1.8 = 1.9, v = 0.9 * 2 + 1.9 =
   // 3.7, w = 1.8 - 0.37 = 1.43. Element 0 is not trained.
   const auto check = [](auto sgd, const at::Tensor& weights) {
@@ -22,7 +22,7 @@ TEST_CASE("two steps of SGD with momentum and decay, by hand", "[training]") {
   check(reference_optimizer(options, {{1, 1}}, expected, gradients), expected);
 }
 
-TEST_CASE("one step of Adam moves by the learning rate, and AdamW shrinks first", "[training]") {
+TEST_CASE("one step of Adam changes weights by the learning rate, and AdamW decays first", "[training]") {
   // At step 1 both moments are bias-corrected to g and g^2: the step is lr * g / (|g| + 1e-8).
   auto weights = floats({1, 1}).unsqueeze(0), gradients = floats({0.5F, -4}).unsqueeze(0);
   optimizer adam({.optimizer = optimizer_kind::adam, .learning_rate = 0.1}, {{0, 2}}, weights, gradients);
@@ -35,7 +35,7 @@ TEST_CASE("one step of Adam moves by the learning rate, and AdamW shrinks first"
   CHECK(largest_difference(shrunk, floats({0.98F - 0.1F, 0.98F + 0.1F})) < 1e-6);
 }
 
-TEST_CASE("clipping brings a gradient to the norm asked for, and leaves smaller ones", "[training]") {
+TEST_CASE("clipping scales a gradient to the maximum norm and leaves smaller ones unchanged", "[training]") {
   // The norm is 5 over the trained elements; the 1,000 is not trained. Model 1 has norm 0.5.
   auto weights = at::zeros({2, 3});
   auto gradients = floats({3, 1000, 4, 0.3F, 1000, 0.4F}).view({2, 3});
@@ -44,7 +44,7 @@ TEST_CASE("clipping brings a gradient to the norm asked for, and leaves smaller 
   CHECK(largest_difference(weights, floats({-0.6F, 0, -0.8F, -0.3F, 0, -0.4F}).view({2, 3})) < 1e-6);
 }
 
-TEST_CASE("kernels of optimizers equal ATen's operations over ten steps", "[training]") {
+TEST_CASE("optimizer kernels equal ATen's operations over ten steps", "[training]") {
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
     for (const double momentum : {0.0, 0.9}) {
       const training_options options{
@@ -61,6 +61,6 @@ TEST_CASE("kernels of optimizers equal ATen's operations over ten steps", "[trai
         expected.step({1, 2}, std::vector<std::int64_t>{t, 2 * t});
       }
       CHECK(largest_difference(weights, expected_weights) < 1e-5);
-      CHECK(same_bits(weights[0], drawn({4, 101}, 1)[0])); // not in the run
+      CHECK(same_bits(weights[0], drawn({4, 101}, 1)[0])); // model 0 takes no step
     }
 }

@@ -1,4 +1,4 @@
-// Results of programs with several slices are found by later runs, by content.
+// Results of programs with several slices are cached for later runs, by content.
 #include "runtime/training/executor.hpp"
 #include "runtime/training/outcome_store.hpp"
 #include "tests/support/learning.hpp"
@@ -61,7 +61,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 
 } // namespace
 
-TEST_CASE("an outcome of several slices is found again by what it follows from, and nothing else is") {
+TEST_CASE("a cached outcome is found by all its inputs and nothing else") {
   const scratch_folder root;
   const auto folder = root.path() / "kept";
   const auto source = drawn_data(4, {1, 2, 2}, 2);
@@ -85,7 +85,7 @@ TEST_CASE("an outcome of several slices is found again by what it follows from, 
   CHECK(files_in(folder).size() == 6);
 }
 
-TEST_CASE("what one slice makes is not kept, nor anything where no folder is named") {
+TEST_CASE("outcomes of a single slice are not cached, nor any without a folder") {
   const scratch_folder root;
   const auto source = drawn_data(4, {1, 2, 2}, 2);
   for (int i = 0; i < 2; ++i) {
@@ -95,7 +95,7 @@ TEST_CASE("what one slice makes is not kept, nor anything where no folder is nam
   CHECK_FALSE(std::filesystem::exists(root.path() / "kept"));
 }
 
-TEST_CASE("a file that is damaged, or of another shape, is made anew") {
+TEST_CASE("a cached file that is damaged, or of another shape, is recomputed") {
   const scratch_folder root;
   const auto folder = root.path() / "kept";
   const auto source = drawn_data(4, {1, 2, 2}, 2);

@@ -15,7 +15,7 @@ namespace {
 
 using steps = std::vector<program_step>;
 
-/// A test program: its declared outputs and a function.
+/// Test program: its declared outputs and a function.
 class scripted : public program {
 public:
   using body = std::function<steps(std::span<const program_call>)>;
@@ -31,7 +31,7 @@ private:
   body run_;
 };
 
-/// A program that handles one call at a time.
+/// Program that handles one call at a time.
 program_ref of_each(std::vector<declared_tensor> promised, std::function<program_step(const program_call&)> run) {
   return std::make_shared<const scripted>(std::move(promised), [run](std::span<const program_call> calls) {
     steps made;
@@ -57,7 +57,7 @@ std::string error_of(const job_outcome& outcome) {
   return why ? *why : "";
 }
 
-/// The error for a program that declares `promised` and returns `made`.
+/// Error for a program that declares `promised` and returns `made`.
 std::string error_of_answer(named_tensors made, std::vector<declared_tensor> promised) {
   return error_of(outcome_of(
       {.body = of_each(std::move(promised), [&](const program_call&) { return program_step{.tensors = made}; })}));
@@ -146,7 +146,7 @@ std::vector<program_job> inversions_of(const model_ref& net, std::int64_t rows) 
 
 } // namespace
 
-TEST_CASE("a program has first and second derivatives, whatever its caller has switched off", "[program_batch]") {
+TEST_CASE("a program has first and second derivatives even if its caller has disabled gradients", "[program_batch]") {
   // y = x^3 at 2: y' = 12; of z = (y')^2, z' = 2 y' y'' = 2 * 12 * 12 = 288.
   const auto cube =
       of_each({{.name = "first", .shape = {1}}, {.name = "second", .shape = {1}}}, [](const program_call& call) {
@@ -172,7 +172,7 @@ TEST_CASE("a program has first and second derivatives, whatever its caller has s
   CHECK_FALSE(wanted.in->at("x").requires_grad());
 }
 
-TEST_CASE("a gradient with regard to what is not used is zero", "[program_batch]") {
+TEST_CASE("a gradient with respect to an unused tensor is zero", "[program_batch]") {
   const auto body = of_each({{.name = "unused", .shape = {2}}}, [](const program_call& call) {
     const auto x = leaf_of(call.in.at("x")), y = leaf_of(call.in.at("x"));
     return program_step{.tensors = {{"unused", gradients_of(x.square().sum(), {x, y})[1]}}};
@@ -181,7 +181,7 @@ TEST_CASE("a gradient with regard to what is not used is zero", "[program_batch]
   CHECK(at::equal(tensors_of(made).at("unused"), at::zeros({2})));
 }
 
-TEST_CASE("an outcome holds its own values and nothing else", "[program_batch]") {
+TEST_CASE("an outcome keeps only the memory of its own values", "[program_batch]") {
   const auto body = of_each({{.name = "row", .shape = {3}}, {.name = "column", .shape = {2}}}, [](const program_call&) {
     const auto whole = at::arange(6, at::kFloat).view({2, 3});
     return program_step{.tensors = {{"row", whole[1]}, {"column", whole.select(1, 2)}}};
@@ -193,7 +193,7 @@ TEST_CASE("an outcome holds its own values and nothing else", "[program_batch]")
   CHECK(at::equal(column, floats({2, 5})));
 }
 
-TEST_CASE("what a program answers is compared with what it declares", "[program_batch]") {
+TEST_CASE("a program's results are compared with its declaration", "[program_batch]") {
   const auto good = floats({1.0F, 2.0F});
   const std::vector<declared_tensor> promised{{.name = "image", .shape = {2}}};
   CHECK(error_of_answer({{"image", good}}, promised).empty());
@@ -213,7 +213,7 @@ TEST_CASE("what a program answers is compared with what it declares", "[program_
   CHECK_THAT(error_of(outcome_of({.body = no_answer})), ContainsSubstring("it answered 0 calls of 1"));
 }
 
-TEST_CASE("a program that writes into what it was given is found out", "[program_batch]") {
+TEST_CASE("a program that writes to its inputs is detected", "[program_batch]") {
   const auto body = of_each({{.name = "x", .shape = {2}}}, [](const program_call& call) {
     auto x = call.in.at("x");
     x.add_(1);
@@ -223,7 +223,7 @@ TEST_CASE("a program that writes into what it was given is found out", "[program
              ContainsSubstring("it writes into a tensor that it was given"));
 }
 
-TEST_CASE("of calls that fail together only the culprit has no outcome", "[program_batch]") {
+TEST_CASE("if stacked calls fail, only the responsible call has no outcome", "[program_batch]") {
   const auto fragile = of_each({{.name = "root", .shape = {1}}}, [](const program_call& call) {
     const auto& x = call.in.at("x");
     if (x.item<float>() < 0)
@@ -239,7 +239,7 @@ TEST_CASE("of calls that fail together only the culprit has no outcome", "[progr
   CHECK(tensors_of(results[2]).at("root").item<float>() == 3.0F);
 }
 
-TEST_CASE("a program goes through its slices, each call as long as it needs", "[program_batch]") {
+TEST_CASE("each call of a program runs as many slices as it needs", "[program_batch]") {
   counting_watch watch(100);
   const std::vector<job> batch{{.request = descent_of(1, 3)}, {.request = descent_of(2, 5)}};
   const auto results = make_executor("cpu")->run(batch, &watch);
@@ -261,7 +261,7 @@ TEST_CASE("a program can be stopped between two slices", "[program_batch]") {
   CHECK(error_of(results[1]) == interrupted_text);
 }
 
-TEST_CASE("a slice must leave a state", "[program_batch]") {
+TEST_CASE("a slice without a state is an error", "[program_batch]") {
   const auto body = of_each({{.name = "x", .shape = {1}}},
                             [](const program_call&) { return program_step{.tensors = {}, .finished = false}; });
   CHECK_THAT(error_of(outcome_of({.body = body})), ContainsSubstring("left no state for the next"));
@@ -271,7 +271,7 @@ TEST_CASE("a slice must leave a state", "[program_batch]") {
   CHECK_THAT(error_of(outcome_of({.body = undefined})), ContainsSubstring("'x' of its state is an undefined tensor"));
 }
 
-TEST_CASE("a call's bits do not depend on its company, and a program that breaks that is found out",
+TEST_CASE("a call's bits do not depend on other calls, and a program that violates this is detected",
           "[program_batch]") {
   std::vector<program_job> wanted;
   for (std::uint64_t k = 0; k < 16; ++k)
@@ -284,7 +284,7 @@ TEST_CASE("a call's bits do not depend on its company, and a program that breaks
   CHECK(jobs_that_differ(std::vector<program_job>(4, {.body = by_company}), 4) == 4);
 }
 
-TEST_CASE("second derivatives through a stacked net have the bits of one alone", "[program_batch]") {
+TEST_CASE("second derivatives of a net have the same bits stacked and alone", "[program_batch]") {
   for (const std::int64_t rows : {4, 1})
     for (const auto& net : {mlp_of({6}, 9, 5), mlp_of({40}, 64, 5)}) { // sizes without and with only whole vectors
       INFO(net->identity() << ", rows " << rows);
@@ -294,7 +294,7 @@ TEST_CASE("second derivatives through a stacked net have the bits of one alone",
   CHECK(largest_difference(stacked_log_softmax(logits), at::log_softmax(logits, -1)) < 1e-6);
 }
 
-TEST_CASE("a program reads the job's rows as nets see them", "[program_batch]") {
+TEST_CASE("a program reads the job's rows normalized, as nets do", "[program_batch]") {
   const auto source = drawn_data(12, {3, 8, 8}, 4);
   const auto body = of_each({{.name = "images", .shape = {2, 3, 8, 8}},
                              {.name = "moved", .shape = {2, 3, 8, 8}},

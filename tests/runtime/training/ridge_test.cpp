@@ -8,7 +8,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Features h [90, M = 40] and targets y [90, C = 3], one-hot labels or others.
+/// Features h [90, M = 40] and targets y [90, C = 3], one-hot labels or other values.
 struct regression {
   matrix h = drawn_matrix(90, 40, 1), y = drawn_matrix(90, 3, 2);
   [[nodiscard]] matrix gram() const { return gram_of(h); }
@@ -21,7 +21,7 @@ at::Tensor solved(const matrix& gram, const matrix& sums, double ridge) {
 
 } // namespace
 
-TEST_CASE("a ridge solve satisfies the normal equations and agrees with the singular value decomposition", "[ridge]") {
+TEST_CASE("a ridge solution satisfies the normal equations and equals the SVD solution", "[ridge]") {
   const regression given;
   const auto w = solved(given.gram(), given.sums(), 2.5); // [C, M]
   const matrix x = matrix_of(w).transpose();
@@ -34,7 +34,7 @@ TEST_CASE("a ridge solve satisfies the normal equations and agrees with the sing
   CHECK(relative_difference(w, expected.transpose()) < 1e-12);
 }
 
-TEST_CASE("a large ridge leaves class sums over it, a small one least squares; scales cancel", "[ridge]") {
+TEST_CASE("a large ridge gives class sums divided by it, a small one least squares, and scales cancel", "[ridge]") {
   const regression given;
   CHECK(relative_difference(solved(given.gram(), given.sums(), 1e14), given.sums() / 1e14) < 1e-9);
   const matrix least = given.h.colPivHouseholderQr().solve(given.y);
@@ -44,7 +44,7 @@ TEST_CASE("a large ridge leaves class sums over it, a small one least squares; s
   CHECK(relative_difference(scaled * 3.0, matrix_of(plain)) < 1e-12);
 }
 
-TEST_CASE("a matrix that is not positive definite is solved all the same", "[ridge]") {
+TEST_CASE("a matrix that is not positive definite is also solved", "[ridge]") {
   matrix gram(2, 2), sums(1, 2);
   gram << 1.0, 3.0, 3.0, 1.0; // eigenvalues 4 and -2
   sums << 2.0, 0.0;
@@ -59,7 +59,7 @@ TEST_CASE("a matrix that is not positive definite is solved all the same", "[rid
   CHECK(relative_difference(solved(indefinite, right, 0.5), expected.transpose()) < 1e-10);
 }
 
-TEST_CASE("the mean diagonal is the trace over the width", "[ridge]") {
+TEST_CASE("the mean diagonal is the trace divided by the width", "[ridge]") {
   const matrix values = drawn_matrix(300, 300, 5), symmetric = values + values.transpose();
   CHECK_THAT(mean_diagonal(triangle_of(tensor_of(symmetric))),
              Catch::Matchers::WithinAbs(symmetric.trace() / 300, 1e-12));

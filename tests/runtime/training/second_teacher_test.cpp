@@ -1,11 +1,11 @@
-// A training job's second teacher: its features of the same rows, however many clients share a batch.
+// The second teacher of a training job: its features of the same rows, for any number of clients in a batch.
 #include "tests/support/training_clients.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
 
-/// Pulls features to the mean of both teachers' features.
+/// Loss that draws features towards the mean of both teachers' features.
 class pull_to_both final : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "pull to both"; }
@@ -31,7 +31,7 @@ std::vector<job> taught_clients(const model_ref& net) {
 
 } // namespace
 
-TEST_CASE("clients that share a batch are shown their own second teachers, to the bit", "[teachers]") {
+TEST_CASE("clients of a batch use their own second teachers, bit by bit", "[teachers]") {
   for (const auto& net : {net_of("mlp", small, 4), net_of("cnn", small, 4)}) {
     INFO(net->identity());
     const auto jobs = taught_clients(net);
@@ -41,17 +41,17 @@ TEST_CASE("clients that share a batch are shown their own second teachers, to th
   }
 }
 
-TEST_CASE("what is shown once and what is shown in every step are the same bits", "[teachers]") {
+TEST_CASE("a second teacher's outputs have the same bits cached and computed in each step", "[teachers]") {
   const auto jobs = taught_clients(net_of("mlp", small, 4));
   auto every_step = jobs;
-  for (auto& single : every_step) // rows might be replayed, so nothing is kept
+  for (auto& single : every_step) // rows could be replayed, so nothing is cached
     std::get<train_job>(single.request).options.replay_rows = 1;
   const auto once = run_all(jobs), again = run_all(every_step);
   for (std::size_t k = 0; k < jobs.size(); ++k)
     CHECK(same_bits(weights_of(once[k]), weights_of(again[k])));
 }
 
-TEST_CASE("the second teacher's features are its own, and not the first one's", "[teachers]") {
+TEST_CASE("the second teacher's features differ from the first one's", "[teachers]") {
   auto jobs = taught_clients(net_of("mlp", small, 4));
   const auto own = run_all(jobs);
   for (auto& single : jobs) {
@@ -61,7 +61,7 @@ TEST_CASE("the second teacher's features are its own, and not the first one's", 
   CHECK_FALSE(same_bits(weights_of(own[0]), weights_of(run_all(jobs)[0])));
 }
 
-TEST_CASE("a second teacher that is wanted and not there is refused, as are weights of another net", "[teachers]") {
+TEST_CASE("a missing second teacher, and weights of another net, are refused", "[teachers]") {
   auto jobs = taught_clients(net_of("mlp", small, 4));
   jobs.resize(1);
   auto& training = std::get<train_job>(jobs[0].request);

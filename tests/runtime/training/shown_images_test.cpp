@@ -1,6 +1,6 @@
 #include "runtime/training/gather.hpp"
 #include "runtime/training/shown_images.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include <set>
@@ -23,7 +23,7 @@ at::Tensor gathered(const dataset& source, const std::vector<std::int64_t>& rows
   return out;
 }
 
-/// A row's bytes resampled by the test and normalized.
+/// Bytes of a row resampled by the test and normalized.
 at::Tensor expected_of(const dataset& source, std::int64_t row, resampler how) {
   const auto shape = source.shape();
   auto bytes = at::empty({shape[0], shape[1], shape[2]}, at::kByte);
@@ -34,7 +34,7 @@ at::Tensor expected_of(const dataset& source, std::int64_t row, resampler how) {
 
 } // namespace
 
-TEST_CASE("a data set says in which size its images are shown", "[gather]") {
+TEST_CASE("a data set reports the size of its resized images", "[gather]") {
   using sizes = std::array<std::int64_t, 3>;
   CHECK(shown_as({3, 6, 9}, {}).shape() == sizes{3, 6, 9});
   CHECK(shown_as({3, 6, 9}, {.resize = 16}).shape() == sizes{3, 16, 24});
@@ -45,7 +45,7 @@ TEST_CASE("a data set says in which size its images are shown", "[gather]") {
   CHECK(shown_as({1, 6, 9}, {.crop = 5}).stored_shape() == sizes{1, 6, 9});
 }
 
-TEST_CASE("rows are brought to their size by cubics, and their middle is shown", "[gather]") {
+TEST_CASE("rows are resized by bicubic interpolation and center-cropped", "[gather]") {
   const auto source = shown_as({3, 6, 9}, {.resize = 16, .crop = 14});
   const auto out = gathered(source, {2, padding_row, 0});
   const resampler how(resampling::bicubic, {.height = 6, .width = 9}, 16, 24,
@@ -59,7 +59,7 @@ TEST_CASE("rows are brought to their size by cubics, and their middle is shown",
                   out[2].narrow(1, 1, 13).narrow(2, 0, 12).contiguous()));
 }
 
-TEST_CASE("a random part is brought to the size of the whole, then perhaps mirrored", "[gather]") {
+TEST_CASE("a random crop is resized to the whole size and may be flipped", "[gather]") {
   for (const auto& shown : {shown_size{}, shown_size{.resize = 12, .crop = 10}}) {
     const auto source = shown_as({3, 8, 8}, shown);
     const auto side = source.shape()[1];
@@ -73,7 +73,7 @@ TEST_CASE("a random part is brought to the size of the whole, then perhaps mirro
   }
 }
 
-TEST_CASE("parts have five to a hundred percent of an image, and shapes up to three to four", "[gather]") {
+TEST_CASE("random crops have 5 % to 100 % of an image and aspect ratios between 3/4 and 4/3", "[gather]") {
   double smallest = 1.0, sum = 0.0;
   std::set<std::int64_t> tops;
   constexpr int draws = 4000;
@@ -94,7 +94,7 @@ TEST_CASE("parts have five to a hundred percent of an image, and shapes up to th
   CHECK(*tops.rbegin() > 70);
 }
 
-TEST_CASE("what does not fit within ten draws is the largest part in the middle", "[gather]") {
+TEST_CASE("if ten draws do not fit, the largest central crop is used", "[gather]") {
   // A crop has 50 to 1000 pixels and a height of at most 10 (rounded): 6.5 of 100 draws fit, and none of ten with
   // probability 0.51.
   int middles = 0;
@@ -107,7 +107,7 @@ TEST_CASE("what does not fit within ten draws is the largest part in the middle"
   CHECK((tall.height == 1 && tall.width == 1 && tall.top == 499));
 }
 
-TEST_CASE("parts are drawn by stream, epoch and row", "[gather]") {
+TEST_CASE("random crops are drawn by stream, epoch and row", "[gather]") {
   const auto part_of = [](const rng_key& stream, std::int64_t epoch, std::int64_t row) {
     return drawn_augmentation(augmentation_kind::resized_crop_flip, stream, epoch, row);
   };

@@ -1,8 +1,8 @@
-// Our models against PyTorch's and torchvision's on made-up weights: tools/research/export/torchvision_reference.py,
-// layers_reference.py and vit_reference.py.
+// Our models compared with PyTorch's and torchvision's on generated weights:
+// tools/research/export/torchvision_reference.py, layers_reference.py and vit_reference.py.
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/golden.hpp"
 #include "tests/support/learning.hpp"
@@ -22,7 +22,7 @@ at::Tensor images(const std::string& name, const std::vector<std::int64_t>& shap
   return made;
 }
 
-/// One fixture: our model on images of the size that `part` tells, with the script's weights.
+/// One fixture: our model on images of the size in `part`, with the script's weights.
 class fixture {
 public:
   fixture(const json& record, const json& part)
@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  /// Tensors of flat values [P] that are named in `expected`: all of these are there.
+  /// Tensors of flat values [P] that `expected` names; all of them must exist.
   void check_named(const at::Tensor& flat, const json& expected, double bound) const {
     std::size_t found = 0;
     for (const auto& parameter : net_->layout())
@@ -116,37 +116,36 @@ void check(const std::string& name, double gradient_bound = 1e-4, double bound =
 
 } // namespace
 
-TEST_CASE("cnn and lenet compute what PyTorch's layers compute", "[models][golden]") {
+TEST_CASE("cnn and lenet equal PyTorch's layers", "[models][golden]") {
   check("cnn");
   check("lenet");
 }
 
-TEST_CASE("lists of layers compute what PyTorch's Sequential of them computes", "[models][golden]") {
+TEST_CASE("layer lists equal PyTorch's Sequential", "[models][golden]") {
   check("layers_blocks");
   check("layers_flat");
 }
 
-TEST_CASE("resnet8 and resnet32 compute what torchvision's blocks compute", "[models][golden]") {
+TEST_CASE("resnet8 and resnet32 equal nets of torchvision's blocks", "[models][golden]") {
   check("resnet8");
   check("resnet8_conv1x1");
   check("resnet32");
 }
 
-TEST_CASE("resnet18 computes what torchvision's computes, with both stems and both norms", "[models][golden]") {
+TEST_CASE("resnet18 equals torchvision's with both stems and both norms", "[models][golden]") {
   check("resnet18_cifar");
   check("resnet18_imagenet");
   check("resnet18_group");
 }
 
-TEST_CASE("resnet50 and resnet152 compute what torchvision's compute", "[models][golden]") {
+TEST_CASE("resnet50 and resnet152 equal torchvision's", "[models][golden]") {
   check("resnet50", 0.0, 1e-4); // rounding grows with the number of layers
   check("resnet50_group");
   check("resnet152", 0.0, 2e-3);
-  check("resnet152_group", 3e-2); // rounding puts a ReLU on the other side of its kink
+  check("resnet152_group", 3e-2); // rounding switches a ReLU
 }
 
-TEST_CASE("vit computes what a vision transformer of PyTorch's layers computes, with and without adapters",
-          "[models][golden]") {
+TEST_CASE("vit equals a vision transformer of PyTorch's layers, with and without adapters", "[models][golden]") {
   for (const auto* const name : {"vit", "vit_resized", "vit_oblong", "vit_adapters"})
     check(name, 1e-5);
 }

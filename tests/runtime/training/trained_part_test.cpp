@@ -1,7 +1,7 @@
 // Trained and untrained parts of a net.
 #include "runtime/models/frozen_parameters.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/reference_gather.hpp"
 #include "tests/support/training_clients.hpp"
@@ -38,7 +38,7 @@ void check_part(const model_ref& net, const training_options& options) {
   }
 }
 
-/// Two linear layers with a ReLU, trained in row order with SGD in float64; `trained` selects of the four tensors.
+/// Two linear layers with a ReLU, trained in row order with SGD in float64; `trained` selects from the four tensors.
 at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trained) {
   const auto& with = job.options;
   auto flat = job.start->at(flat_weights).to(at::kDouble);
@@ -72,7 +72,7 @@ at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trai
 
 } // namespace
 
-TEST_CASE("what is not trained keeps every bit, its running statistics too, fused and alone", "[trained part]") {
+TEST_CASE("untrained parts keep every bit and their running statistics, fused and alone", "[trained part]") {
   at::set_num_threads(1);
   for (const auto& base :
        {training_options{.epochs = 2, .batch_rows = 4},
@@ -93,8 +93,7 @@ TEST_CASE("what is not trained keeps every bit, its running statistics too, fuse
   check_part(net_of("vee", {1, 1, 270}, 6), with_part({.batch_rows = 4}, trainable_part::layers, {"encoder.mu"}));
 }
 
-TEST_CASE("a part of a net trains as autograd says in float64, straight into weights and through an optimizer",
-          "[trained part]") {
+TEST_CASE("training a part equals autograd in float64, with direct steps and with an optimizer", "[trained part]") {
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
   for (const auto& base :
@@ -113,7 +112,8 @@ TEST_CASE("a part of a net trains as autograd says in float64, straight into wei
   }
 }
 
-TEST_CASE("naming all layers trains as naming none, and the head as head", "[trained part]") {
+TEST_CASE("selecting all layers equals selecting none, and selecting the head equals trainable = head",
+          "[trained part]") {
   at::set_num_threads(1);
   const auto net = net_of("cnn", small, 6);
   const training_options base{.batch_rows = 4, .momentum = 0.9};
@@ -125,7 +125,7 @@ TEST_CASE("naming all layers trains as naming none, and the head as head", "[tra
       same_bits(after(with_part(base, trainable_part::head)), after(with_part(base, trainable_part::layers, {"fc2"}))));
 }
 
-TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {
+TEST_CASE("dropout applies only after trained layers", "[trained part]") {
   at::set_num_threads(1);
   const auto net = net_of("cnn", small, 6); // has dropout after its convolutions and after fc1
   const auto draws = [&](const std::vector<std::string>& layers) {
@@ -140,7 +140,7 @@ TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {
   CHECK_FALSE(draws({"conv1"})); // its pixels are read by conv2, which is not trained
 }
 
-TEST_CASE("in evaluation mode running statistics stay and nothing is dropped, while all is trained", "[trained part]") {
+TEST_CASE("in evaluation mode all parts train without dropout and with fixed running statistics", "[trained part]") {
   at::set_num_threads(1);
   const auto residual = net_of("resnet8", small, 6), dropping = net_of("cnn", small, 6);
   for (const auto& net : {residual, dropping}) {
@@ -162,7 +162,7 @@ TEST_CASE("in evaluation mode running statistics stay and nothing is dropped, wh
   CHECK(largest_difference(first, weights_of(run_all(jobs)[0])) < 1e-6);
 }
 
-TEST_CASE("a part that is not there is refused by name", "[trained part]") {
+TEST_CASE("an unknown part is refused by name", "[trained part]") {
   const auto refusal = [](const model_ref& net, const training_options& options) {
     return std::get<std::string>(run_all(clients_of(net, options, {7}))[0]);
   };
@@ -175,7 +175,7 @@ TEST_CASE("a part that is not there is refused by name", "[trained part]") {
         "the net 'linear 270-6' is nothing but a head, so its body cannot be trained");
 }
 
-TEST_CASE("rows of the head of held classes keep their bits, whatever moves the others") {
+TEST_CASE("head rows of held classes keep their bits under every optimizer") {
   auto kind = kind_with("mlp", {});
   kind->use_head(head_kind::cosine);
   for (const auto& net : {kind->build(small, 6).value(), net_of("mlp", small, 6)})
@@ -202,7 +202,7 @@ TEST_CASE("rows of the head of held classes keep their bits, whatever moves the 
     }
 }
 
-TEST_CASE("no class is left to learn where all are held") {
+TEST_CASE("holding all classes leaves no class to learn") {
   training_options options{.epochs = 1, .batch_rows = 4};
   options.held_classes = 6;
   const auto failed = run_all(clients_of(net_of("mlp", small, 6), options, {3}));
@@ -210,7 +210,7 @@ TEST_CASE("no class is left to learn where all are held") {
   CHECK(std::get<std::string>(failed[0]).find("expected a class behind them") != std::string::npos);
 }
 
-TEST_CASE("parameters of model.frozen keep every bit and the others train, fused and alone", "[trained part]") {
+TEST_CASE("parameters in model.frozen keep every bit and the others train, fused and alone", "[trained part]") {
   at::set_num_threads(1);
   for (const auto& base : {training_options{.epochs = 2, .batch_rows = 4}, // gradients are applied to weights directly
                            training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
@@ -225,7 +225,7 @@ TEST_CASE("parameters of model.frozen keep every bit and the others train, fused
   }
 }
 
-TEST_CASE("a net with frozen parameters trains the others as autograd says in float64", "[trained part]") {
+TEST_CASE("training a net with frozen parameters equals autograd in float64", "[trained part]") {
   at::set_num_threads(1);
   for (const auto& base :
        {training_options{.batch_rows = 4, .in_order = true},
@@ -242,7 +242,7 @@ TEST_CASE("a net with frozen parameters trains the others as autograd says in fl
   }
 }
 
-TEST_CASE("frozen weights of a batch norm leave its mode as it is, frozen statistics do not", "[trained part]") {
+TEST_CASE("frozen weights of a batch norm do not change its mode, frozen statistics do", "[trained part]") {
   at::set_num_threads(1);
   const auto net = net_of("resnet8", small, 6);
   const auto moves = [&](const std::vector<std::string>& frozen) {

@@ -1,6 +1,6 @@
-// The reported training loss, computed by hand for one row with one feature.
+// The reported training loss, worked out by hand for one row with one feature.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/training_clients.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -39,7 +39,7 @@ const double first = std::log(2.0), second = std::log1p(std::exp(-2.0));
 
 } // namespace
 
-TEST_CASE("a training's loss is that of its last epoch, before each step", "[training_loss]") {
+TEST_CASE("a training's loss is the mean of its last epoch, before each step", "[training_loss]") {
   const auto once = after(1, nullptr), twice = after(2, nullptr);
   CHECK_THAT(once.loss_mean, WithinAbs(first, 1e-7));
   CHECK_THAT(twice.loss_mean, WithinAbs(second, 1e-6));
@@ -63,7 +63,7 @@ TEST_CASE("the proximal term is part of the loss, with its factor", "[training_l
   CHECK_THAT(twice.loss_mean, WithinAbs(second + 0.25, 1e-6));
 }
 
-TEST_CASE("an objective that names no term has one, the loss", "[training_loss]") {
+TEST_CASE("an objective without named terms has one term, the loss", "[training_loss]") {
   class nameless final : public loss {
   public:
     std::string identity() const override { return "nameless"; }
@@ -73,7 +73,7 @@ TEST_CASE("an objective that names no term has one, the loss", "[training_loss]"
   CHECK(once.loss_terms() == std::map<std::string, double>{{"loss", once.loss_mean}});
 }
 
-TEST_CASE("half a square distance is summed over all elements", "[training_loss]") {
+TEST_CASE("half a squared distance is summed over all elements", "[training_loss]") {
   const auto a = at::arange(21, at::kFloat), b = at::zeros({21}); // more than one vector
   CHECK(half_square_distance(a, b, 0.5).item<double>() == 0.25 * 2870.0);
 }

@@ -1,7 +1,7 @@
-// Maps on the way through a net, as a loss sees them.
+// Losses that read intermediate maps of a net.
 #include "runtime/models/function.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/reference_gather.hpp"
@@ -112,7 +112,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
   }
 }
 
-TEST_CASE("a map that is not there is refused by name", "[maps]") {
+TEST_CASE("an unknown map is refused by name", "[maps]") {
   const auto refusal = [](const model_ref& net) {
     return std::get<std::string>(run_all(taught_clients_of(net, {.maps = {"layer9"}}, {3}))[0]);
   };

@@ -1,6 +1,6 @@
-// Gradients as what a training job returns, and what teachers show.
+// Gradients as results of a training job, and outputs of teachers.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/reference_gather.hpp"
 #include "tests/support/training_clients.hpp"
@@ -19,7 +19,8 @@ train_output output_of(const job_outcome& outcome) {
 }
 train_job& training_of(job& queued) { return std::get<train_job>(queued.request); }
 
-/// d sum_i weight_i CE_i / d weights [P] in float64, of a net of two linear layers.
+/// d sum_i weight_i CE_i
+/// d weights [P] in float64, of a net of two linear layers.
 at::Tensor plain_gradient(const train_job& job, const std::vector<std::int64_t>& positions,
                           const std::vector<double>& weights) {
   std::vector<std::int64_t> rows, labels;
@@ -44,7 +45,7 @@ std::vector<std::int64_t> first_positions(std::int64_t from, std::int64_t count)
   return positions;
 }
 
-/// Cross-entropy that notes what the teacher shows.
+/// Cross-entropy that records the teacher's outputs.
 class noting_loss final : public loss {
 public:
   std::string identity() const override { return "noting"; }
@@ -59,7 +60,9 @@ public:
   mutable at::Tensor features, logits, taught_features, taught;
 };
 
-/// Cross-entropy plus the mean over rows of |features - the teacher's|^2.
+/// Cross-entropy plus the mean over rows of
+/// features - the teacher's
+/// ^2.
 class matching_loss final : public loss {
 public:
   std::string identity() const override { return "matching"; }
@@ -74,7 +77,7 @@ public:
 
 } // namespace
 
-TEST_CASE("the gradient of all rows equals autograd's in float64, whatever the steps", "[training results]") {
+TEST_CASE("the gradient of all rows equals autograd's in float64, for any batch size", "[training results]") {
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
   for (const std::int64_t batch : {0, 3, 7}) {
@@ -92,7 +95,7 @@ TEST_CASE("the gradient of all rows equals autograd's in float64, whatever the s
   }
 }
 
-TEST_CASE("squared gradients are means over steps, of rows where a step is a row", "[training results]") {
+TEST_CASE("squared gradients are means over steps; with batches of one, over rows", "[training results]") {
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
   for (const std::int64_t batch : {1, 3}) {
@@ -113,7 +116,7 @@ TEST_CASE("squared gradients are means over steps, of rows where a step is a row
   }
 }
 
-TEST_CASE("norms of rows' gradients stand in the rows' order and equal autograd's", "[training results]") {
+TEST_CASE("norms of per-row gradients are in row order and equal autograd's", "[training results]") {
   at::set_num_threads(1);
   const auto net = mlp_of({21}, 270, 6);
   auto jobs = clients_of(net, {.batch_rows = 4, .result = training_result::row_norms}, {7});
@@ -123,7 +126,11 @@ TEST_CASE("norms of rows' gradients stand in the rows' order and equal autograd'
   REQUIRE(seen.sizes() == at::IntArrayRef{7});
   for (std::int64_t i = 0; i < 7; ++i)
     CHECK(seen[i].item<double>() == Approx(plain_gradient(job, {i}, {1.0}).norm().item<double>()).epsilon(1e-5));
-  // Those of a head alone have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
+  // Those of a head alone have a closed form:
+  // softmax - onehot
+  // sqrt(
+  // h
+  // ^2 + 1).
   job.options.trained = trainable_part::head;
   const auto of_head = norms();
   const auto& rows = *job.samples.rows;
@@ -159,7 +166,7 @@ TEST_CASE("gradients of every kind have the same bits alone and fused", "[traini
     }
 }
 
-TEST_CASE("norms of a net with batch statistics are taken in evaluation mode", "[training results]") {
+TEST_CASE("gradient norms of a net with batch norms are computed in evaluation mode", "[training results]") {
   at::set_num_threads(1);
   const auto net = net_of("resnet8", small, 6);
   auto jobs = clients_of(net, {.batch_rows = 1, .in_order = true, .result = training_result::row_norms}, {4});
@@ -178,8 +185,7 @@ TEST_CASE("norms of a net with batch statistics are taken in evaluation mode", "
   }
 }
 
-TEST_CASE("gradients are refused over more than one pass, with rows to replay, and where they are no numbers",
-          "[training results]") {
+TEST_CASE("gradients over several passes, with replayed rows, or with NaN are refused", "[training results]") {
   const auto net = mlp_of({21}, 270, 6);
   auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3, .result = training_result::gradient}, {7});
   const auto refusal = [&] { return std::get<std::string>(run_all(jobs)[0]); };
@@ -197,7 +203,7 @@ TEST_CASE("gradients are refused over more than one pass, with rows to replay, a
                      "are taken at, or the 7 rows, hold such values");
 }
 
-TEST_CASE("a loss sees its teacher's features and logits of the same rows", "[training results]") {
+TEST_CASE("a loss reads its teacher's features and logits of the same rows", "[training results]") {
   at::set_num_threads(1);
   for (const auto& net : {mlp_of({21}, 270, 6), net_of("resnet8", small, 6)}) {
     auto jobs = clients_of(net, {.batch_rows = 0, .in_order = true}, {4});
@@ -222,8 +228,7 @@ TEST_CASE("a loss sees its teacher's features and logits of the same rows", "[tr
   }
 }
 
-TEST_CASE("matching a teacher's features fuses to the same bits, with one teacher and with several",
-          "[training results]") {
+TEST_CASE("matching features of one or several teachers fuses to the same bits", "[training results]") {
   at::set_num_threads(1);
   for (const auto& net : {mlp_of({21}, 270, 6), net_of("cnn", small, 6), net_of("resnet8", small, 6)}) {
     auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3}, ragged);
@@ -236,7 +241,7 @@ TEST_CASE("matching a teacher's features fuses to the same bits, with one teache
     const auto together = run_all(jobs);
     for (std::size_t k = 0; k < jobs.size(); ++k)
       CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));
-    // It does draw features to the teacher's.
+    // The features approach the teacher's.
     auto unmatched = jobs;
     for (auto& queued : unmatched)
       training_of(queued).objective = nullptr;

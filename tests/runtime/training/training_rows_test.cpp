@@ -1,6 +1,6 @@
-// Weights and targets of rows, and the second set that joins every step.
+// Weights and targets of rows, and replayed rows that join every step.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"
@@ -43,7 +43,7 @@ observation_ref recorded_losses() {
       .identity = "losses of steps", .begin = [](const at::Tensor&) { return std::make_unique<loss_recorder>(); }});
 }
 
-/// Seven rows of an MLP's own and five of another data set, in order.
+/// Seven rows of an MLP's own data and five of another data set, in order.
 train_job usual(training_options options) {
   static const auto source = drawn_data(40, {1, 1, 33}, 10), other = drawn_data(20, {1, 1, 33}, 7);
   static const auto net = mlp_of({17}, 33, 10);
@@ -64,7 +64,7 @@ job_outcome outcome_of(const train_job& request) {
 at::Tensor trained(const train_job& request) { return weights_of(outcome_of(request)).clone(); }
 std::string refusal(const train_job& request) { return std::get<std::string>(outcome_of(request)); }
 
-/// The loss of some rows of one set: sum_i weight_i CE_i / their number, in float64.
+/// Loss of some rows of one set: sum_i weight_i CE_i divided by their number, in float64.
 at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_notes& notes,
                     const std::vector<std::int64_t>& positions, const at::Tensor& flat) {
   std::vector<std::int64_t> rows;
@@ -91,7 +91,7 @@ at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_
   return -((targets * at::log_softmax(x, 1)).sum(1) * weights).mean();
 }
 
-/// The same training as a plain loop of autograd and SGD in float64; rows come in order, replayed ones again and again.
+/// The same training as a plain loop of autograd and SGD in float64. Rows come in order, replayed ones repeatedly.
 at::Tensor plainly_trained(const train_job& job) {
   const auto& with = job.options;
   auto flat = job.start->at(flat_weights).to(at::kDouble);
@@ -113,7 +113,7 @@ at::Tensor plainly_trained(const train_job& job) {
   return flat.to(at::kFloat);
 }
 
-/// Cross-entropy that notes what it was given.
+/// Cross-entropy that records its inputs.
 class noting_loss final : public loss {
 public:
   std::string identity() const override { return "noting"; }
@@ -133,7 +133,7 @@ public:
   loss_output operator()(const loss_input& in) const override { return (*cross_entropy_objective())(in); }
 };
 
-/// Clients whose numbers of own and of replayed rows differ, from starts of their own.
+/// Clients with different initial weights and different numbers of own and replayed rows.
 std::vector<job> clients_of(const model_ref& net, shape3 shape, training_options options) {
   const auto source = drawn_data(40, shape, net->classes()), other = drawn_data(30, shape, net->classes());
   options.classes = {0, net->classes()};
@@ -157,7 +157,7 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, training_options
 
 } // namespace
 
-TEST_CASE("weights, targets and replayed rows train as autograd's loss in float64 says", "[training rows]") {
+TEST_CASE("training with weights, targets and replayed rows equals autograd in float64", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 3, .batch_rows = 3, .learning_rate = 0.2, .replay_rows = 2, .replay_weight = 0.7});
   const auto plain = trained(job);
@@ -171,8 +171,8 @@ TEST_CASE("weights, targets and replayed rows train as autograd's loss in float6
   job.notes.targets = drawn_targets(7, 10);
   const auto expected = plainly_trained(job);
   CHECK(largest_difference(trained(job), expected) < 2e-6);
-  CHECK(largest_difference(plain, expected) > 1e-2); // all of it counts
-  job.options.replay_rows = 100;                     // more than there are: all
+  CHECK(largest_difference(plain, expected) > 1e-2); // all of them affect the result
+  job.options.replay_rows = 100;                     // more than exist: all are used
   CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("clients with replayed and weighted rows end with the same bits alone 
     }
 }
 
-TEST_CASE("replayed rows that pass apart train as autograd says where no row is normalised", "[training rows]") {
+TEST_CASE("replayed rows in a separate pass equal autograd if no layer normalizes over rows", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 3, .batch_rows = 3, .learning_rate = 0.2, .replay_rows = 2, .replay_weight = 0.7});
   job.replay.notes = {.weights = varied_weights(5), .targets = drawn_targets(5, 10)};
@@ -214,7 +214,7 @@ TEST_CASE("replayed rows that pass apart train as autograd says where no row is 
   CHECK(largest_difference(trained(job), together) < 2e-6);
 }
 
-TEST_CASE("each of two passes has statistics of its own, and running ones move by the replayed rows last",
+TEST_CASE("each of two passes has its own batch statistics, and replayed rows update running ones last",
           "[training rows]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
@@ -239,7 +239,7 @@ TEST_CASE("each of two passes has statistics of its own, and running ones move b
   CHECK(largest_difference(together, apart) > 1e-3);
 }
 
-TEST_CASE("a shuffle of the second set may end with a short batch", "[training rows]") {
+TEST_CASE("a shuffle of the replayed set may end with a short batch", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 2, .replay_rows = 4, .replay_short_last = true});
   const auto noted = std::make_shared<noting_loss>();
@@ -252,7 +252,7 @@ TEST_CASE("a shuffle of the second set may end with a short batch", "[training r
   CHECK(largest_difference(short_last, plainly_trained(job)) > 1e-4); // which fills batches up
 }
 
-TEST_CASE("replayed rows may be shown otherwise than own ones, and an observer sees every step", "[training rows]") {
+TEST_CASE("replayed rows may be resized differently, and an observer receives every step", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 3, .augment = augmentation_kind::crop_flip, .replay_rows = 2});
   const auto both = trained(job);
@@ -276,10 +276,10 @@ TEST_CASE("replayed rows may be shown otherwise than own ones, and an observer s
   CHECK(one.loss_mean == one.observed->at("losses").sum().item<double>() / 3.0);
   job.replay = {};
   job.options.replay_rows = 0;
-  CHECK(output_of(job).observed->at("losses").numel() > 0); // a net that would be trained alone
+  CHECK(output_of(job).observed->at("losses").numel() > 0); // a net that is otherwise trained client by client
 }
 
-TEST_CASE("weights of one and an empty second set change no bit", "[training rows]") {
+TEST_CASE("weights of one and an empty replayed set change no bit", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 3});
   job.replay = {};
@@ -297,7 +297,7 @@ TEST_CASE("weights of one and an empty second set change no bit", "[training row
   CHECK(same_bits(trained(weighted), one_by_one));
 }
 
-TEST_CASE("a row of weight zero is as good as absent", "[training rows]") {
+TEST_CASE("a row of weight zero has no effect", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.batch_rows = 0});
   job.replay = {};
@@ -308,7 +308,7 @@ TEST_CASE("a row of weight zero is as good as absent", "[training rows]") {
   CHECK(largest_difference(trained(job), trained(fewer)) < 1e-6);
 }
 
-TEST_CASE("replayed rows come from one shuffle of the second set after the other", "[training rows]") {
+TEST_CASE("replayed rows come from consecutive shuffles of the replayed set", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 2, .replay_rows = 3});
   job.options.in_order = false;
@@ -335,7 +335,7 @@ TEST_CASE("replayed rows come from one shuffle of the second set after the other
   CHECK(noted->replayed != first);
 }
 
-TEST_CASE("padding stands behind each set, with labels of -1", "[training rows]") {
+TEST_CASE("padding follows each set, with labels of -1", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.batch_rows = 8, .replay_rows = 6});
   const auto noted = std::make_shared<noting_loss>();
@@ -346,7 +346,7 @@ TEST_CASE("padding stands behind each set, with labels of -1", "[training rows]"
   CHECK(noted->replayed == std::vector<std::int64_t>{0, 1, 2, -1});
 }
 
-TEST_CASE("vectors and images, drawn and plain, may be replayed beside each other", "[training rows]") {
+TEST_CASE("vectors and images, generated and plain, may be replayed together", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 3, .replay_rows = 3});
   auto vectors = std::make_shared<dataset>();
@@ -366,7 +366,7 @@ TEST_CASE("vectors and images, drawn and plain, may be replayed beside each othe
   CHECK(same_bits(trained(job), trained(job)));
 }
 
-TEST_CASE("what training jobs cannot do is refused in words", "[training rows]") {
+TEST_CASE("invalid training jobs are refused with a reason", "[training rows]") {
   const auto job = usual({.batch_rows = 3, .replay_rows = 2});
   auto wrong = job;
   wrong.notes.weights = varied_weights(6);

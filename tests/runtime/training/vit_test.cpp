@@ -1,7 +1,7 @@
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/layer_functions.hpp"
 #include "tests/support/learning.hpp"
@@ -79,7 +79,7 @@ tensor_map without(const tensor_map& from, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("the base model at 224 pixels has timm's parameters, and adapters of 64 have 1,189,632", "[models]") {
+TEST_CASE("the base model at 224 pixels has timm's parameters, and adapters of 64 add 1,189,632", "[models]") {
   const auto net = net_of("vit", {3, 224, 224}, 10, {{"adapter", "64"}});
   CHECK(sum_of(*net, [](const auto& outcome) { return outcome.frozen; }) == 85'798'656);
   CHECK(sum_of(*net, is_adapter) == 1'189'632);
@@ -126,7 +126,7 @@ TEST_CASE("parameters of vit are named and shaped as in timm", "[models]") {
                                           "head.bias 7"});
 }
 
-TEST_CASE("vit refuses patches and heads that do not fit, and keys change its identity", "[models]") {
+TEST_CASE("vit refuses patches and heads that do not fit, and its keys change its identity", "[models]") {
   const auto refusal = [](const model_keys& keys) {
     const auto made = kind_with("vit", keys)->build({3, 32, 24}, 10);
     return made ? std::string{} : made.error();
@@ -147,7 +147,7 @@ TEST_CASE("vit refuses patches and heads that do not fit, and keys change its id
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
 
-TEST_CASE("adapters are the identity at the start, bit for bit, in both modes", "[models]") {
+TEST_CASE("adapters are bitwise the identity at the start, in both modes", "[models]") {
   at::set_num_threads(1);
   const auto with = net_of("vit", images, 5, adapted()), bare = net_of("vit", images, 5, plain);
   const auto inputs = drawn({1, 4, images[0], images[1], images[2]}, 1);
@@ -184,7 +184,7 @@ TEST_CASE("clients of vit end with the same bits in groups of 1, 3 and 16", "[ex
     }
 }
 
-TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else is trained", "[executor]") {
+TEST_CASE("with adapters the body keeps every bit, and all other parts train", "[executor]") {
   at::set_num_threads(1);
   const auto net = net_of("vit", images, 5, adapted());
   for (const auto& options : {training_options{.batch_rows = 4}, // gradients are applied to weights directly
@@ -201,7 +201,7 @@ TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else i
   }
 }
 
-TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
+TEST_CASE("training only the head leaves adapters unchanged", "[executor]") {
   const auto net = net_of("vit", images, 5, adapted());
   const auto jobs = clients_of(net, {8}, {.batch_rows = 4, .trained = trainable_part::head});
   const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
@@ -211,7 +211,7 @@ TEST_CASE("with only the head trained, adapters stay too", "[executor]") {
                     start.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
 }
 
-TEST_CASE("gradients of adapters and head equal finite differences while dropout draws", "[models]") {
+TEST_CASE("gradients of adapters and head equal finite differences with dropout", "[models]") {
   at::set_num_threads(1);
   const auto net = net_of("vit", images, 3, adapted());
   const auto weights = lively_weights(*net, 5).unsqueeze(0); // [1, P]
@@ -258,7 +258,7 @@ TEST_CASE("a frozen body passes gradients on as a trained one does", "[models]")
   CHECK(largest_difference(stepped, weights - 0.5F * gradients) < 1e-5);
 }
 
-TEST_CASE("images are resized as PyTorch does it by default", "[models]") {
+TEST_CASE("images are resized like PyTorch's default", "[models]") {
   for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{20, 31}, {5, 3}, {9, 14}, {1, 1}}) {
     INFO("to " << height << " x " << width);
     const resize_layer layer({9, 14, 2}, height, width);
@@ -269,7 +269,7 @@ TEST_CASE("images are resized as PyTorch does it by default", "[models]") {
   }
 }
 
-TEST_CASE("tokens of an image are its patches behind the class token", "[models]") {
+TEST_CASE("tokens of an image are the class token and its patches", "[models]") {
   const patch_embedding_layer layer({.in = {6, 4, 2},
                                      .patch = 2,
                                      .channels = 3,
@@ -290,7 +290,7 @@ TEST_CASE("tokens of an image are its patches behind the class token", "[models]
   }
 }
 
-TEST_CASE("a pretrained file may lack adapters, and its head may be another's", "[models]") {
+TEST_CASE("a pretrained file may lack adapters or have another head", "[models]") {
   const auto bare = net_of("vit", images, 1000, plain), net = net_of("vit", images, 5, adapted());
   const auto file = named_parameters(*bare, initial_weights(*bare, 1));
   const auto start = lively_weights(*net, 2);
@@ -305,7 +305,7 @@ TEST_CASE("a pretrained file may lack adapters, and its head may be another's", 
   }
 }
 
-TEST_CASE("a pretrained file with some of the adapters has to hold all of them", "[models]") {
+TEST_CASE("a pretrained file with some adapters must have all of them", "[models]") {
   const auto net = net_of("vit", images, 5, adapted());
   const auto start = lively_weights(*net, 2);
   const auto file = named_parameters(*net, lively_weights(*net, 1));
@@ -316,7 +316,7 @@ TEST_CASE("a pretrained file with some of the adapters has to hold all of them",
   CHECK_THAT(flat.error()[0].text, ContainsSubstring("'blocks.1.adapter.up.bias' of shape [20] is missing"));
 }
 
-TEST_CASE("a cosine head does not trip over the bias of a pretrained one", "[models]") {
+TEST_CASE("a cosine head accepts a pretrained file with a bias", "[models]") {
   const auto kind = kind_with("vit", plain);
   kind->use_head(head_kind::cosine);
   const auto net = kind->build(images, 5).value(), bare = net_of("vit", images, 5, plain);

@@ -1,4 +1,4 @@
-// FedAdam's and FedYogi's server step by hand, with one upload whose weights have all moved alike.
+// Server steps of FedAdam and FedYogi by hand, with one upload whose weights all changed by the same amount.
 #include "runtime/base/archive.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/tensors.hpp"
@@ -24,7 +24,7 @@ struct server {
     method->prepare(setup);
     half = method->make_server();
   }
-  /// How far the server goes for an upload that has gone so far from where the server is.
+  /// Change of the server's weights after an upload whose weights differ from the server's by this amount.
   double step(double moved) {
     before = half->predict().weights->at(flat_weights);
     half->fold({.upload = weights_only(before + moved), .rows = 5, .start = weights_only(before)});
@@ -44,7 +44,7 @@ const key_list halves{{"server_learning_rate", "0.5"}, {"beta_1", "0.5"}, {"beta
 
 } // namespace
 
-TEST_CASE("FedAdam takes eta m / (sqrt(v) + tau), from v = tau squared", "[adaptive]") {
+TEST_CASE("FedAdam's step is eta m / (sqrt(v) + tau), starting from v = tau squared", "[adaptive]") {
   server adam("fed-adam", halves);
   double m = 0.0, v = 0.0625;
   for (const double moved : {0.5, -0.25, 0.125}) {
@@ -54,7 +54,7 @@ TEST_CASE("FedAdam takes eta m / (sqrt(v) + tau), from v = tau squared", "[adapt
   }
 }
 
-TEST_CASE("FedYogi moves v by the sign of its distance only", "[adaptive]") {
+TEST_CASE("FedYogi changes v only by the sign of its distance to the square", "[adaptive]") {
   server yogi("fed-yogi", halves);
   double m = 0.0, v = 0.0625;
   for (const double moved : {0.5, -0.125, 0.125}) { // the square is larger, then smaller
@@ -65,7 +65,7 @@ TEST_CASE("FedYogi moves v by the sign of its distance only", "[adaptive]") {
   }
 }
 
-TEST_CASE("early steps may be corrected for moments that begin at zero", "[adaptive]") {
+TEST_CASE("early steps can be corrected for moments that start at zero", "[adaptive]") {
   auto keys = halves;
   keys.pairs.emplace_back("second_moment", "zero");
   keys.pairs.emplace_back("bias_correction", "true");
@@ -74,14 +74,14 @@ TEST_CASE("early steps may be corrected for moments that begin at zero", "[adapt
   CHECK_THAT(adam.step(0.5), WithinRel(rate * 0.25 / (std::sqrt(0.25 * 0.25) + 0.25), 1e-5));
 }
 
-TEST_CASE("a round without uploads moves nothing", "[adaptive]") {
+TEST_CASE("a round without uploads changes nothing", "[adaptive]") {
   server adam("fed-adam", halves);
   (void)adam.step(0.5);
   adam.before = adam.half->predict().weights->at(flat_weights);
   CHECK(adam.closed() == 0.0);
 }
 
-TEST_CASE("where the server steps as uploads come, the buffer's mean is what it steps by", "[adaptive]") {
+TEST_CASE("asynchronous steps use the mean of the buffer", "[adaptive]") {
   rounds_section async;
   async.mode = round_mode::async;
   server yogi("fed-yogi", halves, async);
@@ -93,7 +93,7 @@ TEST_CASE("where the server steps as uploads come, the buffer's mean is what it 
   CHECK_THAT(yogi.closed(), WithinRel(0.5 * 0.25 / (std::sqrt(v) + 0.25), 1e-5));
 }
 
-TEST_CASE("a server that was saved between steps goes on with its moments", "[adaptive]") {
+TEST_CASE("a server that was saved between steps continues with its moments", "[adaptive]") {
   server here("fed-yogi", halves), there("fed-yogi", halves);
   (void)here.step(0.5);
   archive saved;

@@ -1,4 +1,4 @@
-// AFC: channels weighed by importance, by hand and against the authors' code.
+// AFC: channels weighted by importance, by hand and compared with the official code.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/proxy_rehearsal.hpp"
@@ -21,8 +21,8 @@ model_ref proxy_net() {
 
 } // namespace
 
-TEST_CASE("a channel's squares are compared by direction, and weighed", "[afc]") {
-  // Two channels of 1 x 2 pixels: opposite ones in the first, equal ones in the second.
+TEST_CASE("squared channels are compared by direction and weighted by importance", "[afc]") {
+  // Two channels of 1 x 2 pixels: opposite ones in the first row, equal ones in the second.
   const auto a = at::tensor({1.0F, 0.0F, 2.0F, 1.0F}).view({1, 2, 1, 2});
   const auto b = at::tensor({0.0F, 1.0F, 4.0F, 2.0F}).view({1, 2, 1, 2});
   const auto weight = at::tensor({0.571429F, 1.428571F});
@@ -36,7 +36,7 @@ TEST_CASE("a channel's squares are compared by direction, and weighed", "[afc]")
   CHECK(at::isfinite(none.gradient).all().item<bool>());
 }
 
-TEST_CASE("the distillation of maps is the authors'", "[afc]") {
+TEST_CASE("the distillation of maps equals the official code's", "[afc]") {
   const auto theirs = golden_record("afc/official");
   const std::vector<std::vector<std::int64_t>> shapes{{6, 2, 5, 4}, {6, 3, 4, 4}, {6, 4, 2, 2}};
   double value = 0.0;
@@ -52,7 +52,7 @@ TEST_CASE("the distillation of maps is the authors'", "[afc]") {
   CHECK_THAT(value, WithinAbs(theirs["value"].get<double>(), 1e-6));
 }
 
-TEST_CASE("importance is the mean square of each row's gradient by a map, divided by its mean", "[afc]") {
+TEST_CASE("importance is the mean squared gradient of each row by a map, divided by its mean", "[afc]") {
   const auto net = proxy_net();
   const rehearsing_client client("afc", {2, 2}, {{"memory", "8"}, {"tuning_epochs", "1"}}, net);
   const auto result = client.round(client.work(client.sent(1, true), client.rows_of(0, 1, 5)));
@@ -80,7 +80,7 @@ TEST_CASE("importance is the mean square of each row's gradient by a map, divide
   for (std::size_t m = 0; m < maps.size(); ++m) {
     const auto& ours = result.upload->at("importance." + maps[m]);
     CHECK_THAT(ours.mean().item<double>(), WithinAbs(1.0, 1e-5));
-    CHECK(largest_difference_of(ours, sums[m] / sums[m].mean()) < 1e-3); // the largest is some ten
+    CHECK(largest_difference_of(ours, sums[m] / sums[m].mean()) < 1e-3); // the largest importance is about ten
   }
 }
 

@@ -1,4 +1,4 @@
-// Fed-LwF, Fed-EWC, FedDyn, FedET and FedIL+: their losses by hand, and what links them to other methods.
+// Fed-LwF, Fed-EWC, FedDyn, FedET and FedIL+: their losses by hand, and their relation to other methods.
 #include "tests/support/method_driver.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
@@ -69,8 +69,8 @@ struct two_tasks {
 
 } // namespace
 
-TEST_CASE("Fed-EWC as the public code runs it is fine-tuning, bit for bit, and with a penalty it is not", "[ewc]") {
-  // Rows of the head that a task trains have no Fisher information yet: what the penalty holds back is the body.
+TEST_CASE("Fed-EWC as in the official code equals fine-tuning bit by bit, and with a penalty it does not", "[ewc]") {
+  // Head rows that a task trains have no Fisher information yet, so the penalty regularizes the body.
   const two_tasks finetune("finetune", {}, "mlp"), noop("fed-ewc", {{"ewc_mode", "repo_noop"}}, "mlp"),
       faithful("fed-ewc", {}, "mlp");
   CHECK(at::equal(noop.after[1], finetune.after[1]));
@@ -78,16 +78,16 @@ TEST_CASE("Fed-EWC as the public code runs it is fine-tuning, bit for bit, and w
   CHECK_FALSE(at::equal(faithful.after[1], finetune.after[1]));
   const two_tasks free("fed-ewc", {{"ewc_lambda", "0"}}, "mlp");
   CHECK(at::allclose(free.after[1], finetune.after[1], 1e-6, 1e-7));
-  // A penalty that is strong, but not so strong that the steps overshoot, keeps the model nearer to where it was.
+  // A strong penalty, but not so strong that steps overshoot, keeps the model closer to its start.
   const two_tasks strong("fed-ewc", {{"ewc_lambda", "5"}, {"fisher_max", "1"}}, "mlp");
   CHECK((strong.after[1] - strong.after[0]).norm().item<double>() <
         (finetune.after[1] - finetune.after[0]).norm().item<double>());
 }
 
-TEST_CASE("the Fisher information is the mean over batches of squared gradients, bounded", "[ewc]") {
+TEST_CASE("Fisher information is the bounded mean over batches of squared gradients", "[ewc]") {
   const two_tasks run("fed-ewc", {{"fisher_max", "0.002"}});
   CHECK_FALSE(run.uploads[0]->find("fisher")); // not the last round of the task
-  CHECK_FALSE(run.uploads[3]->find("fisher")); // nor the last task
+  CHECK_FALSE(run.uploads[3]->find("fisher")); // and not the last task
   const auto fisher = run.uploads[1]->at("fisher");
   CHECK(fisher.max().item<float>() <= 0.002F);
   // The same by autograd, over the batches in the order of training.
@@ -114,24 +114,24 @@ TEST_CASE("the Fisher information is the mean over batches of squared gradients,
     expected += flat.grad().square() / 4.0;
   }
   CHECK(at::allclose(fisher, expected.clamp_max(0.002), 1e-4, 1e-8));
-  CHECK(at::equal(run.extras[2]->at("fisher"), fisher)); // one client; nothing was known before task 1
+  CHECK(at::equal(run.extras[2]->at("fisher"), fisher)); // one client; no information before task 1
   CHECK(at::equal(run.extras[2]->at("anchor"), run.after[0]));
 }
 
-TEST_CASE("Fed-LwF is FedAvg in the first task, then teaches what the task began with", "[lwf]") {
+TEST_CASE("Fed-LwF equals FedAvg in the first task, then distills from the model at the start of the task", "[lwf]") {
   const two_tasks fedavg("fedavg"), lwf("fed-lwf");
   CHECK(at::equal(lwf.after[0], fedavg.after[0]));
   CHECK_FALSE(lwf.extras[1]);
   CHECK(at::equal(lwf.extras[2]->at(flat_weights), lwf.after[0]));
   CHECK(at::equal(lwf.extras[3]->at(flat_weights), lwf.after[0]));
-  // Without distillation the loss covers the new classes alone: the old rows of the head stay where they were.
+  // Without distillation the loss covers only the new classes: the old head rows stay unchanged.
   const two_tasks finetune("finetune"), untaught("fed-lwf", {{"distillation_weight", "0"}});
   CHECK(at::allclose(untaught.after[1], finetune.after[1], 1e-5, 1e-6));
   const auto old_rows = [](const at::Tensor& flat) { return flat.narrow(0, 0, 6); };
   CHECK_FALSE(at::equal(old_rows(lwf.after[1]), old_rows(lwf.after[0])));
 }
 
-TEST_CASE("the distillation loss has no gradient where student and teacher agree, and is the teacher's entropy there",
+TEST_CASE("where student and teacher agree, the distillation loss is the teacher's entropy and has no gradient",
           "[lwf]") {
   const auto method = strategy_named("fed-lwf");
   method->prepare(setup_of());
@@ -161,7 +161,7 @@ TEST_CASE("the distillation loss has no gradient where student and teacher agree
   CHECK_THAT(out.values.item<double>(), Catch::Matchers::WithinRel(plain + 3.0 * entropy, 1e-5));
 }
 
-TEST_CASE("a client whose task has no classes before it asks no teacher, and trains as in FedAvg", "[lwf]") {
+TEST_CASE("a client whose task has no earlier classes uses no teacher and trains as in FedAvg", "[lwf]") {
   const auto method = strategy_named("fed-lwf");
   method->prepare(setup_of());
   const auto weights = weights_only(initial_weights(*setup_of().net, 2));
@@ -176,7 +176,7 @@ TEST_CASE("a client whose task has no classes before it asks no teacher, and tra
   }
 }
 
-TEST_CASE("the Fisher information of rows is the mean of their squared gradients", "[ewc]") {
+TEST_CASE("Fisher information of rows is the mean of their squared gradients", "[ewc]") {
   const two_tasks run("fed-ewc", {{"fisher", "sample"}, {"fisher_max", "100"}});
   const auto fisher = run.uploads[1]->at("fisher"), start = run.uploads[1]->at(flat_weights);
   const auto rows = striped_rows(32, features, classes);
@@ -194,7 +194,7 @@ TEST_CASE("the Fisher information of rows is the mean of their squared gradients
   CHECK_FALSE(at::allclose(fisher, two_tasks("fed-ewc", {{"fisher_max", "100"}}).uploads[1]->at("fisher"), 1e-2, 1e-9));
 }
 
-TEST_CASE("with one client FedAvg keeps what that client has sent, and FedProx without mu is FedAvg", "[fedprox]") {
+TEST_CASE("with one client FedAvg keeps the client's model, and FedProx with mu = 0 is FedAvg", "[fedprox]") {
   const two_tasks fedavg("fedavg"), free("fedprox", {{"mu", "0"}}), held("fedprox", {{"mu", "0.5"}});
   CHECK(at::equal(fedavg.after[0], fedavg.uploads[1]->at(flat_weights)));
   CHECK(at::equal(fedavg.after[1], fedavg.uploads[3]->at(flat_weights)));
@@ -202,11 +202,12 @@ TEST_CASE("with one client FedAvg keeps what that client has sent, and FedProx w
   CHECK_FALSE(at::allclose(held.after[1], fedavg.after[1], 1e-3, 1e-4));
 }
 
-TEST_CASE("FedDyn keeps what clients drifted, and takes it away from what it sends", "[dyn]") {
+TEST_CASE("FedDyn accumulates clients' changes and subtracts them from the model that it sends", "[dyn]") {
   const two_tasks fedavg("fedavg"), free("fed-dyn", {{"alpha", "0"}}), dyn("fed-dyn", {{"alpha", "0.5"}});
   CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));
   CHECK_FALSE(at::allclose(dyn.after[1], fedavg.after[1], 1e-3, 1e-4));
-  // One client: h and g are both -alpha times its movements so far, and what is sent is its model minus h / alpha.
+  // One client: h and g are both -alpha times its changes so far, and the model minus h
+  // alpha is sent.
   const auto flat = [](const tensors_ref& map) { return map->at(flat_weights); };
   auto moved = at::zeros({16});
   for (std::size_t round = 0; round < 4; ++round) {
@@ -215,13 +216,13 @@ TEST_CASE("FedDyn keeps what clients drifted, and takes it away from what it sen
     if (round < 3)
       CHECK(at::allclose(flat(dyn.sent[round + 1]), flat(dyn.uploads[round]) + moved, 1e-5, 1e-6));
   }
-  CHECK(at::equal(dyn.after[0], flat(dyn.uploads[1]))); // the mean is what is evaluated
+  CHECK(at::equal(dyn.after[0], flat(dyn.uploads[1]))); // the mean is evaluated
   const two_tasks reset("fed-dyn", {{"alpha", "0.5"}, {"reset", "true"}});
   const auto within = flat(reset.uploads[2]) - flat(reset.sent[2]);
   CHECK(at::allclose(reset.memories[2]->at("drift"), -0.5 * within, 1e-5, 1e-6));
 }
 
-TEST_CASE("FedDyn's loss has the gradient alpha (w - start) - g besides the plain one", "[dyn]") {
+TEST_CASE("FedDyn's loss adds the gradient alpha (w - start) - g to the plain one", "[dyn]") {
   const auto method = strategy_named("fed-dyn");
   give_keys(*method, {{"alpha", "0.25"}});
   method->prepare(setup_of());
@@ -241,7 +242,7 @@ TEST_CASE("FedDyn's loss has the gradient alpha (w - start) - g besides the plai
   CHECK(at::allclose(gradients, at::tensor({1.25F - 4.0F, 1.25F - 5.0F, 1.25F - 6.0F})));
 }
 
-TEST_CASE("FedET holds clients back by the importance that they have sent", "[et]") {
+TEST_CASE("FedET regularizes clients by the importance that they have sent", "[et]") {
   const two_tasks fedavg("fedavg"), et("fed-et"), free("fed-et", {{"own_weight", "0"}, {"others_weight", "0"}});
   CHECK(at::equal(et.after[0], fedavg.after[0]));
   CHECK(at::allclose(free.after[1], fedavg.after[1], 1e-6, 1e-7));
@@ -250,7 +251,7 @@ TEST_CASE("FedET holds clients back by the importance that they have sent", "[et
   const auto importance = et.uploads[1]->at("importance");
   CHECK(et.uploads[1]->bytes() == 2 * 16 * 4); // twice the model
   CHECK_FALSE(et.uploads[3]->find("importance"));
-  // One client has sent some: the server's pair is its own.
+  // One client has sent importance, so the server's pair is the client's.
   CHECK(at::allclose(et.extras[2]->at("importance"), importance, 1e-6, 1e-10));
   CHECK(at::allclose(et.extras[2]->at("weighted_model"), et.uploads[1]->at(flat_weights), 1e-5, 1e-6));
   CHECK(at::equal(et.memories[2]->at("own_model"), et.uploads[1]->at(flat_weights)));
@@ -261,7 +262,7 @@ TEST_CASE("FedET holds clients back by the importance that they have sent", "[et
   CHECK(within("1") < within("0"));
 }
 
-TEST_CASE("FedET's enhancers need a frozen net, and are taught by those of the task before", "[et]") {
+TEST_CASE("FedET's enhancers need a frozen net and distill from those of the previous task", "[et]") {
   auto method = strategy_named("fed-et");
   give_keys(*method, {{"reading", "enhancer"}});
   const auto wrong = method->check(setup_of("mlp"));
@@ -270,16 +271,16 @@ TEST_CASE("FedET's enhancers need a frozen net, and are taught by those of the t
   auto frozen = setup_of("mlp");
   frozen.trainable = trainable_part::head;
   CHECK(method->check(frozen).empty());
-  // A linear net is a head and nothing else: then the enhancers are Fed-LwF with another weight.
+  // A linear net is only a head: the enhancers then equal Fed-LwF with another weight.
   const two_tasks enhancer("fed-et", {{"reading", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
   CHECK(at::equal(enhancer.after[1], lwf.after[1]));
 }
 
-TEST_CASE("FedIL+ is Fed-LwF with prototypes, which the server replays to the head", "[il+]") {
+TEST_CASE("FedIL+ equals Fed-LwF with prototypes that the server replays to the head", "[il+]") {
   const two_tasks lwf("fed-lwf"), silent("fed-il-plus", {{"replayed", "0"}, {"distillation_weight", "3"}});
   CHECK(at::equal(silent.after[1], lwf.after[1]));
   const two_tasks plus("fed-il-plus", {}, "mlp");
-  // Sent with the first round of each task, once: 2 classes of 100 features, twice, with class and count.
+  // Sent once, in the first round of each task: 2 classes of 100 features, twice, with class and count.
   for (const std::size_t round : {0, 2}) {
     const auto& upload = *plus.uploads[round];
     CHECK((upload.at("prototypes.means").sizes() == at::IntArrayRef{2, 100}));
@@ -289,7 +290,7 @@ TEST_CASE("FedIL+ is Fed-LwF with prototypes, which the server replays to the he
   CHECK(at::equal(plus.uploads[2]->at("prototypes.classes"), at::tensor({2, 3}, at::kInt)));
   CHECK(at::equal(plus.uploads[2]->at("prototypes.counts"), at::tensor({8, 8}, at::kInt)));
   CHECK(plus.server->figures().at("prototypes") == 4.0);
-  // The body is what clients have made of it; the head has learnt from the server, too.
+  // The body comes from clients; the head was also trained by the server.
   const auto net = model_named("mlp", {1, 1, features}, classes);
   bool body = true, head = false;
   for (const auto& entry : net->layout()) {
@@ -301,7 +302,7 @@ TEST_CASE("FedIL+ is Fed-LwF with prototypes, which the server replays to the he
   CHECK(head);
 }
 
-TEST_CASE("what FedIL+ replays has the mean and variance of the features that were sent", "[il+]") {
+TEST_CASE("FedIL+ replays features with the mean and variance that were sent", "[il+]") {
   // A linear net's features are its inputs.
   const auto rows = striped_rows(32, features, classes);
   const two_tasks plus("fed-il-plus");

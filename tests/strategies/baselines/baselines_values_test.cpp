@@ -1,4 +1,4 @@
-// Losses, gradients, weights and schedules of the baselines, against float64 formulas, autograd and sums by hand.
+// Losses, gradients, weights and schedules of the baselines, compared with float64 formulas, autograd and sums by hand.
 #include "runtime/method/gradients.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
@@ -25,7 +25,7 @@ std::unique_ptr<strategy> prepared(const std::string& name,
   return method;
 }
 
-/// The jobs of a round in which the client holds the first eight rows of the task's classes.
+/// Jobs of a round in which the client holds the first eight rows of the task's classes.
 std::vector<train_job> trainings(const strategy& method, broadcast in) {
   std::vector<std::int64_t> mine;
   for (std::int64_t r = 0; std::ssize(mine) < 8; ++r)
@@ -47,7 +47,7 @@ tensors_ref fisher_upload(double fisher, double weight = 0.0) {
 
 } // namespace
 
-TEST_CASE("EWC blends what it knew by the share of classes known before, and a task's uploads by rows", "[ewc]") {
+TEST_CASE("EWC blends Fisher information by the share of earlier classes, and a task's uploads by rows", "[ewc]") {
   const auto method = prepared("fed-ewc", {}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
@@ -64,12 +64,12 @@ TEST_CASE("EWC blends what it knew by the share of classes known before, and a t
   server->fold({.upload = fisher_upload(0.5), .rows = 1});
   server->fold({.upload = fisher_upload(2.5), .rows = 3});
   run_step(server->close_round(ctx, {}), desk, *device);
-  CHECK(value_of(begin(1), "fisher") == 2.0); // (1 * 0.5 + 3 * 2.5) / 4: nothing was known before
+  CHECK(value_of(begin(1), "fisher") == 2.0); // (1 * 0.5 + 3 * 2.5) / 4: no earlier information
   server->fold({.upload = fisher_upload(8.0, 0.25), .rows = 5});
-  server->fold({.upload = fisher_upload(99.0), .rows = 0}); // nothing learnt
+  server->fold({.upload = fisher_upload(99.0), .rows = 0}); // trained on no rows
   run_step(server->close_round(ctx, {}), desk, *device);
   const auto third = begin(2);
-  CHECK_THAT(value_of(third, "fisher"), WithinRel(1.0 / 3 * 2.0 + 2.0 / 3 * 8.0, 1e-6)); // 1 of 3 classes was known
+  CHECK_THAT(value_of(third, "fisher"), WithinRel(1.0 / 3 * 2.0 + 2.0 / 3 * 8.0, 1e-6)); // 1 of 3 classes is old
   CHECK(value_of(third, "anchor") == 0.25);
   server->fold({.upload = fisher_upload(1.0, 0.75), .rows = 5});
   run_step(server->close_round(ctx, {}), desk, *device);
@@ -78,7 +78,7 @@ TEST_CASE("EWC blends what it knew by the share of classes known before, and a t
   CHECK(value_of(fourth, "anchor") == 0.75);
 }
 
-TEST_CASE("Fisher information of tasks may be added up instead of blended", "[ewc]") {
+TEST_CASE("Fisher information of tasks can be summed instead of blended", "[ewc]") {
   const auto method = prepared("fed-ewc", {{"fisher_over_tasks", "add"}}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
@@ -94,7 +94,7 @@ TEST_CASE("Fisher information of tasks may be added up instead of blended", "[ew
   }
 }
 
-TEST_CASE("as in the public code EWC looks at rows once more at rate 0, which moves running statistics", "[ewc]") {
+TEST_CASE("EWC as in the official code passes rows again at rate 0, which updates running statistics", "[ewc]") {
   for (const bool moves : {false, true}) {
     const auto method =
         prepared("fed-ewc", {{"ewc_mode", "repo_noop"}, {"fisher_moves_statistics", moves ? "true" : "false"}}, 3);
@@ -127,7 +127,7 @@ TEST_CASE("EWC's penalty has the gradient lambda F (w - w*) on each segment of t
   CHECK(at::equal(gradients, at::tensor({7.0F, 7.0F + 10 * 5 * 0.5F, 7.0F - 10 * 6 * 1.0F})));
 }
 
-TEST_CASE("EWC trains on the task's classes, and measures over all seen, where its training has ended", "[ewc]") {
+TEST_CASE("EWC trains on the task's classes and measures over all seen ones at the end of training", "[ewc]") {
   const auto method = prepared("fed-ewc", {}, 3);
   const auto start = weights_only(initial_weights(*setup_of(3).net, 2));
   const auto jobs = trainings(*method, {.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}}, .weights = start});
@@ -140,8 +140,8 @@ TEST_CASE("EWC trains on the task's classes, and measures over all seen, where i
   CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), start->at(flat_weights)));
 }
 
-// Weight 2, T = 4; a loss with T squared would be 16 times as steep, one without T 4 times.
-TEST_CASE("LwF's loss and its gradient are those of autograd in float64, padded rows left out", "[lwf]") {
+// Weight 2, T = 4. A gradient with a factor T^2 would be 16 times as large, one without T 4 times.
+TEST_CASE("LwF's loss and gradient equal autograd in float64, without padding rows", "[lwf]") {
   const auto method = prepared("fed-lwf", {{"distillation_weight", "2"}, {"temperature", "4"}}, 2);
   const auto weights = weights_only(initial_weights(*setup_of(2).net, 2));
   const auto jobs = trainings(
@@ -172,7 +172,7 @@ TEST_CASE("LwF's loss and its gradient are those of autograd in float64, padded 
   }
 }
 
-TEST_CASE("LwF's client sees teacher and old classes as the sheet has them: weight 3, temperature 2", "[lwf]") {
+TEST_CASE("LwF's client uses teacher and old classes with the paper's weight 3 and temperature 2", "[lwf]") {
   const auto method = prepared("fed-lwf", {}, 2);
   const auto weights = weights_only(initial_weights(*setup_of(2).net, 2));
   const auto other = weights_only(initial_weights(*setup_of(2).net, 3));
@@ -184,7 +184,7 @@ TEST_CASE("LwF's client sees teacher and old classes as the sheet has them: weig
   CHECK((jobs[0].options.classes == class_range{0, 6}));
 }
 
-TEST_CASE("FedProx pulls towards the broadcast by mu", "[fedprox]") {
+TEST_CASE("FedProx adds mu (w - start) to the gradient", "[fedprox]") {
   const auto method = prepared("fedprox", {{"mu", "0.5"}}, 1);
   const auto jobs = trainings(*method, {.place = {.opened = {0, 6}, .current = {0, 6}},
                                         .weights = weights_only(initial_weights(*setup_of(1).net, 2))});
@@ -195,7 +195,7 @@ TEST_CASE("FedProx pulls towards the broadcast by mu", "[fedprox]") {
   CHECK(at::equal(gradients, at::tensor({2.0F, 0.0F})));
 }
 
-TEST_CASE("a round's rate follows the schedule of its task", "[fedavg]") {
+TEST_CASE("a round's learning rate follows the schedule of its task", "[fedavg]") {
   auto method = strategy_named("fedavg");
   auto setup = setup_of(2);
   setup.training.learning_rate = 1.0;

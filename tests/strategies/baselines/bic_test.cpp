@@ -1,4 +1,4 @@
-// BiC: distillation from a corrected teacher, and the two numbers of stage 2, by hand and against public code.
+// BiC: distillation from a corrected teacher, and the two numbers of stage 2, by hand and compared with official code.
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <set>
@@ -8,14 +8,14 @@ using Catch::Matchers::WithinAbs;
 
 namespace {
 
-/// A broadcast's extra: a teacher, and alpha and beta of each task before.
+/// Extra tensors of a broadcast: a teacher, and alpha and beta of each earlier task.
 tensors_ref taught_with(const rehearsing_client& client, const std::vector<double>& corrections) {
   auto extra = std::make_shared<tensor_map>(*weights_only(initial_weights(*client.setup.net, 77)));
   extra->put("corrections", at::tensor(corrections, at::kDouble).view({-1, 2}));
   return extra;
 }
 
-/// The step that scripts of tools/research/export/official run.
+/// The training step of the scripts in tools/research/export/official.
 struct official_step {
   at::Tensor rows = formula_tensor("bic.rows", {7, 5});
   rehearsed_step step{};
@@ -50,7 +50,7 @@ std::pair<double, double> tuned(const at::Tensor& logits, const at::Tensor& labe
 
 } // namespace
 
-TEST_CASE("stage 1 is that of SS-IL's program and, with all corrections, PyCIL's", "[bic]") {
+TEST_CASE("stage 1 equals SS-IL's code and, with all corrections, PyCIL's", "[bic]") {
   const official_step official;
   const rehearsing_client newest("bic", {2, 2, 2}), every_task("bic", {2, 2, 2}, {{"corrects", "all"}});
   const std::vector<double> corrections{1.0, 0.0, 0.8, -0.3};
@@ -69,12 +69,12 @@ TEST_CASE("stage 2 finds the minimum", "[bic]") {
   const auto [held_alpha, held_beta] = tuned(logits, labels, 1, "0.05");
   CHECK_THAT(held_alpha, WithinAbs(0.652344, 1e-6));
   CHECK_THAT(held_beta, WithinAbs(-0.572986, 1e-6));
-  // Without a penalty the mean mass of the new block is its share of the rows.
+  // Without a penalty the mean probability of the new block is its share of the rows.
   const auto z = at::stack({logits.select(1, 0), logits.select(1, 1) * alpha + beta}, 1);
   CHECK_THAT(at::softmax(z, 1).select(1, 1).mean().item<double>(), WithinAbs(0.5, 1e-6));
 }
 
-TEST_CASE("stage 2 ends where SS-IL's program ends after 20,000 steps", "[bic]") {
+TEST_CASE("stage 2 agrees with 20,000 steps of SS-IL's code", "[bic]") {
   const official_step official;
   const auto [alpha, beta] = tuned(official.step.logits, official.step.labels, 4);
   const auto theirs = golden_record("bic/ss_il")["stage2_optimum"].get<std::vector<double>>();
@@ -82,7 +82,7 @@ TEST_CASE("stage 2 ends where SS-IL's program ends after 20,000 steps", "[bic]")
   CHECK_THAT(beta, WithinAbs(theirs[1], 1e-5));
 }
 
-TEST_CASE("a hold-out is the same in all rounds of a task, and is not trained on", "[bic]") {
+TEST_CASE("a hold-out is the same in all rounds of a task and is not trained on", "[bic]") {
   const rehearsing_client client("bic", {2, 2}, {{"memory", "40"}});
   const auto rows_trained = [&](bool last) {
     const auto jobs = jobs_of_kind<train_job>(
@@ -105,8 +105,7 @@ TEST_CASE("a hold-out is the same in all rounds of a task, and is not trained on
   CHECK(first.size() == 40 - out.size());
 }
 
-TEST_CASE("the server corrects the newest classes after the last round of a task, by the mean of its clients",
-          "[bic]") {
+TEST_CASE("the server corrects the newest classes after a task's last round, by the mean of its clients", "[bic]") {
   const rehearsing_client client("bic", {2, 2}, {{"memory", "40"}});
   const auto server = client.method->make_server();
   job_desk desk;

@@ -1,4 +1,4 @@
-// DDE: answers of neighbours and the drift, by hand and against the authors' code.
+// DDE: predictions of neighbors and the drift, by hand and compared with the official code.
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
@@ -37,7 +37,7 @@ at::Tensor answers_of(const at::Tensor& nearest, const at::Tensor& logits) {
 
 } // namespace
 
-TEST_CASE("a row's answer is averaged with its neighbours'", "[dde]") {
+TEST_CASE("a row's prediction is averaged with its neighbors'", "[dde]") {
   const rehearsing_client client("dde", {2, 1});
   const auto objective = client.training(1).objective;
   rehearsed_step step{.logits = row({0.7F, 0.2F, 0.1F}).log(),
@@ -46,7 +46,7 @@ TEST_CASE("a row's answer is averaged with its neighbours'", "[dde]") {
   const auto output = step.loss_of(*objective);
   CHECK_THAT(output.values.item<double>(), WithinAbs(0.916291, 1e-6));
   CHECK(largest_difference_of(output.d_logits, row({-0.2625F, 0.175F, 0.0875F})) < 1e-6);
-  step.targets = row({0.7F, 0.2F, 0.1F}); // they agree: the value of cross-entropy, and half its gradient
+  step.targets = row({0.7F, 0.2F, 0.1F}); // equal predictions: the value of cross-entropy, and half its gradient
   const auto agreeing = step.loss_of(*objective);
   CHECK_THAT(agreeing.values.item<double>(), WithinAbs(-std::log(0.7), 1e-6));
   CHECK(largest_difference_of(agreeing.d_logits, row({-0.15F, 0.1F, 0.05F})) < 1e-6);
@@ -56,19 +56,19 @@ TEST_CASE("a row's answer is averaged with its neighbours'", "[dde]") {
   CHECK(largest_difference_of(alone.d_logits, row({-0.3F, 0.2F, 0.1F})) < 1e-6);
 }
 
-TEST_CASE("neighbours are new rows, and no row is its own", "[dde]") {
+TEST_CASE("neighbors are new rows, and no row is its own neighbor", "[dde]") {
   const auto features = at::tensor({1.0F, 0.0F, 0.9F, 0.1F, 0.0F, 1.0F, 0.1F, 0.9F, 2.0F, 0.0F}).view({5, 2});
-  const auto labels = at::tensor({0, 3, 3, 4, 4}, at::kLong); // row 4 is row 0 but longer
+  const auto labels = at::tensor({0, 3, 3, 4, 4}, at::kLong); // row 4 is row 0 with another length
   const auto nearest = neighbours_of(features, labels, 3, 2);
   CHECK(at::equal(nearest, at::tensor({1, 3, 4, 3, 3, 1, 2, 1, 1, 3}, at::kLong).view({5, 2})));
   const auto few = neighbours_of(features, at::tensor({0, 0, 0, 0, 4}, at::kLong), 3, 2);
-  CHECK(at::equal(few.flatten(), at::tensor({-1, 4, 4, 4, -1}, at::kLong))); // equal rows and itself are left out
+  CHECK(at::equal(few.flatten(), at::tensor({-1, 4, 4, 4, -1}, at::kLong))); // no equal rows
   const auto none = neighbours_of(features, at::zeros({5}, at::kLong), 3, 2);
   CHECK((none == -1).all().item<bool>());
   CHECK(answers_of(none, at::zeros({5, 4})).abs().max().item<float>() == 0.0F);
 }
 
-TEST_CASE("a step of DDE is the authors'", "[dde]") {
+TEST_CASE("a step of DDE equals the official code's", "[dde]") {
   const auto theirs = golden_record("dde/official");
   const auto features = formula_tensor("dde.features", {10, 12}), weight = formula_tensor("dde.weight", {5, 12});
   const auto labels = labels_of(theirs["labels"]);
@@ -87,7 +87,7 @@ TEST_CASE("a step of DDE is the authors'", "[dde]") {
   CHECK(largest_difference_of(features.mean(0), listed_tensor(theirs["causal_embed"], {12})) < 1e-6); // after one step
 }
 
-TEST_CASE("after a task the server takes the drift out of its answers", "[dde]") {
+TEST_CASE("after a task the server removes the drift from its predictions", "[dde]") {
   const auto learnt_with = [](const std::string& alpha, const std::vector<float>& drift) {
     const rehearsing_client client("dde", {2, 2}, {{"alpha", alpha}});
     const auto server = client.method->make_server();
@@ -100,10 +100,10 @@ TEST_CASE("after a task the server takes the drift out of its answers", "[dde]")
     run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
     return std::pair(client.setup.initial->at(flat_weights), server->predict().weights->at(flat_weights));
   };
-  const auto [flat, learnt] = learnt_with("0.5", {0, 3, 0, 0, 0}); // its length is irrelevant
+  const auto [flat, learnt] = learnt_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect
   const auto before = flat.narrow(0, 0, 20).view({4, 5}), after = learnt.narrow(0, 0, 20).view({4, 5});
   CHECK(at::allclose(after.select(1, 1), before.select(1, 1) * 0.5));
-  CHECK(at::equal(after.select(1, 0), before.select(1, 0))); // features that are orthogonal to it are answered alike
+  CHECK(at::equal(after.select(1, 0), before.select(1, 0))); // orthogonal to the drift
   CHECK(at::equal(learnt.narrow(0, 20, 4), flat.narrow(0, 20, 4)));
   const auto [same, untouched] = learnt_with("0", {0, 3, 0, 0, 0});
   CHECK(at::equal(same, untouched));

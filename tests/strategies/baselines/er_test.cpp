@@ -1,4 +1,4 @@
-// Experience replay: what a client remembers of its rows, and the loss of a step that replays some.
+// Experience replay: a client's memory of its rows, and the loss of a step with replayed rows.
 #include "runtime/method/gradients.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
@@ -31,7 +31,7 @@ struct client {
             .samples = view_of(rows, own),
             .seed = seed};
   }
-  /// What the client remembers after a round.
+  /// The client's memory after a round.
   [[nodiscard]] memory_ref after(std::uint32_t task, const numbers& own, memory_ref memory = nullptr,
                                  std::uint64_t seed = 1) const {
     return run_round(*method, *device, work(task, own, std::move(memory), seed)).memory;
@@ -51,7 +51,7 @@ numbers from_to(std::int64_t first, std::int64_t last) {
 
 } // namespace
 
-TEST_CASE("the first rows fill the buffer, and a task is met once", "[er]") {
+TEST_CASE("the first rows fill the buffer, and each task is added once", "[er]") {
   const client learner({{"buffer", "10"}});
   const auto first = learner.after(0, {5, 9, 2});
   CHECK(listed(first) == numbers{5, 9, 2});
@@ -62,7 +62,7 @@ TEST_CASE("the first rows fill the buffer, and a task is met once", "[er]") {
   CHECK(listed(second, "met") == numbers{5, 1});
 }
 
-TEST_CASE("the buffer is a uniform sample of all rows met, whatever the tasks", "[er]") {
+TEST_CASE("the buffer is a uniform sample of all rows of all tasks", "[er]") {
   const client learner({{"buffer", "4"}});
   std::vector<int> kept(16);
   constexpr int runs = 1500;
@@ -73,11 +73,11 @@ TEST_CASE("the buffer is a uniform sample of all rows met, whatever the tasks", 
     for (const auto row : buffer)
       ++kept[static_cast<std::size_t>(row)];
   }
-  for (const auto count : kept) // 375 expected, a deviation of 17
+  for (const auto count : kept) // 375 expected, standard deviation 17
     CHECK(std::abs(count - runs / 4) < 75);
 }
 
-TEST_CASE("the ring keeps the last rows of each class", "[er]") {
+TEST_CASE("the ring buffer keeps the last rows of each class", "[er]") {
   const client learner({{"buffer", "9"}, {"selection", "ring"}}); // two of each of four classes
   const auto first = learner.after(0, {0, 4, 8, 1});              // labels 0 0 0 1
   CHECK(listed(first) == numbers{4, 8, 1});
@@ -94,7 +94,7 @@ TEST_CASE("a ring smaller than the classes is refused", "[er]") {
   CHECK(client({{"buffer", "3"}}).method->check(small.setup).empty());
 }
 
-TEST_CASE("remembered rows join every step, and none before there are some", "[er]") {
+TEST_CASE("replayed rows join every step once the memory has some", "[er]") {
   const client learner({{"buffer", "10"}, {"replayed", "2"}});
   const auto jobs_with = [&](memory_ref memory) {
     return jobs_of_kind<train_job>(
@@ -106,10 +106,10 @@ TEST_CASE("remembered rows join every step, and none before there are some", "[e
   const auto replayed = jobs_with(learner.after(0, {5, 9, 2}));
   CHECK(*replayed.at(0).replay.samples.rows == numbers{5, 9, 2});
   CHECK(replayed[0].options.replay_rows == 2);
-  CHECK(*replayed[0].samples.rows == numbers{20, 21}); // which alone weigh the upload
+  CHECK(*replayed[0].samples.rows == numbers{20, 21}); // only these determine the weight of the upload
 }
 
-TEST_CASE("the loss is a mean over own and replayed rows together, padded ones left out", "[er]") {
+TEST_CASE("the loss is a mean over own and replayed rows together, without padding", "[er]") {
   const client learner({{"buffer", "10"}});
   const auto jobs = jobs_of_kind<train_job>(
       jobs_of_round(*learner.method, *learner.device, learner.work(1, {20, 21}, learner.after(0, {5, 9, 2}), 1)));
@@ -126,7 +126,7 @@ TEST_CASE("the loss is a mean over own and replayed rows together, padded ones l
   CHECK((found.d_logits[0].to(at::kDouble) - gradients_of(value, {z}).front()).abs().max().item<double>() < 1e-7);
 }
 
-TEST_CASE("the other loss is the sum of both means", "[er]") {
+TEST_CASE("the alternative loss is the sum of both means", "[er]") {
   const client learner({{"buffer", "10"}, {"loss", "sum"}});
   const auto jobs = jobs_of_kind<train_job>(
       jobs_of_round(*learner.method, *learner.device, learner.work(1, {20, 21}, learner.after(0, {5}), 1)));

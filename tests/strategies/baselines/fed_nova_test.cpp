@@ -1,4 +1,4 @@
-// FedNova: what steps weigh, what a client sends, and the server's step, by hand.
+// FedNova: weights of steps, uploads of clients, and the server's step, by hand.
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -22,7 +22,7 @@ struct federation {
     method->prepare(setup);
     server = method->make_server();
   }
-  /// A round of a client with so many rows.
+  /// Round of a client with this number of rows.
   [[nodiscard]] client_result round(std::int64_t rows) const {
     std::vector<std::int64_t> own;
     for (std::int64_t row = 0; row < rows; ++row)
@@ -40,7 +40,7 @@ struct federation {
     upload->put("steps", at::tensor({weight, steps}, at::kDouble));
     server->fold({.upload = upload, .rows = rows});
   }
-  /// How far the server goes, where all weights go alike.
+  /// Change of the server's weights if all weights change equally.
   [[nodiscard]] double step() const {
     const auto before = server->predict().weights->at(flat_weights).clone();
     job_desk desk;
@@ -54,7 +54,7 @@ double weight_in(const client_result& result) { return result.upload->at("steps"
 
 } // namespace
 
-TEST_CASE("steps weigh 1, with momentum as far as they reach, with a proximal term less and less", "[nova]") {
+TEST_CASE("steps weigh 1, with momentum by their later effect, with a proximal term decreasingly", "[nova]") {
   CHECK(weight_in(federation({}).round(12)) == 3.0);
   CHECK(weight_in(federation({}).round(13)) == 4.0); // the short step counts
   CHECK_THAT(weight_in(federation({}, 0.5).round(12)), WithinRel(1.0 + 1.5 + 1.75, 1e-12));
@@ -62,7 +62,7 @@ TEST_CASE("steps weigh 1, with momentum as far as they reach, with a proximal te
   CHECK(federation({}, 0.5).round(12).upload->at("steps")[1].item<double>() == 3.0);
 }
 
-TEST_CASE("a client sends how far it went, divided by the weight of its steps", "[nova]") {
+TEST_CASE("a client sends its change divided by the weight of its steps", "[nova]") {
   const federation one({}, 0.5);
   auto plain = strategy_named("fedavg");
   plain->prepare(one.setup);
@@ -76,13 +76,13 @@ TEST_CASE("a client sends how far it went, divided by the weight of its steps", 
   CHECK(largest_difference(one.round(8).upload->at(flat_weights), moved / 2.5) < 1e-7);
 }
 
-TEST_CASE("the server goes tau_eff times the mean of what clients send", "[nova]") {
+TEST_CASE("the server's change is tau_eff times the mean of the uploads", "[nova]") {
   // Rows 1 and 3: mean 0.25 * 0.8 + 0.75 * 0.4 = 0.5.
   const auto step = [](const key_list& keys) {
     const federation two(keys);
     two.fold(0.8, 2.0, 10.0, 1);
     two.fold(0.4, 4.0, 20.0, 3);
-    two.fold(99.0, 9.0, 9.0, 0); // has learnt nothing
+    two.fold(99.0, 9.0, 9.0, 0); // trained on no rows
     return two.step();
   };
   CHECK_THAT(step({{"effective_steps", "weights"}}), WithinRel(0.5 * 3.5, 1e-5));
@@ -91,13 +91,13 @@ TEST_CASE("the server goes tau_eff times the mean of what clients send", "[nova]
   CHECK_THAT(step({{"mu", "0.1"}}), WithinRel(0.5 * 17.5, 1e-5));
 }
 
-TEST_CASE("slow momentum keeps a part of the steps before", "[nova]") {
+TEST_CASE("slow momentum keeps a part of earlier steps", "[nova]") {
   const federation one({{"server_momentum", "0.5"}});
   one.fold(0.5, 2.0, 2.0, 4);
   CHECK_THAT(one.step(), WithinRel(1.0, 1e-5));
   one.fold(0.5, 2.0, 2.0, 4);
   CHECK_THAT(one.step(), WithinRel(1.5, 1e-5));
-  CHECK(one.step() == 0.0); // nobody has sent anything
+  CHECK(one.step() == 0.0); // no upload was received
 }
 
 TEST_CASE("Adam, and a proximal term that overshoots, are refused", "[nova]") {

@@ -1,4 +1,4 @@
-// GeoDL: the flow between two subspaces, by hand and against the authors' code.
+// GeoDL: the flow between two subspaces, by hand and compared with the official code.
 #include "strategies/baselines/geodesic_flow.hpp"
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -20,14 +20,14 @@ row_results geodesic_results(const at::Tensor& features, const at::Tensor& taugh
                              geodesic_form form) {
   return results_of(features, [&](const at::Tensor& x) { return geodesic_rows(x, taught, flow, form); });
 }
-/// The first six columns of an orthonormal basis, as PyTorch's qr makes it.
+/// First six columns of an orthonormal basis from PyTorch's qr.
 at::Tensor orthonormal(const std::string& name) {
   return std::get<0>(at::linalg_qr(formula_tensor(name, {20, 6}).to(at::kDouble)));
 }
 
 } // namespace
 
-TEST_CASE("the flow between two lines", "[geodl]") {
+TEST_CASE("the flow between two lines equals the matrix worked out by hand", "[geodl]") {
   const auto right_angle = geodesic_flow(column(1, 0), column(0, 1));
   CHECK(largest_difference_of(right_angle,
                               at::tensor({0.5, 1 / std::numbers::pi, 1 / std::numbers::pi, 0.5}, at::kDouble)) < 1e-12);
@@ -44,7 +44,7 @@ TEST_CASE("the flow between two lines", "[geodl]") {
         1e-15);
 }
 
-TEST_CASE("gradients of the geodesic losses stand on the features", "[geodl]") {
+TEST_CASE("gradients of the geodesic losses are gradients of the features", "[geodl]") {
   const double angle = std::numbers::pi / 3;
   const auto flow = geodesic_flow(column(1, 0), column(std::cos(angle), std::sin(angle)));
   const auto x = row(2 * std::cos(angle), 2 * std::sin(angle));
@@ -64,7 +64,7 @@ TEST_CASE("a flow is symmetric, and its trace is the number of directions", "[ge
   CHECK(values.max().item<double>() < 1.0 + 1e-12);
 }
 
-TEST_CASE("the flow and both losses are the authors', who compute them in float32", "[geodl]") {
+TEST_CASE("the flow and both losses equal the official code, which uses float32", "[geodl]") {
   const auto theirs = golden_record("geodl/official");
   const auto flow = geodesic_flow(orthonormal("geodl.from"), orthonormal("geodl.to"));
   CHECK(largest_difference_of(flow, listed_tensor(theirs["flow"], {20, 20})) < 1e-4);
@@ -81,7 +81,7 @@ TEST_CASE("the flow and both losses are the authors', who compute them in float3
         1e-4);
 }
 
-TEST_CASE("the order of a feature's entries does not matter, nor does its length", "[geodl]") {
+TEST_CASE("the losses depend neither on the order of feature entries nor on their length", "[geodl]") {
   const rehearsing_client client("geodl", {2, 2});
   const auto objective = client.training(1).objective;
   rehearsed_step step{.logits = at::zeros({6, 4}),

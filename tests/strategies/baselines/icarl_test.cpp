@@ -1,4 +1,4 @@
-// iCaRL: its loss, its exemplars and its nearest means, by hand and against public code.
+// iCaRL: its loss, its exemplars and its nearest-mean classifier, by hand and compared with official code.
 #include "strategies/baselines/class_means.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -14,7 +14,7 @@ using numbers = std::vector<std::int64_t>;
 at::Tensor row(const std::vector<float>& values) { return at::tensor(values).unsqueeze(0); }
 at::Tensor label(std::int64_t value) { return at::tensor({value}, at::kLong); }
 
-/// What a client sends, by its features: classes 0 and 1 in two dimensions.
+/// A client's upload for these features: classes 0 and 1 in two dimensions.
 std::shared_ptr<tensor_map> sums_of(const std::vector<float>& sums, const std::vector<float>& counts) {
   auto upload = std::make_shared<tensor_map>();
   upload->put(class_sums_name, at::tensor(sums).view({-1, 2}));
@@ -24,7 +24,7 @@ std::shared_ptr<tensor_map> sums_of(const std::vector<float>& sums, const std::v
 
 } // namespace
 
-TEST_CASE("old columns of every row aim at the teacher, whatever its label", "[icarl]") {
+TEST_CASE("the targets of old columns are the teacher's outputs for every row, whatever its label", "[icarl]") {
   const rehearsing_client client("icarl", {2, 1});
   const auto objective = client.training(1).objective;
   const auto step_of = [&](std::int64_t y) {
@@ -40,7 +40,7 @@ TEST_CASE("old columns of every row aim at the teacher, whatever its label", "[i
   CHECK(at::equal(old.values, other.values));
 }
 
-TEST_CASE("iCaRL's losses are inclearn's", "[icarl]") {
+TEST_CASE("iCaRL's losses equal inclearn's", "[icarl]") {
   const auto theirs = golden_record("icarl/inclearn");
   const rehearsing_client client("icarl", {3, 2});
   rehearsed_step step{.logits = formula_tensor("icarl.logits", {6, 5}, 3.0), .labels = labels_of(theirs["labels"])};
@@ -56,7 +56,7 @@ TEST_CASE("iCaRL's losses are inclearn's", "[icarl]") {
   compare(*client.training(1).objective, theirs["losses"]["later_task"]);
 }
 
-TEST_CASE("herding chooses what inclearn and PyCIL choose", "[icarl]") {
+TEST_CASE("herding selects the rows of inclearn and PyCIL", "[icarl]") {
   const auto features = formula_tensor("icarl.features", {30, 8});
   CHECK(chosen_exemplars(features, 12, exemplar_choice::repeats) ==
         golden_record("icarl/inclearn")["herding"].get<numbers>());
@@ -64,12 +64,12 @@ TEST_CASE("herding chooses what inclearn and PyCIL choose", "[icarl]") {
         golden_record("icarl/pycil")["herding"].get<numbers>());
 }
 
-TEST_CASE("class means are inclearn's, and answer as its do", "[icarl]") {
+TEST_CASE("class means and predictions equal inclearn's", "[icarl]") {
   const auto theirs = golden_record("icarl/inclearn");
   const auto features = formula_tensor("icarl.features", {30, 8}), flipped = formula_tensor("icarl.flipped", {30, 8});
   const auto unit = [](const at::Tensor& x) { return x / (x.norm(2, {1}, true) + 1e-8); };
   class_mean_sums server;
-  for (const numbers& places : {numbers{0, 2}, numbers{5}}) { // two clients hold three exemplars of each class
+  for (const numbers& places : {numbers{0, 2}, numbers{5}}) { // two clients with three exemplars of each class
     auto sums = at::zeros({3, 8});
     for (std::int64_t c = 0; c < 3; ++c)
       for (const auto place : places)
@@ -85,12 +85,12 @@ TEST_CASE("class means are inclearn's, and answer as its do", "[icarl]") {
   CHECK(at::equal(answers, labels_of(theirs["answers"])));
 }
 
-TEST_CASE("means are of pooled rows, of length 1, and the last ones of a class that nobody sends stay", "[icarl]") {
+TEST_CASE("class means pool all rows, have length 1, and persist for classes without uploads", "[icarl]") {
   class_mean_sums server;
   server.take();
   CHECK_FALSE(server.means().defined());
   server.add(*sums_of({3, 4, 0, 0}, {2, 0}));
-  server.add(*sums_of({3, 4, 0, 0}, {2, 0})); // doubled rows: the same direction
+  server.add(*sums_of({3, 4, 0, 0}, {2, 0})); // doubled rows have the same direction
   server.take();
   CHECK(largest_difference_of(server.means(), at::tensor({0.6, 0.8, 0.0, 0.0}, at::kDouble)) < 1e-7);
   server.add(*sums_of({0, 0, 0, 5}, {0, 1}));
@@ -98,7 +98,7 @@ TEST_CASE("means are of pooled rows, of length 1, and the last ones of a class t
   CHECK(largest_difference_of(server.means(), at::tensor({0.6, 0.8, 0.0, 1.0}, at::kDouble)) < 1e-7);
 }
 
-TEST_CASE("in the last round of a task clients send sums over exemplars and their current rows", "[icarl]") {
+TEST_CASE("in a task's last round clients send sums over exemplars and current rows", "[icarl]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto earlier = client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 5)));
   CHECK_FALSE(earlier.upload->find(class_sums_name));
@@ -109,7 +109,7 @@ TEST_CASE("in the last round of a task clients send sums over exemplars and thei
   CHECK_FALSE(plain.round(plain.work(plain.sent(1, true), plain.rows_of(0, 1, 5))).upload->find(class_sums_name));
 }
 
-TEST_CASE("the server answers by nearest means after the last round of a task only", "[icarl]") {
+TEST_CASE("the server predicts by nearest means only after a task's last round", "[icarl]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto server = client.method->make_server();
   job_desk desk;

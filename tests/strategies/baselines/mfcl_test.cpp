@@ -1,4 +1,4 @@
-// MFCL: its terms by hand, its generator, and what clients are asked to train on.
+// MFCL: its loss terms by hand, its generator, and the training jobs of clients.
 #include "runtime/models/image_layers.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "strategies/baselines/mfcl_loss.hpp"
@@ -45,7 +45,7 @@ batch_statistics layer_of(double mean, double variance, double running_mean, dou
           .running_variance = channel(running_variance)};
 }
 
-/// A side for features of width 2: the old head of two classes is the identity.
+/// Auxiliary tensors for features of width 2: the old head of two classes is the identity.
 std::shared_ptr<const tensor_map> identity_head() {
   auto head = std::make_shared<tensor_map>();
   head->put(old_head_weight, at::eye(2, at::kFloat));
@@ -78,7 +78,7 @@ TEST_CASE("MFCL smooths images by 25 weights", "[mfcl]") {
   CHECK((smoothed(grey) - grey).abs().max().item<double>() < 1e-12);
 }
 
-TEST_CASE("MFCL's information is missing where answers are of few classes", "[mfcl]") {
+TEST_CASE("MFCL's information loss is high if predictions cover few classes", "[mfcl]") {
   const auto missing_at = [](double p) {
     return value_of(information_missing(at::tensor({p, 1.0 - p}, at::kDouble).log().unsqueeze(0)));
   };
@@ -89,8 +89,8 @@ TEST_CASE("MFCL's information is missing where answers are of few classes", "[mf
   CHECK(value_of(information_missing(at::zeros({3, 1}, at::kDouble))) == 0.0);
 }
 
-TEST_CASE("MFCL's loss on own and generated rows", "[mfcl]") {
-  // Two own rows and a generated one, which the teacher takes for class 1; of four classes two are old.
+TEST_CASE("MFCL's loss on own and generated rows equals values worked out by hand", "[mfcl]") {
+  // Two own rows and a generated one, which the teacher assigns to class 1; of four classes two are old.
   const float log3 = std::log(3.0F);
   const auto z = at::stack({floats({0, 0, 0, log3}), floats({0, 0, log3, 0}), floats({0, log3, 0, 0})}).unsqueeze(0);
   const auto f = at::stack({floats({1, 0}), floats({0, 2}), floats({3, 4})}).unsqueeze(0);
@@ -105,14 +105,15 @@ TEST_CASE("MFCL's loss on own and generated rows", "[mfcl]") {
   CHECK(output.terms[0].value[0].item<double>() == Approx(std::log(4.0 / 3.0)).epsilon(1e-6)); // both own rows
   CHECK(output.terms[1].value[0].item<double>() == Approx(std::log(2.0)).epsilon(1e-6));       // 3 of 6, all rows
   CHECK(output.terms[2].value[0].item<double>() == Approx(0.1 * 2.5 / 3.0).epsilon(1e-6));     // (1 + 4) / 2 of 3 rows
-  // Differences (1, 0) and (0, 2) of two rows alone: 0.1 * 2.5 / 2.
+  // Differences (1, 0) and (0, 2) of two rows: 0.1 * 2.5
+  // 2.
   auto two = in;
   const auto z2 = z.narrow(1, 0, 2), f2 = f.narrow(1, 0, 2), y2 = y.narrow(1, 0, 2), w2 = w.narrow(1, 0, 2);
   loss_input pair{.logits = z2, .features = f2, .labels = y2, .row_weight = w2, .sides = sides};
   pair.teachers = {{.logits = taught.narrow(1, 0, 2)}};
   CHECK((*mfcl_objective(2, {}))(pair).terms[2].value[0].item<double>() == Approx(0.125).epsilon(1e-6));
 
-  // What passes the features is the first term alone; the head learns from both.
+  // Only the first term has a gradient by features; the head learns from both.
   const auto quarter = 0.25F / 2.0F;
   const auto passing =
       at::stack({floats({0, 0, quarter, -quarter}), floats({0, 0, -quarter, quarter}), floats({0, 0, 0, 0})});
@@ -125,12 +126,12 @@ TEST_CASE("MFCL's loss on own and generated rows", "[mfcl]") {
   CHECK(largest_difference(output.d_features[0].contiguous(), of_features.contiguous()) < 1e-6);
 }
 
-TEST_CASE("MFCL's generators have as many parameters as its authors'", "[mfcl]") {
+TEST_CASE("MFCL's generators have as many parameters as the official ones", "[mfcl]") {
   CHECK(learnt_parameters(*mfcl_generator({.shape = {3, 32, 32}})) == 8'423'939);
   CHECK(learnt_parameters(*mfcl_generator({.shape = {3, 64, 64}, .upsamplings = 3})) == 8'571'779);
 }
 
-TEST_CASE("MFCL's generator makes images of any sides", "[mfcl]") {
+TEST_CASE("MFCL's generator makes images of any size", "[mfcl]") {
   for (const std::array<std::int64_t, 3> shape : {std::array<std::int64_t, 3>{1, 6, 9}, {2, 12, 8}, {1, 1, 6}}) {
     const mfcl_settings with{.shape = shape, .code = 5, .filters = 3};
     const auto generator = mfcl_generator(with);
@@ -148,7 +149,7 @@ TEST_CASE("a batch of MFCL's generator has mean 0 and variance 1 in each channel
   const auto codes = drawn({16, 5}, 3).to(at::kDouble).unflatten(1, {1, 1, -1}).unsqueeze(0);
   const auto pixels = generator->differentiable(weights, codes, {}, {.training = &training}).features[0].view({-1, 3});
   CHECK(pixels.mean(0).abs().max().item<double>() < 1e-9);
-  CHECK((pixels.var(0, false) - 1.0).abs().max().item<double>() < 5e-3); // but for the epsilon
+  CHECK((pixels.var(0, false) - 1.0).abs().max().item<double>() < 5e-3); // up to the epsilon
 }
 
 namespace {
@@ -171,7 +172,7 @@ program_job drawing_job(std::uint64_t seed, std::int64_t count) {
 
 } // namespace
 
-TEST_CASE("MFCL's programs do not depend on their company, nor on where slices end", "[mfcl]") {
+TEST_CASE("results of MFCL's programs do not depend on stacked programs or slice boundaries", "[mfcl]") {
   check_program({training_job(1), training_job(2), training_job(3)});
   check_program({drawing_job(1, 9), drawing_job(2, 9)});
   const auto few = tensors_of(run_by_width({drawing_job(1, 9)}, 1)[0]);
@@ -182,7 +183,7 @@ TEST_CASE("MFCL's programs do not depend on their company, nor on where slices e
                            many.at("images").narrow(0, 48, 12).contiguous()) > 0.1);
 }
 
-TEST_CASE("MFCL's generator learns, and what its last normalisation has instead of weights stays", "[mfcl]") {
+TEST_CASE("MFCL's generator learns, and its last normalization keeps fixed scales", "[mfcl]") {
   const auto with = few_steps();
   const auto net = classifier(), generator = mfcl_generator(with);
   const auto start = initial_weights(*generator, 2);
@@ -204,7 +205,7 @@ TEST_CASE("MFCL's generator learns, and what its last normalisation has instead 
 
 namespace {
 
-/// A job of a later task: four own rows, and some generated ones.
+/// Job of a later task: four own rows, and some generated ones.
 train_job later_job(std::int64_t replayed, const mfcl_weights& weights) {
   const auto net = classifier();
   const auto own = drawn_data(8, image, classes);
@@ -228,7 +229,7 @@ at::Tensor trained_by(const train_job& job) {
   return weights_of(make_executor("cpu")->run(batch)[0]);
 }
 
-/// The part of `flat` with such a name.
+/// Part of `flat` with this name.
 at::Tensor part_named(const model& net, const at::Tensor& flat, const std::string& name) {
   for (const auto& entry : net.layout())
     if (entry.name == name)
@@ -239,7 +240,7 @@ at::Tensor part_named(const model& net, const at::Tensor& flat, const std::strin
 
 } // namespace
 
-TEST_CASE("MFCL's cross-entropy over all classes reaches the head alone", "[mfcl]") {
+TEST_CASE("MFCL's cross-entropy over all classes only reaches the head", "[mfcl]") {
   const auto net = classifier();
   const auto without = trained_by(later_job(6, {.head = 0.0, .features = 0.0}));
   const auto with = trained_by(later_job(6, {.head = 1.0, .features = 0.0}));
@@ -251,7 +252,7 @@ TEST_CASE("MFCL's cross-entropy over all classes reaches the head alone", "[mfcl
   CHECK(largest_difference(part_of(without, "conv1.weight"), part_of(distilled, "conv1.weight")) > 1e-6);
 }
 
-TEST_CASE("without its two terms and without generated rows MFCL's step is cross-entropy over new classes", "[mfcl]") {
+TEST_CASE("MFCL's step without its two terms and without generated rows is cross-entropy over new classes", "[mfcl]") {
   const auto step = trained_by(later_job(0, {.head = 0.0, .features = 0.0}));
   auto plain = later_job(0, {});
   plain.objective = cross_entropy_objective();
@@ -261,7 +262,7 @@ TEST_CASE("without its two terms and without generated rows MFCL's step is cross
   CHECK(largest_difference(step, trained_by(later_job(0, {}))) > 1e-4);
 }
 
-TEST_CASE("running statistics of MFCL's clients move twice in a step, by those of all rows", "[mfcl]") {
+TEST_CASE("running statistics of MFCL's clients are updated twice per step, by all rows", "[mfcl]") {
   const auto net = classifier();
   auto job = later_job(6, {});
   const auto once = trained_by(job);
@@ -286,7 +287,7 @@ struct asked_of_mfcl {
   train_job training{};
 };
 
-/// What a client with five rows is asked to do in the second task's round `round` of 100.
+/// Training job of a client with five rows in round `round` of 100 of the second task.
 asked_of_mfcl asked_in(std::int64_t round) {
   auto method = strategy_named("mfcl");
   give_keys(*method, {{"replay_rows", "4"}, {"code_width", "5"}, {"generator_width", "3"}});
@@ -318,7 +319,7 @@ asked_of_mfcl asked_in(std::int64_t round) {
 
 } // namespace
 
-TEST_CASE("MFCL's clients draw as many images as their steps take, at a rate that falls", "[mfcl]") {
+TEST_CASE("MFCL's clients draw as many images as their steps need, at a falling rate", "[mfcl]") {
   const auto asked = asked_in(0);
   CHECK(asked.drawing.body->outcome(asked.drawing)[0].shape == std::vector<std::int64_t>{3 * 3 * 4, 3, side, side});
   const auto& how = asked.training.options;

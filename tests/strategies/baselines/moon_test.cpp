@@ -1,4 +1,4 @@
-// MOON: its loss against autograd, whom a client is compared with, and where the comparison would move nothing.
+// MOON: its loss compared with autograd, the models that a client is compared with, and settings without an effect.
 #include "runtime/method/gradients.hpp"
 #include "tests/support/nets.hpp"
 #include "tests/support/shown_steps.hpp"
@@ -42,7 +42,7 @@ memory_ref previous(const client& learner, std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("a client is compared with the model it received and its own of the last round", "[moon]") {
+TEST_CASE("a client is compared with the received model and its own of the last round", "[moon]") {
   const client learner({{"mu", "2"}});
   const auto first = learner.job();
   CHECK(first.teachers.empty());
@@ -59,7 +59,7 @@ TEST_CASE("a client is compared with the model it received and its own of the la
   CHECK_FALSE(at::allclose(result.upload->at(flat_weights), alone.upload->at(flat_weights), 1e-4, 1e-5));
 }
 
-TEST_CASE("the contrastive term and its gradient are those of autograd in float64, padded rows left out", "[moon]") {
+TEST_CASE("the contrastive term and its gradient equal autograd in float64, without padding rows", "[moon]") {
   const client learner({{"mu", "3"}, {"temperature", "0.25"}});
   const auto objective = learner.job(previous(learner, 9)).objective;
   const auto logits = drawn({2, 4, 4}, 1), z = drawn({2, 4, 5}, 2), global = drawn({2, 4, 5}, 3);
@@ -91,7 +91,7 @@ TEST_CASE("the contrastive term and its gradient are those of autograd in float6
   }
 }
 
-TEST_CASE("a row without features has no direction, and nothing pulls it", "[moon]") {
+TEST_CASE("a row with zero features has no direction and no gradient", "[moon]") {
   const client learner;
   const auto objective = learner.job(previous(learner, 9)).objective;
   const auto nothing = at::zeros({1, 1, 5}), some = drawn({1, 1, 5}, 3);
@@ -105,7 +105,7 @@ TEST_CASE("a row without features has no direction, and nothing pulls it", "[moo
   CHECK_THAT(found.values.item<double>(), WithinRel(std::log(4.0) + std::log(2.0), 1e-6));
 }
 
-TEST_CASE("nets whose features cannot move are refused", "[moon]") {
+TEST_CASE("nets whose features cannot change are refused", "[moon]") {
   client learner;
   CHECK(learner.method->check(learner.setup).empty());
   learner.setup.trainable = trainable_part::head;

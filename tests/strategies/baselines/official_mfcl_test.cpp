@@ -15,7 +15,7 @@ constexpr std::int64_t classes = 6, first_classes = 4;
 
 model_ref official_net() { return model_named("resnet8", official_image, classes); }
 
-/// "bn1.weight" of a generator with as many stages, as the public code's classes number their layers.
+/// "bn1.weight" of a generator with this number of stages, numbered like the layers of the official code.
 std::string mfcl_name(const std::string& name, std::int64_t stages) {
   const auto dot = name.find('.');
   const auto layer = name.substr(0, dot), end = name.substr(dot);
@@ -74,13 +74,13 @@ void compare_steps(official_steps& both, const char* name, std::int64_t stages) 
 
 } // namespace
 
-TEST_CASE("MFCL's generators descend what the authors' program descends", "[official][mfcl]") {
+TEST_CASE("MFCL's generator descends like the official code's", "[official][mfcl]") {
   official_steps both("mfcl/generator");
   compare_steps(both, "two", 2);
   compare_steps(both, "three", 3);
 }
 
-TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") {
+TEST_CASE("MFCL's clients step like the official code's", "[official][mfcl]") {
   official_steps both("mfcl/local_steps");
   const auto& given = both["settings"];
   const auto net = official_net();

@@ -16,7 +16,7 @@ constexpr std::int64_t classes = 6, first_classes = 4;
 
 model_ref official_net() { return model_named("resnet8", official_image, classes); }
 
-/// Every parameter and running statistic beside the record's, whose head has `opened` rows.
+/// Compares every parameter and running statistic with the record, whose head has `opened` rows.
 void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
                      const nlohmann::json& official, std::int64_t opened) {
   for (const auto& entry : net.layout()) {
@@ -38,7 +38,7 @@ target_settings settings_of(const official_steps& both) {
   return with;
 }
 
-/// What the script draws in a round; views count over all rounds.
+/// Draws of the script in a round; views are counted over all rounds.
 target_draws draws_of(const target_settings& with, std::int64_t round, const nlohmann::json& official) {
   target_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong),
                      .codes =
@@ -47,7 +47,7 @@ target_draws draws_of(const target_settings& with, std::int64_t round, const nlo
   return draws;
 }
 
-/// In float64, as the script computes: Adam makes of what is zero in exact numbers a step of full length.
+/// In float64 like the script: Adam turns values that are zero in exact arithmetic into full steps.
 void synthesise(official_steps& both, const char* rounds, outer_step outer) {
   auto with = settings_of(both);
   with.outer = outer;
@@ -81,14 +81,13 @@ void synthesise(official_steps& both, const char* rounds, outer_step outer) {
 
 } // namespace
 
-TEST_CASE("TARGET's generator descends what the authors' program descends, with either outer step",
-          "[official][target]") {
+TEST_CASE("TARGET's generator descends like the official code's, with both outer steps", "[official][target]") {
   official_steps both("target/synthesize");
   synthesise(both, "first-order", outer_step::first_order);
   synthesise(both, "reptile", outer_step::reptile);
 }
 
-TEST_CASE("TARGET's student moves as in the authors' program", "[official][target]") {
+TEST_CASE("TARGET's student trains like the official code's", "[official][target]") {
   official_steps both("target/synthesize");
   const auto net = official_net();
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
@@ -104,7 +103,7 @@ TEST_CASE("TARGET's student moves as in the authors' program", "[official][targe
   }
 }
 
-TEST_CASE("TARGET's clients step as in the authors' program", "[official][target]") {
+TEST_CASE("TARGET's clients step like the official code's", "[official][target]") {
   official_steps both("target/local_steps");
   const auto& given = both["settings"];
   const auto net = official_net();

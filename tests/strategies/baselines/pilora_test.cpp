@@ -1,5 +1,5 @@
-// PILoRA: its net, loss, local epochs and weights of centres beside its authors' code; hand-worked numbers; what a
-// round trains, what is evaluated, and what is refused.
+// PILoRA: its net, loss, local epochs and prototype weights compared with the official code; values by hand; parts
+// trained in a round, evaluation, and refused settings.
 #include "strategies/baselines/pilora/pilora_parts.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_federation.hpp"
@@ -19,7 +19,7 @@ const std::vector<class_range> halves{{0, 2}, {2, 4}};
 std::shared_ptr<const low_rank_vit> low_rank_net() {
   return std::dynamic_pointer_cast<const low_rank_vit>(small_vit(first_block));
 }
-/// The script's numbers, [P] float64: the transformer, parts of its task, centres.
+/// The script's numbers [P] float64: the transformer, the parts of its task, prototypes.
 at::Tensor official_low_rank(const model& net) {
   auto flat = official_prompts(net, 0);
   for (const auto& entry : net.layout()) {
@@ -98,7 +98,7 @@ std::string complaint(const std::function<void(method_setup&)>& changed) {
 
 } // namespace
 
-TEST_CASE("low-rank parts and distances are the authors', gradients included", "[pilora][official]") {
+TEST_CASE("low-rank parts, distances and their gradients equal the official code's", "[pilora][official]") {
   const auto theirs = golden_record("prompts/pilora")["passed"];
   const auto net = low_rank_net();
   const auto weights = official_low_rank(*net).unsqueeze(0).requires_grad_(true);
@@ -114,7 +114,7 @@ TEST_CASE("low-rank parts and distances are the authors', gradients included", "
   }
 }
 
-TEST_CASE("parts with B = 0 leave the transformer as it is, to the bit", "[pilora]") {
+TEST_CASE("low-rank parts with B = 0 leave the transformer bitwise unchanged", "[pilora]") {
   const auto net = low_rank_net();
   const auto flat = initial_weights(*net, 3);
   for (const auto& entry : net->layout())
@@ -131,7 +131,7 @@ TEST_CASE("parts with B = 0 leave the transformer as it is, to the bit", "[pilor
   CHECK(at::equal(features(flat), features(without)));
 }
 
-TEST_CASE("PILoRA's loss of a step is the authors'", "[pilora][official]") {
+TEST_CASE("PILoRA's loss of a step equals the official code's", "[pilora][official]") {
   const auto theirs = golden_record("prompts/pilora")["loss"];
   const auto objective = pilora_objective(*low_rank_net(), {});
   const auto distances = formula_tensor("pilora.distances", {4, 8}).abs().to(at::kFloat);
@@ -140,7 +140,7 @@ TEST_CASE("PILoRA's loss of a step is the authors'", "[pilora][official]") {
   CHECK(largest_difference_of(-ours.d_logits[0], listed_tensor(theirs["gradient"], {4, 8})) < 1e-6);
 }
 
-TEST_CASE("PILoRA's terms by hand", "[pilora]") {
+TEST_CASE("PILoRA's loss terms equal values worked out by hand", "[pilora]") {
   const auto objective = pilora_objective(*low_rank_net(), {});
   const auto ours = step_of(*objective, at::tensor({1.0F, 2.0F, 3.0F}).unsqueeze(0), at::zeros({1}, at::kLong));
   CHECK_THAT(ours.terms.at(0).value.item<double>(), WithinAbs(0.407606, 1e-6));
@@ -167,7 +167,7 @@ TEST_CASE("PILoRA's terms by hand", "[pilora]") {
   CHECK_THAT(gradient[17].item<double>(), WithinAbs(0.0, 1e-9));
 }
 
-TEST_CASE("local epochs leave the authors' parts, centres and means of features", "[pilora][official]") {
+TEST_CASE("local epochs give the official code's parts, prototypes and feature means", "[pilora][official]") {
   const auto record = golden_record("prompts/pilora");
   const auto net = low_rank_net();
   auto side = std::make_shared<tensor_map>();
@@ -209,7 +209,7 @@ TEST_CASE("local epochs leave the authors' parts, centres and means of features"
   CHECK(trained.observed->at(observed_class_rows).sum().item<double>() == 16.0); // eight rows, two epochs
 }
 
-TEST_CASE("centres are weighed as the authors weigh them", "[pilora][official]") {
+TEST_CASE("prototypes are weighted like the official code's", "[pilora][official]") {
   const auto theirs = golden_record("prompts/pilora")["weights"];
   const auto vectors = [](const std::string& kind, std::int64_t of_class, std::int64_t count) {
     std::vector<at::Tensor> rows;
@@ -225,11 +225,11 @@ TEST_CASE("centres are weighed as the authors weigh them", "[pilora][official]")
   CHECK(largest_difference_of(center_weights(line, zero, 0.2), at::tensor({0.95931, 0.03422, 0.00646})) < 1e-5);
   const auto third = at::full({3}, 1.0 / 3.0, at::kDouble);
   CHECK(at::equal(center_weights(line, at::zeros({0, 1}, at::kDouble), 0.2), third));
-  CHECK(at::equal(center_weights(at::ones({3, 1}, at::kDouble), zero, 0.2), third)); // S tells none apart
+  CHECK(at::equal(center_weights(at::ones({3, 1}, at::kDouble), zero, 0.2), third)); // equal weights, since S is zero
   CHECK(at::equal(center_weights(at::zeros({3, 1}, at::kDouble), zero, 0.2), third));
 }
 
-TEST_CASE("a round of PILoRA moves parts and centres of its task alone", "[pilora]") {
+TEST_CASE("a round of PILoRA trains only the parts and prototypes of its task", "[pilora]") {
   const auto client = pilora_client();
   const auto server = client.method->make_server();
   const learnt_task first(client, *server, 0), second(client, *server, 1);
@@ -251,7 +251,7 @@ TEST_CASE("a round of PILoRA moves parts and centres of its task alone", "[pilor
                   centers(client.setup.initial->at(flat_weights)).narrow(0, 2, 2)));
 }
 
-TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilora]") {
+TEST_CASE("the evaluated net has the parts that strategy.evaluate selects", "[pilora]") {
   for (const std::string evaluate : {"sum", "first-plus-current", "released"}) {
     INFO(evaluate);
     const auto client = pilora_client({{"evaluate", evaluate}, {"low_rank_rate", "1000"}});
@@ -260,7 +260,7 @@ TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilo
     const auto plain = queries_of(client, client.setup.initial->at(flat_weights));
     const auto& early = *first.upload;
     const auto& late = *second.upload;
-    REQUIRE(product_of(early).abs().max().item<double>() > 1e-3); // each part can be told from none
+    REQUIRE(product_of(early).abs().max().item<double>() > 1e-3); // each differs from a net without the part
     REQUIRE(product_of(late).abs().max().item<double>() > 1e-3);
     CHECK(largest_difference_of(queries_of(client, first.evaluated), plain + product_of(early)) < 1e-6);
     const auto expected = evaluate == "sum" ? plain + product_of(early) + product_of(late)
@@ -272,7 +272,7 @@ TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilo
   }
 }
 
-TEST_CASE("what PILoRA cannot be is refused", "[pilora]") {
+TEST_CASE("invalid settings of PILoRA are refused", "[pilora]") {
   CHECK(complaint([](method_setup&) {}).empty());
   CHECK(complaint([](method_setup& setup) {
           setup.net = model_named("linear", {1, 1, 5}, 4);
@@ -283,7 +283,7 @@ TEST_CASE("what PILoRA cannot be is refused", "[pilora]") {
           setup.transition = task_transition::staggered;
         }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centres of earlier tasks"));
   CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.staying_share: "));
-  CHECK(complaint([](method_setup& setup) { // low-rank parts learn at a rate in parts of it
+  CHECK(complaint([](method_setup& setup) { // low-rank parts with their own rate
           setup.training.learning_rate = 0.0;
         })
             .starts_with("training.learning_rate: "));

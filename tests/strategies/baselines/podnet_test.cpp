@@ -1,4 +1,4 @@
-// PODNet: its terms by hand and against the authors' code; what keeps its bits, and what is tuned.
+// PODNet: its loss terms by hand and compared with the official code, frozen bits, and tuned parts.
 #include "strategies/baselines/proxy_rehearsal.hpp"
 #include "tests/support/nets.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -28,7 +28,7 @@ at::Tensor gradient_of_pooled(const at::Tensor& map, const at::Tensor& taught) {
 
 } // namespace
 
-TEST_CASE("NCA is cross-entropy where the right class is the largest, and more elsewhere", "[podnet]") {
+TEST_CASE("NCA equals cross-entropy if the right class has the largest score, and is larger otherwise", "[podnet]") {
   const auto z = row({0.2F, 0.5F, -0.1F});
   CHECK_THAT(nca_rows(z, label(1)).item<double>(), WithinAbs(0.828390, 1e-6));
   const auto wrong = results_of(z, [](const at::Tensor& at) { return nca_rows(at, label(0)); });
@@ -54,7 +54,7 @@ TEST_CASE("features are compared by their angle", "[podnet]") {
   CHECK_THAT(cosine_rows(row({2, 0}), row({-3, 0})).item<double>(), WithinAbs(-1.0, 1e-7));
 }
 
-TEST_CASE("PODNet's terms are the authors'", "[podnet]") {
+TEST_CASE("PODNet's loss terms equal the official code's", "[podnet]") {
   const auto record = golden_record("podnet/inclearn"), terms = record["terms"];
   const auto labels = labels_of(record["labels"]);
   const auto nca = results_of(formula_tensor("podnet.similarities", {6, 5}, 1.5), // scale 1.5
@@ -79,7 +79,7 @@ TEST_CASE("PODNet's terms are the authors'", "[podnet]") {
   CHECK_THAT(spatial, WithinAbs(terms["spatial"]["value"].get<double>(), 1e-6));
 }
 
-TEST_CASE("PODNet's head is the authors'", "[podnet]") {
+TEST_CASE("PODNet's head equals the official code's", "[podnet]") {
   const auto theirs = golden_record("podnet/inclearn")["terms"]["head"];
   auto kind = kind_with("linear", {});
   kind->use_head(head_kind::proxies);
@@ -95,7 +95,7 @@ TEST_CASE("PODNet's head is the authors'", "[podnet]") {
   CHECK(largest_difference_of(gradients[0].narrow(0, 0, 400), listed_tensor(theirs["d_proxies"], {400})) < 1e-6);
 }
 
-TEST_CASE("PODNet's whole loss is the authors'", "[podnet]") {
+TEST_CASE("PODNet's whole loss equals the official code's", "[podnet]") {
   const auto record = golden_record("podnet/inclearn"), theirs = record["loss"];
   const rehearsing_client client("podnet", {3, 2}, {}, proxy_net(5));
   rehearsed_step step{.logits = formula_tensor("podnet.similarities", {6, 5}, 1.5), // sigma 1.5

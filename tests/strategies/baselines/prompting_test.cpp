@@ -1,5 +1,5 @@
-// Methods of prompts: what a round trains, how a task's components are drawn, what Fed-CPrompt's contrast comes to
-// beside its authors' code, and what is refused.
+// Prompt methods: parts trained in a round, initial components of a task, Fed-CPrompt's contrastive loss compared with
+// the official code, and refused settings.
 #include "strategies/baselines/prompting.hpp"
 #include "tests/support/method_federation.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -17,7 +17,7 @@ rehearsing_client prompting_client(const std::string& name, const key_list& keys
   give_keys(*method, keys.pairs);
   return {name, {2, 2}, keys, row_prompted_vit(method->needs().prompts, two_tasks, rehearsing_client::features)};
 }
-/// A round's broadcast as the method's own server sends it, in a task.
+/// Broadcast of a round in a task, as the method's own server sends it.
 broadcast opened(const rehearsing_client& client, server_half& server, std::uint32_t task) {
   job_desk desk;
   server_context ctx(desk);
@@ -27,7 +27,7 @@ broadcast opened(const rehearsing_client& client, server_half& server, std::uint
   sent.place = place;
   return sent;
 }
-/// What travels by this name, in the shape that files have.
+/// Sent tensor with this name, in the shape of model files.
 at::Tensor part_of(const rehearsing_client& client, const tensor_map& travelling, const std::string& name) {
   for (const auto& entry : client.setup.net->layout())
     if (entry.name == name)
@@ -43,7 +43,7 @@ struct second_round {
     sent = opened(client, *server, 1);
     learnt = client.round(client.work(sent, client.rows_of(1, 1, 6))).upload;
   }
-  /// Rows low .. low + count of a parameter are those that the round began with.
+  /// True if rows low to low + count of a parameter are those at the start of the round.
   [[nodiscard]] bool kept(const rehearsing_client& client, const std::string& name, std::int64_t low,
                           std::int64_t count) const {
     return at::equal(part_of(client, *sent.weights, name).narrow(0, low, count),
@@ -76,7 +76,7 @@ loss_output contrast_of(const rehearsing_client& client, std::uint32_t task, con
 }
 double contrast_term(const loss_output& loss) { return loss.terms.at(1).value.item<double>(); }
 
-/// Class tokens of `width` whose squared distances are these: [B] to the received model's, to the previous one's.
+/// Class tokens of `width` with these squared distances: [B] to the received model's, to the previous one's.
 std::array<at::Tensor, 3> tokens_apart(const std::vector<float>& near, const std::vector<float>& far) {
   const auto rows = std::ssize(near);
   std::array<at::Tensor, 3> tokens{at::zeros({rows, 2}), at::zeros({rows, 2}), at::zeros({rows, 2})};
@@ -85,7 +85,7 @@ std::array<at::Tensor, 3> tokens_apart(const std::vector<float>& near, const std
   return tokens;
 }
 
-/// What a method has against a run, or "".
+/// Error of a method's check of a run, or "".
 std::string complaint(const std::string& name, const key_list& keys,
                       const std::function<void(method_setup&)>& changed = {}) {
   const auto method = strategy_named(name);
@@ -101,7 +101,7 @@ std::string complaint(const std::string& name, const key_list& keys,
 
 } // namespace
 
-TEST_CASE("a new component is of length 1 and orthogonal to trained ones of any length", "[prompting]") {
+TEST_CASE("a new prompt component has length 1 and is orthogonal to trained ones of any length", "[prompting]") {
   auto rows = at::zeros({4, 3, 4});
   rows[0].view({-1})[0] = 3.0F;
   rows[1].view({-1})[1] = 0.2F;
@@ -115,7 +115,7 @@ TEST_CASE("a new component is of length 1 and orthogonal to trained ones of any 
   CHECK(std::abs(at::dot(drawn[2], drawn[3]).item<float>()) < 1e-5F);
 }
 
-TEST_CASE("components of a task are zeros until the server draws them at its start", "[prompting]") {
+TEST_CASE("components of a task are zeros until the server draws them at the task's start", "[prompting]") {
   const auto client = prompting_client("fed-codap");
   const auto server = client.method->make_server();
   for (const std::uint32_t task : {0U, 1U}) {
@@ -126,7 +126,7 @@ TEST_CASE("components of a task are zeros until the server draws them at its sta
   }
 }
 
-TEST_CASE("a round of Fed-CODAP changes components of its task and head rows of its classes alone", "[prompting]") {
+TEST_CASE("a round of Fed-CODAP trains only its task's components and classes' head rows", "[prompting]") {
   const auto client = prompting_client("fed-codap", {{"penalty", "0.1"}});
   const second_round round(client);
   for (const auto* const part : {"prompts.0.values", "prompts.0.keys", "prompts.0.focus"}) {
@@ -136,10 +136,10 @@ TEST_CASE("a round of Fed-CODAP changes components of its task and head rows of 
   }
   CHECK(round.kept(client, "head.weight", 0, 2));
   CHECK_FALSE(round.kept(client, "head.weight", 2, 2));
-  CHECK(std::ssize(*round.learnt) == 5 * 3 + 2); // the body does not travel
+  CHECK(std::ssize(*round.learnt) == 5 * 3 + 2); // the body is not sent
 }
 
-TEST_CASE("a round of Fed-DualP changes the shared prompts and the slot of its task", "[prompting]") {
+TEST_CASE("a round of Fed-DualP trains the shared prompts and the slot of its task", "[prompting]") {
   for (const bool matched : {true, false}) {
     const auto client = prompting_client("fed-dualp", {{"match", matched ? "1" : "0"}});
     const second_round round(client);
@@ -151,7 +151,7 @@ TEST_CASE("a round of Fed-DualP changes the shared prompts and the slot of its t
   }
 }
 
-TEST_CASE("Fed-CPrompt's loss of a step is the authors'", "[prompting]") {
+TEST_CASE("Fed-CPrompt's loss of a step equals the official code's", "[prompting]") {
   const auto record = golden_record("prompts/fed_cprompt");
   const auto client = prompting_client("fed-cprompt", {{"reduction", "sum"}});
   const auto logits = formula_tensor("cprompt.logits", {4, 5}, 2.0).narrow(1, 2, 3).contiguous(); // of the new classes
@@ -170,7 +170,7 @@ TEST_CASE("Fed-CPrompt's loss of a step is the authors'", "[prompting]") {
   }
 }
 
-TEST_CASE("the hinge of the contrast is one for the batch", "[prompting]") {
+TEST_CASE("the hinge of the contrastive loss applies to the batch, not to each row", "[prompting]") {
   const auto value = [](const std::string& reduction, const std::vector<float>& near, const std::vector<float>& far) {
     const auto client = prompting_client("fed-cprompt", {{"reduction", reduction}});
     const auto rows = std::ssize(near);
@@ -182,7 +182,7 @@ TEST_CASE("the hinge of the contrast is one for the batch", "[prompting]") {
   CHECK_THAT(value("mean", {0.001F, 0.0F}, {0.2F, 0.05F}), WithinAbs(0.25, 1e-5)); // 0.5 - 1.25 + 1
 }
 
-TEST_CASE("the model of the task before travels without its body", "[prompting]") {
+TEST_CASE("the model of the previous task is sent without its body", "[prompting]") {
   const auto client = prompting_client("fed-cprompt");
   const auto server = client.method->make_server();
   const auto first = opened(client, *server, 0), second = opened(client, *server, 1);
@@ -190,10 +190,10 @@ TEST_CASE("the model of the task before travels without its body", "[prompting]"
   REQUIRE(second.extra);
   CHECK(std::ssize(*second.extra) == std::ssize(*second.weights));
   for (const auto& [name, value] : *first.weights)
-    CHECK(at::equal(second.extra->at(name), value)); // nobody has trained in between
+    CHECK(at::equal(second.extra->at(name), value)); // no client has trained since
 }
 
-TEST_CASE("task 1 of Fed-CPrompt asks the broadcast model and no second one", "[prompting]") {
+TEST_CASE("task 1 of Fed-CPrompt uses the broadcast model and no second teacher", "[prompting]") {
   const auto client = prompting_client("fed-cprompt");
   const auto server = client.method->make_server();
   for (const std::uint32_t task : {0U, 1U}) {
@@ -208,7 +208,7 @@ TEST_CASE("task 1 of Fed-CPrompt asks the broadcast model and no second one", "[
   }
 }
 
-TEST_CASE("what prompts cannot be is refused", "[prompting]") {
+TEST_CASE("invalid prompt settings are refused", "[prompting]") {
   CHECK(complaint("fed-codap", {}).empty());
   CHECK(complaint("fed-codap", {{"length", "5"}}).starts_with("strategy.length: strategy.length = 5: half of a"));
   CHECK(complaint("fed-dualp", {{"general_length", "3"}}).starts_with("strategy.general_length: "));

@@ -1,5 +1,5 @@
-// Methods against the numbers of public programs, which tools/research/export/official has run: their repositories and
-// commits stand in the records of tests/golden. Weights after each of three rounds agree to 1e-6.
+// Methods compared with weights of official programs, recorded by tools/research/export/official. Records in
+// tests/golden name repository and commit. Weights after each of three rounds agree to 1e-6.
 #include "tests/support/public_federation.hpp"
 using namespace mneme;
 using namespace mneme::test;
@@ -31,7 +31,7 @@ void check_uploads(const std::string& record, const std::string& name, const key
 
 } // namespace
 
-TEST_CASE("SCAFFOLD's weights are those of FL-bench, where uploads weigh the same", "[scaffold]") {
+TEST_CASE("SCAFFOLD with uniform weights equals FL-bench", "[scaffold]") {
   public_federation plain("scaffold/fl_bench_plain", "scaffold", {}, upload_weighting::uniform);
   check_rounds(plain);
   public_federation slow("scaffold/fl_bench_server_rate", "scaffold", {{"server_learning_rate", "0.5"}},
@@ -39,12 +39,12 @@ TEST_CASE("SCAFFOLD's weights are those of FL-bench, where uploads weigh the sam
   check_rounds(slow);
 }
 
-TEST_CASE("SCAFFOLD's weights are those of NIID-Bench, where uploads weigh by rows", "[scaffold]") {
+TEST_CASE("SCAFFOLD with weights by rows equals NIID-Bench", "[scaffold]") {
   public_federation weighted("scaffold/niid_bench", "scaffold", {});
   check_rounds(weighted);
 }
 
-TEST_CASE("FedNova's weights are those of its authors' program", "[nova]") {
+TEST_CASE("FedNova equals the official program", "[nova]") {
   for (const auto& [name, keys] :
        std::vector<std::pair<std::string, key_texts>>{{"plain", {}},
                                                       {"momentum", {}},
@@ -57,17 +57,17 @@ TEST_CASE("FedNova's weights are those of its authors' program", "[nova]") {
   }
 }
 
-TEST_CASE("FedNova's weights are those of NIID-Bench", "[nova]") {
+TEST_CASE("FedNova equals NIID-Bench", "[nova]") {
   public_federation federation("fed_nova/niid_bench", "fed-nova", {{"effective_steps", "weights"}});
   check_rounds(federation);
 }
 
-TEST_CASE("MOON's weights are those of NIID-Bench", "[moon]") {
+TEST_CASE("MOON equals NIID-Bench", "[moon]") {
   public_federation federation("moon/niid_bench", "moon", {{"mu", "1"}});
   check_rounds(federation);
 }
 
-TEST_CASE("FedAdam's and FedYogi's server steps are those of Flower", "[adaptive]") {
+TEST_CASE("server steps of FedAdam and FedYogi equal Flower's", "[adaptive]") {
   const key_texts usual{{"server_learning_rate", "0.05"}, {"tau", "0.001"}, {"second_moment", "zero"}};
   const key_texts fast{
       {"server_learning_rate", "0.1"}, {"beta_1", "0.5"}, {"beta_2", "0.8"}, {"tau", "0.1"}, {"second_moment", "zero"}};
@@ -81,7 +81,7 @@ TEST_CASE("FedAdam's and FedYogi's server steps are those of Flower", "[adaptive
   check_uploads("fed_yogi/flower_fast", "fed-yogi", fast);
 }
 
-TEST_CASE("ER's weights are those of Mammoth over three tasks", "[er]") {
+TEST_CASE("ER equals Mammoth over three tasks", "[er]") {
   public_federation federation("er/mammoth", "er", {{"buffer", "40"}, {"replayed", "40"}});
   const auto& record = federation.record();
   const auto tasks = views_of(record.at("task_rows"), record.at("task_labels"));

@@ -1,4 +1,4 @@
-// What clients of class-incremental methods remember, and what they are refused.
+// Memories of clients of class-incremental methods, and refused settings.
 #include "tests/support/rehearsing_client.hpp"
 using namespace mneme;
 using namespace mneme::test;
@@ -20,7 +20,7 @@ std::map<std::int64_t, std::int64_t> by_class(const rehearsing_client& client, c
 
 } // namespace
 
-TEST_CASE("exemplars are chosen once a task is over, and a class's list becomes a prefix of itself", "[rehearsal]") {
+TEST_CASE("exemplars are selected once a task is over, and later lists are prefixes of earlier ones", "[rehearsal]") {
   const rehearsing_client client("icarl", {2, 2, 2}, {{"memory", "13"}});
   CHECK(client.round(client.work(client.sent(0, false), client.rows_of(0, 0, 9))).memory == nullptr);
   const auto second = client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 9))).memory;
@@ -33,16 +33,16 @@ TEST_CASE("exemplars are chosen once a task is over, and a class's list becomes 
   CHECK(numbers(late.begin(), late.begin() + 3) == numbers(early.begin(), early.begin() + 3));
 }
 
-TEST_CASE("a client that was not drawn for whole tasks catches up, task by task", "[rehearsal]") {
+TEST_CASE("a client that missed whole tasks catches up task by task", "[rehearsal]") {
   const rehearsing_client client("icarl", {2, 2, 2}, {{"memory", "13"}});
   const auto work = client.work(client.sent(2, false), client.rows_of(0, 2, 9));
   const auto at_once = remembered(client.round(work).memory);
   const auto second = client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 9))).memory;
   const auto one_by_one = client.round(client.work(client.sent(2, false), client.rows_of(0, 2, 9), second)).memory;
-  CHECK(at_once == remembered(one_by_one)); // the received model is the same here
+  CHECK(at_once == remembered(one_by_one)); // the received model is the same
 }
 
-TEST_CASE("clients train on current rows and all exemplars, under the model before the task", "[rehearsal]") {
+TEST_CASE("clients train on current rows and all exemplars, with the model before the task as teacher", "[rehearsal]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto job = client.training(1);
   CHECK(job.samples.size() == 8 + 8); // four of each of two classes, and 8 / 2 exemplars of two others
@@ -51,7 +51,7 @@ TEST_CASE("clients train on current rows and all exemplars, under the model befo
   CHECK(client.training(0).teachers.empty());
 }
 
-TEST_CASE("the memory of the federation is each client's part of it", "[rehearsal]") {
+TEST_CASE("the memory of the federation is divided among its clients", "[rehearsal]") {
   rehearsing_client client("icarl", {2, 2}, {{"memory", "24"}, {"memory_scope", "federation"}});
   client.setup.clients = 3;
   client.method->prepare(client.setup);
@@ -63,7 +63,7 @@ TEST_CASE("the memory of the federation is each client's part of it", "[rehearsa
                          "leave none of some; expected at least 28");
 }
 
-TEST_CASE("a chosen read-out stays when the keys are bound again", "[rehearsal]") {
+TEST_CASE("a selected read-out stays when the keys are bound again", "[rehearsal]") {
   for (const auto& [name, usual] : {std::pair("icarl", "nme"), std::pair("geodl", "nme"), std::pair("podnet", "argmax"),
                                     std::pair("afc", "argmax")}) {
     INFO(name);
@@ -90,19 +90,19 @@ TEST_CASE("tasks that repeat their classes are refused", "[rehearsal]") {
   CHECK(wrong[0].where == "tasks.kind");
 }
 
-TEST_CASE("what travels beside the weights is no part of their mean", "[rehearsal]") {
+TEST_CASE("tensors sent with the weights are not part of their mean", "[rehearsal]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto server = client.method->make_server();
   const auto result = client.round(client.work(client.sent(1, true), client.rows_of(0, 1, 5)));
   server->fold({.upload = result.upload, .rows = result.rows});
-  server->fold({.upload = result.upload, .rows = 1}); // as much as any other
+  server->fold({.upload = result.upload, .rows = 1}); // the weight of any other client
   job_desk desk;
   server_context ctx(desk);
   run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
   CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));
 }
 
-TEST_CASE("class means mirror images only, and take the time of what they pass", "[rehearsal]") {
+TEST_CASE("class means mirror only images, and take the time of their passes", "[rehearsal]") {
   constexpr std::int64_t side = 4, pixels = side * side;
   const auto net = model_named("linear", {1, side, side}, 4);
   const auto values = drawn({40, pixels}, 3);

@@ -1,5 +1,4 @@
-// What the released EWC and LwF of STSA's repository compute of a client's round: made by
-// tools/research/official/stsa.py.
+// Client rounds of the official EWC and LwF in STSA's repository, recorded by tools/research/official/stsa.py.
 #include "strategies/baselines/old_knowledge.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/small_nets.hpp"
@@ -44,7 +43,7 @@ struct round_of_client {
 
 } // namespace
 
-TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that moves running statistics",
+TEST_CASE("a round of the official EWC trains plainly and updates running statistics in its Fisher pass",
           "[official][fed-ewc]") {
   official_steps both("fed_ewc/local_rounds");
   for (const std::string name : {"first", "later"}) {
@@ -60,13 +59,13 @@ TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that 
     small_nets::compare(both, name + " task, sent ", *round.net, round.done().weights->at(flat_weights),
                         official.at("sent"), 1e-5);
     auto known = fresh.clone();
-    if (name == "later") // blended by the classes known, with what the script began with
+    if (name == "later") // blended by the known classes, with the script's start
       known = fresh * (2.0 / 6.0) + 1e-5 * (4.0 / 6.0);
     small_nets::compare(both, name + " task, Fisher ", *round.net, known, official.at("fisher"), 1e-4);
   }
 }
 
-TEST_CASE("a round of the released LwF: cross-entropy of the task and distillation from the model before",
+TEST_CASE("a round of the official LwF has cross-entropy of the task and distillation from the previous model",
           "[official][fed-lwf]") {
   official_steps both("fed_lwf/local_rounds");
   for (const std::string name : {"first", "later"}) {

@@ -1,4 +1,4 @@
-// Losses of class-incremental methods row by row: forms of distillation, by hand and against public code.
+// Per-row losses of class-incremental methods: forms of distillation, by hand and compared with official code.
 #include "runtime/method/gradients.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -19,7 +19,7 @@ constexpr distillation_form forms[] = {distillation_form::cross_entropy, distill
 
 } // namespace
 
-TEST_CASE("forms of distillation have their values and gradients", "[distillation]") {
+TEST_CASE("forms of distillation have the values and gradients worked out by hand", "[distillation]") {
   const auto z = row({1, 0, -1}), q = row({2, 0.5, 0});
   const auto at = [&](distillation_form form, double temperature) {
     return distilled_rows(z, q, {.form = form, .temperature = temperature, .class_count = 6});
@@ -39,7 +39,7 @@ TEST_CASE("forms of distillation have their values and gradients", "[distillatio
              WithinAbs(at::binary_cross_entropy_with_logits(z, at::sigmoid(q)).item<double>() / 2.0, 1e-12));
 }
 
-TEST_CASE("softmax forms do not see a constant, sigmoids do, and a teacher that agrees moves nothing",
+TEST_CASE("softmax forms ignore a constant, sigmoids do not, and an equal teacher gives no gradient",
           "[distillation]") {
   const auto q = row({2, 0.5, 0});
   for (const auto form : forms) {
@@ -54,7 +54,7 @@ TEST_CASE("softmax forms do not see a constant, sigmoids do, and a teacher that 
   }
 }
 
-TEST_CASE("the cross-entropy form is PyCIL's distillation", "[distillation]") {
+TEST_CASE("the cross-entropy form equals PyCIL's distillation", "[distillation]") {
   const auto theirs = golden_record("icarl/pycil")["distillation"];
   const auto z = formula_tensor("icarl.old_logits", {6, 3}, 3.0), q = formula_tensor("icarl.teacher", {6, 3}, 2.0);
   const auto ours = distilled_rows(z, q, {.form = distillation_form::cross_entropy, .temperature = 2.0});
@@ -62,7 +62,7 @@ TEST_CASE("the cross-entropy form is PyCIL's distillation", "[distillation]") {
   CHECK(largest_difference_of(ours.gradient / 6.0, listed_tensor(theirs["d_logits"], {6, 3})) < 1e-6);
 }
 
-TEST_CASE("a smoothed cross-entropy of rows is LibTorch's", "[distillation]") {
+TEST_CASE("a smoothed cross-entropy of rows equals LibTorch's", "[distillation]") {
   const auto z = leaf_of(at::cat({row({1, 0, -1}), row({2, 0.5, 0})}));
   const auto labels = at::tensor({std::int64_t{2}, std::int64_t{0}}, at::kLong);
   for (const double smoothing : {0.0, 0.1, 1.0}) {

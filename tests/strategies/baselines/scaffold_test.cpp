@@ -1,4 +1,4 @@
-// SCAFFOLD's control variates by hand: what a client keeps and sends, what the server makes of it, what is refused.
+// SCAFFOLD's control variates by hand: client memory and uploads, the server's step, and refused settings.
 #include "runtime/method/wire.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
@@ -27,7 +27,7 @@ struct lone_client {
     method->prepare(setup_of());
     server = method->make_server();
   }
-  /// The broadcast of the first round, with another c.
+  /// Broadcast of the first round with another c.
   [[nodiscard]] broadcast sent(double control) const {
     auto in = server->open_round({});
     in.place = {.opened = {0, classes}, .current = {0, classes}};
@@ -36,7 +36,7 @@ struct lone_client {
     in.extra = extra;
     return in;
   }
-  /// Eight rows: three steps an epoch.
+  /// Eight rows: three steps per epoch.
   [[nodiscard]] assignment work(const broadcast& in, memory_ref memory = nullptr) const {
     return {.in = std::make_shared<const broadcast>(in),
             .memory = std::move(memory),
@@ -108,7 +108,7 @@ TEST_CASE("a control variate by option I is the gradient over all rows at the re
   CHECK(largest_difference(result.upload->at("control.weights"), flat.grad() - 0.5) < 1e-6);
 }
 
-TEST_CASE("two vectors travel each way", "[scaffold]") {
+TEST_CASE("two vectors are sent in each direction", "[scaffold]") {
   const lone_client client;
   const auto in = client.server->open_round({});
   CHECK(wire_bytes(in.weights.get(), wire_format::fp32) + wire_bytes(in.extra.get(), wire_format::fp32) ==
@@ -118,13 +118,13 @@ TEST_CASE("two vectors travel each way", "[scaffold]") {
   CHECK(client.server->figures().at("paper_params") == 2.0 * size * setup_of().rounds.per_task);
 }
 
-TEST_CASE("the server moves c by the changes of |S| clients over all N, and its model by eta_g", "[scaffold]") {
+TEST_CASE("the server changes c by |S| clients' changes over all N, and its model by eta_g", "[scaffold]") {
   const lone_client client({{"server_learning_rate", "0.5"}});
   auto& server = *client.server;
   const auto before = server.predict().weights->at(flat_weights).clone();
   server.fold({.upload = upload_of(1.0, 3.0), .rows = 7});
   server.fold({.upload = upload_of(2.0, 5.0), .rows = 1});
-  server.fold({.upload = upload_of(99.0, 99.0), .rows = 0}); // has learnt nothing
+  server.fold({.upload = upload_of(99.0, 99.0), .rows = 0}); // trained on no rows
   close(server);
   CHECK(largest_difference(server.predict().weights->at(flat_weights), before + (1.5 - before) * 0.5) < 1e-6);
   CHECK(control_of(server) == (3.0 + 5.0) / 4.0);
@@ -133,7 +133,7 @@ TEST_CASE("the server moves c by the changes of |S| clients over all N, and its 
   CHECK(control_of(server) == 2.0 - 4.0 / 4.0);
 }
 
-TEST_CASE("control variates live on across tasks unless they are to be forgotten", "[scaffold]") {
+TEST_CASE("control variates persist across tasks unless they are reset", "[scaffold]") {
   for (const bool reset : {false, true}) {
     INFO(reset);
     const lone_client client({{"reset", reset ? "true" : "false"}});
@@ -147,7 +147,7 @@ TEST_CASE("control variates live on across tasks unless they are to be forgotten
     close(server);
     begin({.round = {5}, .task = {1}});
     CHECK(control_of(server) == (reset ? 0.0 : 1.0));
-    server.fold({.started_from = {4}, .upload = upload_of(1.0, 8.0), .rows = 1}); // a late one of the task before
+    server.fold({.started_from = {4}, .upload = upload_of(1.0, 8.0), .rows = 1}); // a late one of the previous task
     close(server);
     CHECK(control_of(server) == (reset ? 0.0 : 3.0));
 
@@ -159,7 +159,7 @@ TEST_CASE("control variates live on across tasks unless they are to be forgotten
   }
 }
 
-TEST_CASE("a client that learns nothing keeps its control variate", "[scaffold]") {
+TEST_CASE("a client without training keeps its control variate", "[scaffold]") {
   const lone_client client;
   auto still = setup_of();
   still.training.epochs = 0;
@@ -169,7 +169,7 @@ TEST_CASE("a client that learns nothing keeps its control variate", "[scaffold]"
   CHECK(at::equal(result.upload->at("control.weights"), at::zeros({size})));
 }
 
-TEST_CASE("option II is refused where what a client went is no sum of gradients", "[scaffold]") {
+TEST_CASE("option II is refused if a client's change is not a sum of gradients", "[scaffold]") {
   auto setup = setup_of();
   setup.training.optimizer = optimizer_kind::adam;
   setup.training.momentum = 0.9;

@@ -1,4 +1,4 @@
-// What the servers of FedDyn, FedET and FedIL+ sum over several clients, by hand.
+// Sums over several clients in the servers of FedDyn, FedET and FedIL+, by hand.
 #include "tests/support/shown_steps.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 using namespace mneme;
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t features = 3, classes = 4, size = (features + 1) * classes;
 
-/// The server half of a method for four clients, beginning with weights of zero.
+/// Server half of a method for four clients, starting from weights of zero.
 struct lone_server {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -46,7 +46,7 @@ struct lone_server {
     ++place.round.value;
     return seen;
   }
-  /// The first weight that clients would start from.
+  /// First weight of the broadcast.
   [[nodiscard]] double sent() { return half->open_round(place).weights->at(flat_weights)[0].item<double>(); }
 };
 
@@ -58,22 +58,25 @@ tensor_map weights_of(double value) {
 
 } // namespace
 
-TEST_CASE("FedDyn's server corrects by the share of clients heard so far, and sends mean - h / alpha", "[dyn]") {
+TEST_CASE("FedDyn's server corrects by the share of participating clients and sends mean - h / alpha", "[dyn]") {
   lone_server server("fed-dyn", {{"alpha", "0.5"}});
   server.open_task(0);
   server.fold(0, weights_of(1.0));
   server.fold(1, weights_of(3.0));
   (void)server.close();
-  // The mean is 2, from 0, of both clients heard: h = -0.5 * 2 = -1, and 2 + 1 / 0.5 is sent.
+  // The mean is 2, from 0, over both participating clients: h = -0.5 * 2 = -1, and 2 + 1
+  // 0.5 is sent.
   CHECK_THAT(server.sent(), WithinRel(4.0, 1e-6));
   server.fold(2, weights_of(10.0));
   (void)server.close();
-  // One of three: h = -1 - 0.5 * (10 - 4) / 3 = -2, and 10 + 2 / 0.5 is sent; what is evaluated is the mean.
+  // One of three: h = -1 - 0.5 * (10 - 4)
+  // 3 = -2, and 10 + 2
+  // 0.5 is sent. The mean is evaluated.
   CHECK_THAT(server.sent(), WithinRel(14.0, 1e-6));
   CHECK(server.half->predict().weights->at(flat_weights)[0].item<double>() == 10.0);
 }
 
-TEST_CASE("FedET's server weighs models by importance, and means importance over those who sent some", "[et]") {
+TEST_CASE("FedET's server weights models by importance, averaged over clients that sent one", "[et]") {
   lone_server server("fed-et", {});
   const auto with_importance = [](double value, double importance) {
     auto upload = weights_of(value);

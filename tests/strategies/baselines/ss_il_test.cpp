@@ -1,4 +1,4 @@
-// SS-IL: its separated softmax, by hand and against the authors' code.
+// SS-IL: its separated softmax, by hand and compared with the official code.
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 using namespace mneme;
@@ -12,7 +12,7 @@ at::Tensor label(std::int64_t value) { return at::tensor({value}, at::kLong); }
 
 } // namespace
 
-TEST_CASE("new rows move no old score, and old rows no new one", "[ss-il]") {
+TEST_CASE("new rows have no gradient by old scores, and old rows none by new ones", "[ss-il]") {
   const rehearsing_client client("ss-il", {2, 2});
   const auto objective = client.training(1).objective;
   const auto fresh = rehearsed_step{.logits = row({3, 0, 1, 0}), .labels = label(2)}.loss_of(*objective);
@@ -42,7 +42,7 @@ TEST_CASE("a constant added to all new scores changes nothing", "[ss-il]") {
   CHECK(output.d_logits[0].narrow(1, 4, 2).sum(1).abs().max().item<float>() < 1e-7F);
 }
 
-TEST_CASE("a step of SS-IL is the authors'", "[ss-il]") {
+TEST_CASE("a step of SS-IL equals the official code's", "[ss-il]") {
   const auto theirs = golden_record("ss-il/official");
   const rehearsing_client client("ss-il", {2, 2, 2});
   const auto own = formula_tensor("ss-il.rows", {4, 5}), replayed = formula_tensor("ss-il.replayed", {3, 5});
@@ -72,7 +72,7 @@ TEST_CASE("exemplars join every step, a quarter of a batch, and the rate falls w
   CHECK(third.options.teachers.at(0).classes == class_range{0, 4});
 }
 
-TEST_CASE("a client without rows of its own replays by batches of one row and more, whatever a batch is", "[ss-il]") {
+TEST_CASE("a client without own rows replays batches of at least one row for any batch size", "[ss-il]") {
   rehearsing_client client("ss-il", {2, 2}, {{"memory", "12"}});
   client.setup.training.batch = 0; // all of a client's rows
   client.method->prepare(client.setup);

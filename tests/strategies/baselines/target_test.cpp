@@ -1,4 +1,4 @@
-// TARGET: its loss by hand, a round of its generator, its pool, and what clients train on.
+// TARGET: its loss by hand, a round of its generator, its pool, and the training of clients.
 #include "runtime/models/function.hpp"
 #include "runtime/models/image_layers.hpp"
 #include "strategies/baselines/target_images.hpp"
@@ -51,8 +51,8 @@ tensor_map pool_of(const target_settings& with, std::uint64_t seed = 1) {
 
 } // namespace
 
-TEST_CASE("TARGET distils old classes on images and learns new ones on own rows") {
-  // Two own rows, one of them padded, and an image: of four classes two are old.
+TEST_CASE("TARGET distills old classes on images and learns new ones on own rows") {
+  // Two own rows, one of them padding, and an image; of four classes two are old.
   const float log3 = std::log(3.0F);
   const auto z = at::stack({floats({9, 9, 0, log3}), floats({1, 2, 3, 4}), floats({0, 2, 5, 7})}).unsqueeze(0);
   const auto taught = at::stack({floats({1, 5}), floats({0, 0}), floats({2, 0})}).unsqueeze(0);
@@ -71,7 +71,7 @@ TEST_CASE("TARGET distils old classes on images and learns new ones on own rows"
   CHECK(largest_difference(output.d_logits[0].contiguous(), expected) < 1e-5);
 }
 
-TEST_CASE("TARGET's generator moves once in a round, however many steps its copy takes") {
+TEST_CASE("TARGET's generator takes one step per round, however many steps its copy takes") {
   auto with = few_steps();
   with.steps = 4;
   const auto net = classifier();
@@ -98,7 +98,7 @@ TEST_CASE("TARGET's generator moves once in a round, however many steps its copy
   CHECK_FALSE(at::equal(after[outer_step::first_order], after[outer_step::reptile]));
 }
 
-TEST_CASE("TARGET's pool has a batch of each round, cut by name, and its calls do not depend on their company") {
+TEST_CASE("TARGET's pool has one batch per round in name order, with the same bits in any stack") {
   auto with = few_steps();
   const auto whole = pool_of(with);
   CHECK(whole.at("images").sizes() == at::IntArrayRef{18, 3, side, side});
@@ -111,7 +111,7 @@ TEST_CASE("TARGET's pool has a batch of each round, cut by name, and its calls d
   check_program({pool_job(with, 1), pool_job(with, 2), pool_job(with, 3)});
 }
 
-TEST_CASE("TARGET's student is fooled from the warm-up on, and never where the rounds are fewer") {
+TEST_CASE("TARGET's generator fools the student after the warm-up, never with fewer rounds") {
   auto with = few_steps();
   const auto objective = [&] { return pool_of(with).at("objective").clone(); };
   const auto never = objective(); // three rounds, and a warm-up of 20
@@ -123,7 +123,7 @@ TEST_CASE("TARGET's student is fooled from the warm-up on, and never where the r
   const auto fooling = objective();
   CHECK(fooling[0].item<double>() == never[0].item<double>());
   CHECK(fooling[1].item<double>() != never[1].item<double>());
-  // What the student learns behind the first round shows in the next one alone.
+  // What the student learns after the first round shows only in the next one.
   with.warm_up = 1;
   const auto learnt = objective();
   with.student_rate = 5.0;
@@ -144,7 +144,7 @@ TEST_CASE("the rate of TARGET's student falls by half a cosine over all rounds")
 
 namespace {
 
-/// What a client of some rows is asked to train on in the second task, with a pool of six images.
+/// Training job of a client of some rows in the second task, with a pool of six images.
 train_job asked_of_client(const std::string& epoch_ends, std::int64_t rows, std::int64_t epochs) {
   auto method = strategy_named("target");
   give_keys(*method, {{"epoch_ends", epoch_ends}, {"replay_rows", "4"}});
@@ -181,7 +181,7 @@ train_job asked_of_client(const std::string& epoch_ends, std::int64_t rows, std:
 
 } // namespace
 
-TEST_CASE("TARGET's clients pass all own rows, or as many as the images have batches") {
+TEST_CASE("TARGET's clients use all own rows, or as many as the images have batches") {
   const auto whole = asked_of_client("own-rows", 24, 3);
   CHECK(whole.samples.size() == 24);
   CHECK(whole.options.epochs == 3);
@@ -204,7 +204,7 @@ TEST_CASE("TARGET's clients pass all own rows, or as many as the images have bat
     CHECK(std::set(rows.begin() + static_cast<std::ptrdiff_t>(8 * epoch),
                    rows.begin() + static_cast<std::ptrdiff_t>(8 * epoch + 8))
               .size() == 8);
-  CHECK(std::set(rows.begin(), rows.end()).size() > 8); // others in each epoch
+  CHECK(std::set(rows.begin(), rows.end()).size() > 8); // other rows in each epoch
   CHECK(asked_of_client("shorter", 8, 3).options.epochs == 3);
 }
 

@@ -1,4 +1,4 @@
-// FLwF-2T's loss against autograd in float64, and whom a client is taught by.
+// FLwF-2T's loss compared with autograd in float64, and the teachers of a client.
 #include "runtime/method/gradients.hpp"
 #include "tests/strategies/shared/split_client.hpp"
 #include "tests/support/tensors.hpp"
@@ -10,7 +10,7 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-/// The training of a client's second task, after a first in which it took part.
+/// Training of a client's second task, after a first in which it took part.
 train_job second_task(const key_list& keys, bool took_part = true) {
   split_client client("fed-lwf-2t", keys);
   client.open(0);
@@ -25,8 +25,8 @@ train_job second_task(const key_list& keys, bool took_part = true) {
 
 } // namespace
 
-// L = a CE + b KD(own) + (1 - a - b) KD(server), both over the old classes at T and not times T squared.
-TEST_CASE("two teachers' loss and its gradient are those of autograd in float64, padded rows left out") {
+// L = a CE + b KD(own) + (1 - a - b) KD(server), both over the old classes at T and without the factor T^2.
+TEST_CASE("the loss with two teachers and its gradient equal autograd in float64, without padding rows") {
   const double a = 0.5, b = 0.2, c = 0.3, T = 4.0;
   const auto job = second_task({{"label_weight", "0.5"}, {"own_weight", "0.2"}, {"temperature", "4"}});
   const auto logits = 3.0 * drawn({2, 4, 4}, 1), server = 3.0 * drawn({2, 4, 2}, 2), own = 3.0 * drawn({2, 4, 4}, 3);
@@ -57,7 +57,7 @@ TEST_CASE("two teachers' loss and its gradient are those of autograd in float64,
   }
 }
 
-TEST_CASE("a client without a model of its own leaves its weight to the server's teacher") {
+TEST_CASE("a client without an own model gives that teacher's weight to the server's") {
   const key_list keys{{"label_weight", "0.5"}, {"own_weight", "0.2"}, {"temperature", "4"}};
   CHECK(second_task(keys).objective->identity() == "two teachers 0.5 0.2 0.3 4 2");
   CHECK(second_task(keys, false).objective->identity() == "two teachers 0.5 0 0.5 4 2");

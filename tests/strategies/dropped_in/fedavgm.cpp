@@ -11,7 +11,7 @@ struct options {
   double server_momentum = 0.9;
 };
 
-/// Treats the mean movement of the clients as a gradient, and takes a step with momentum.
+/// Uses the mean change of the clients as a gradient, and takes a step with momentum.
 class fedavgm_server final : public server_half {
 public:
   fedavgm_server(const method_setup& setup, options chosen)
@@ -34,7 +34,7 @@ private:
   model_ref net_;
   options options_;
   at::Tensor weights_, velocity_; // [P]
-  weighted_average mean_;         // in float64, in the order of arrival
+  weighted_average mean_;         // in float64, in order of arrival
 };
 
 class fedavgm final : public strategy {
@@ -55,7 +55,7 @@ public:
                                .side = nullptr,
                                .options = local,
                                .stream = ctx.training_stream()});
-    auto trained = co_await training; // always a name, and alone on its line
+    auto trained = co_await training; // a named object, alone in its statement
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
   }
   std::unique_ptr<server_half> make_server() const override {

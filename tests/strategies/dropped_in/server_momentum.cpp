@@ -1,7 +1,6 @@
 // FedAvgM: T. Hsu, H. Qi and M. Brown, "Measuring the Effects of Non-Identical Data Distribution for Federated Visual
-// Classification", 2019. A method of one file, as strategies/ has them: its scenario lies beside it, and nothing else
-// in the tree knows of it but its test, tests/tools/dropped_in_test.py. (conformance_test.cpp meets it as it meets
-// all.)
+// Classification", 2019. An example of a method in one file. Its scenario is in the same folder, and only
+// tests/tools/dropped_in_test.py names it. conformance_test.cpp tests it like all methods.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros_like.h>
@@ -12,7 +11,7 @@ struct options {
   double momentum = 0.9;
 };
 
-/// Treats the mean movement of the clients as a gradient, and takes a step with momentum.
+/// Uses the mean change of the clients as a gradient, and takes a step with momentum.
 class server final : public averaging_server {
 public:
   server(const method_setup& setup, const options& with)

@@ -1,4 +1,4 @@
-// The GAN of features: Adam against PyTorch's formula, a game's bits in any company, and what it learns.
+// GAN of features: Adam compared with PyTorch's formula, equal bits in any stack, and what it learns.
 #include "runtime/models/function.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "tests/support/program_check.hpp"
@@ -42,7 +42,7 @@ program_job job_of(const std::shared_ptr<const feature_gan>& gan, std::uint64_t 
 
 } // namespace
 
-TEST_CASE("Adam's steps are PyTorch's, worked out by hand") {
+TEST_CASE("Adam's steps equal PyTorch's, worked out by hand") {
   adam moving(floats({1.0F, -2.0F}).view({1, 2}));
   moving.step(floats({0.5F, 0.0F}).view({1, 2}), {.rate = 0.1, .beta1 = 0.5, .beta2 = 0.99});
   CHECK(moving.weights()[0][0].item<float>() == Approx(0.9F).epsilon(1e-6)); // the first step is the rate, by sign
@@ -53,7 +53,7 @@ TEST_CASE("Adam's steps are PyTorch's, worked out by hand") {
   CHECK(moving.weights()[0][0].item<double>() == Approx(0.9 - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-6));
 }
 
-TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices") {
+TEST_CASE("a game's bits do not depend on stacked games or slice boundaries") {
   for (const bool any : {false, true})
     for (const bool replays : {false, true}) {
       auto shape = small;
@@ -69,7 +69,7 @@ TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices
     }
 }
 
-TEST_CASE("a game of images has the same bits in any company") {
+TEST_CASE("a game of images has the same bits in any stack") {
   const auto gan = std::make_shared<const feature_gan>(gan_shape{.features = 2 * 8 * 16,
                                                                  .classes = 4,
                                                                  .latent = 5,
@@ -111,7 +111,7 @@ TEST_CASE("images of a generator are pixels as nets read them") {
   CHECK((grey.select(1, 1) - (127.5 * 0.02 - 2.0)).abs().max().item<double>() < 1e-6);
 }
 
-TEST_CASE("batches of a shuffle have each row once in a pass, but for a short last batch, and passes differ") {
+TEST_CASE("a shuffle has each row once per pass, except a short last batch, and passes differ") {
   const rng_key stream{.seed = 3, .purpose = first_method_purpose};
   std::vector<std::vector<std::int64_t>> passes(2);
   for (std::int64_t number = 0; number < 6; ++number) {
@@ -129,7 +129,7 @@ TEST_CASE("batches of a shuffle have each row once in a pass, but for a short la
   CHECK(batch_of_shuffle(11, 3, 4, stream) == batch_of_shuffle(11, 3, 4, stream));
 }
 
-TEST_CASE("a start at N(0, 0.02) has matrices of this deviation, no biases, and scales of 1") {
+TEST_CASE("initialization from N(0, 0.02) sets matrices, zero biases and scales of 1") {
   const feature_gan gan({.features = 64, .classes = 4, .generator_width = 8, .critic_width = 8, .image = {1, 8, 8}});
   const auto flat = normal_start(*gan.generator(), 1);
   for (const auto& entry : gan.generator()->layout()) {
@@ -144,7 +144,7 @@ TEST_CASE("a start at N(0, 0.02) has matrices of this deviation, no biases, and 
   }
 }
 
-TEST_CASE("games go on from moments of their own, each with the steps that it has taken") {
+TEST_CASE("games continue from their own moments and step counts") {
   const auto gan = std::make_shared<const feature_gan>(small);
   gan_training with{.steps = 4, .batch = 6, .opened = {0, 4}, .keeps_moments = true};
   with.rates.rate = 1e-3;
@@ -162,13 +162,13 @@ TEST_CASE("games go on from moments of their own, each with the steps that it ha
   for (const auto& [name, value] : tensors_of(first[0]))
     gone_on->put(name, value);
   CHECK(gone_on->at("critic.steps").item<std::int64_t>() == 4);
-  jobs[1].in = gone_on; // beside two that begin
+  jobs[1].in = gone_on; // together with two that start
   check_program(jobs);
   const auto second = run_by_width({jobs[1]}, 1);
   CHECK(tensors_of(second[0]).at("critic.steps").item<std::int64_t>() == 8);
 }
 
-TEST_CASE("a pooled batch has the classes of the clients, each equally often") {
+TEST_CASE("a pooled batch has each class of the clients equally often") {
   const auto gan = std::make_shared<const feature_gan>(small);
   auto in = std::make_shared<tensor_map>();
   in->put("generator", initial_weights(*gan->generator(), 1));
@@ -188,7 +188,7 @@ TEST_CASE("a pooled batch has the classes of the clients, each equally often") {
   check_program(jobs);
 }
 
-TEST_CASE("the critic learns to tell classes apart, and the generator makes what it takes for them") {
+TEST_CASE("the critic learns to classify, and the generator to make rows of the classes") {
   const auto gan = std::make_shared<const feature_gan>(small);
   gan_training with{.steps = 300, .batch = 16, .opened = {0, 2}};
   with.rates.rate = 5e-3;
@@ -213,6 +213,6 @@ TEST_CASE("the critic learns to tell classes apart, and the generator makes what
   const auto mean_of = [&](std::int64_t label) {
     return made.index_select(0, (at::tensor(labels) == label).nonzero().squeeze(1)).mean(0);
   };
-  CHECK(mean_of(0)[0].item<float>() > mean_of(1)[0].item<float>()); // as the rows themselves
+  CHECK(mean_of(0)[0].item<float>() > mean_of(1)[0].item<float>()); // like the rows themselves
   CHECK(mean_of(1)[1].item<float>() > mean_of(0)[1].item<float>());
 }

@@ -1,4 +1,4 @@
-// FedCIL without actors: how the server weighs and consolidates, and what a client's game is given.
+// FedCIL without actors: weights and consolidation of the server, and inputs of a client's game.
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "tests/strategies/shared/split_client.hpp"
 #include "tests/support/tensors.hpp"
@@ -11,7 +11,7 @@ namespace {
 const key_list quick{{"local_steps", "2"},     {"consolidation_steps", "0"}, {"latent", "3"},
                      {"generator_width", "4"}, {"critic_width", "5"},        {"gan_batch", "4"}};
 
-/// As split_client, whose keys FedCIL does not have.
+/// Like split_client, but without its keys, which FedCIL lacks.
 struct cil_client {
   std::unique_ptr<strategy> method = strategy_named("fed-cil");
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -57,7 +57,7 @@ struct cil_client {
             .seed = 5,
             .task = place.task};
   }
-  /// The game of a client's round.
+  /// Game of a client's round.
   program_job game(const round_place& place, const memory_ref& memory = nullptr) {
     const auto jobs = jobs_of_kind<program_job>(jobs_of_round(*method, *device, assigned(place, memory)));
     REQUIRE(jobs.size() == 1);
@@ -74,19 +74,19 @@ tensors_ref nets_of(const broadcast& like, float critic, float generator) {
 
 } // namespace
 
-TEST_CASE("FedCIL's server weighs critics and generators by rows, and hears nobody without rows") {
+TEST_CASE("FedCIL's server weights critics and generators by rows and ignores clients without rows") {
   cil_client federation;
   const auto in = federation.sent(class_task(0, 2));
   federation.fold(nets_of(in, 1.0F, 2.0F), 30);
   federation.fold(nets_of(in, 5.0F, 6.0F), 10);
   federation.fold(nets_of(in, 100.0F, 100.0F), 0);
-  CHECK(federation.close(0).empty()); // no steps of consolidation were asked for
+  CHECK(federation.close(0).empty()); // no steps of consolidation were requested
   const auto next = federation.sent(class_task(0, 2));
   CHECK((next.weights->at(flat_weights) == 2.0F).all().item<bool>());
   CHECK((next.extra->at("generator") == 3.0F).all().item<bool>());
 }
 
-TEST_CASE("FedCIL's server goes on training on rows of all clients' generators") {
+TEST_CASE("FedCIL's server trains on rows of all clients' generators") {
   auto keys = quick;
   keys.pairs[1].second = "3";
   cil_client federation(keys);
@@ -102,7 +102,7 @@ TEST_CASE("FedCIL's server goes on training on rows of all clients' generators")
   CHECK_FALSE(at::equal(federation.sent(class_task(0, 2)).weights->at(flat_weights), jobs[0].in->at("critic")));
 }
 
-TEST_CASE("FedCIL's clients agree with the server's generator from the second round of a task on") {
+TEST_CASE("FedCIL's clients use the consistency loss from the second round of a task on") {
   cil_client federation;
   auto place = class_task(0, 2);
   CHECK_FALSE(federation.game(place).in->find("server_generator"));
@@ -116,7 +116,7 @@ TEST_CASE("FedCIL's clients agree with the server's generator from the second ro
   CHECK_FALSE(published.game(place).in->find("server_generator"));
 }
 
-TEST_CASE("FedCIL's clients replay the generator with which the task before ended") {
+TEST_CASE("FedCIL's clients replay the generator at the end of the previous task") {
   cil_client federation;
   const auto in = federation.sent(class_task(0, 2));
   federation.open(0);
@@ -131,7 +131,7 @@ TEST_CASE("FedCIL's clients replay the generator with which the task before ende
   CHECK(game.rows == 2 * 4);
 }
 
-TEST_CASE("FedCIL's clients go on with their moments, and replay their own generator where asked to") {
+TEST_CASE("FedCIL's clients continue with their moments, and replay their own generator if set") {
   auto keys = quick;
   keys.pairs.insert(keys.pairs.end(), {{"replay", "own"}, {"fake_labels", "any"}, {"consolidation", "pooled"}});
   cil_client federation(keys);
@@ -144,7 +144,7 @@ TEST_CASE("FedCIL's clients go on with their moments, and replay their own gener
   CHECK_FALSE(first.upload->find("old_generator"));
   const auto again = federation.game(place, first.memory);
   CHECK(at::equal(again.in->at("generator.first"), first.memory->at("generator.first")));
-  CHECK_FALSE(again.in->find("old_generator")); // still in the task
+  CHECK_FALSE(again.in->find("old_generator")); // the task has not ended
 
   federation.fold(first.upload, first.rows);
   (void)federation.close(0);
@@ -160,7 +160,7 @@ TEST_CASE("FedCIL's clients go on with their moments, and replay their own gener
   CHECK(later.memory->at("critic.steps").item<std::int64_t>() == 4);
 }
 
-TEST_CASE("FedCIL's clients read on in a shuffle from round to round, and begin anew with a task") {
+TEST_CASE("FedCIL's clients continue a shuffle over rounds and restart it with a task") {
   auto keys = quick;
   keys.pairs.emplace_back("real_rows", "shuffled");
   cil_client federation(keys);
@@ -173,7 +173,7 @@ TEST_CASE("FedCIL's clients read on in a shuffle from round to round, and begin 
   CHECK_FALSE(at::equal(other.upload->at(flat_weights), first.upload->at(flat_weights)));
 }
 
-TEST_CASE("FedCIL's moments begin anew in each round, in each task, or never") {
+TEST_CASE("FedCIL's moments restart in each round, in each task, or never") {
   const auto steps_before = [](const char* moments, std::uint32_t task) -> std::int64_t {
     auto keys = quick;
     keys.pairs.emplace_back("moments", moments);
@@ -191,7 +191,7 @@ TEST_CASE("FedCIL's moments begin anew in each round, in each task, or never") {
   CHECK(steps_before("new", 0) == -1);
 }
 
-TEST_CASE("FedCIL's nets begin at N(0, 0.02) where asked to") {
+TEST_CASE("FedCIL's nets are initialized from N(0, 0.02) if set") {
   auto keys = quick;
   keys.pairs.emplace_back("start", "normal");
   const auto sent = cil_client(keys).sent(class_task(0, 2)), usual = cil_client().sent(class_task(0, 2));
@@ -202,7 +202,7 @@ TEST_CASE("FedCIL's nets begin at N(0, 0.02) where asked to") {
   }
 }
 
-TEST_CASE("FedCIL's beta2 is Adam's") {
+TEST_CASE("FedCIL's beta2 is passed to Adam") {
   const auto after = [](const char* beta2) {
     auto keys = quick;
     keys.pairs.emplace_back("gan_beta2", beta2);
@@ -216,7 +216,7 @@ TEST_CASE("FedCIL's beta2 is Adam's") {
 
 namespace {
 
-/// What is wrong with nets of images in a run of such data.
+/// Error of a run with nets of images on such data.
 std::string wrong_with(const char* model, std::array<std::int64_t, 3> shape, bool has_pixels = true) {
   auto method = strategy_named("fed-cil");
   give_keys(*method, {{"nets", "images"}});
@@ -231,7 +231,7 @@ std::string wrong_with(const char* model, std::array<std::int64_t, 3> shape, boo
 
 } // namespace
 
-TEST_CASE("FedCIL's nets of images refuse features, rows of numbers, and sides that do not divide by 8") {
+TEST_CASE("FedCIL's nets of images refuse features, numbers, and sizes that are no multiples of 8") {
   CHECK(wrong_with("identity", {1, 32, 32}).empty());
   CHECK(wrong_with("linear", {3, 16, 24}).empty());
   CHECK(wrong_with("mlp", {1, 16, 16}).find("expected model.name = \"identity\", or nets = \"features\"") !=
@@ -240,7 +240,7 @@ TEST_CASE("FedCIL's nets of images refuse features, rows of numbers, and sides t
   CHECK(wrong_with("identity", {1, 16, 16}, false).starts_with("data.name: "));
 }
 
-TEST_CASE("FedCIL's presets have the numbers of the public code", "[fed-cil]") {
+TEST_CASE("FedCIL's presets have the numbers of the official code", "[fed-cil]") {
   std::map<std::string, std::string> presets;
   for (const auto& preset : strategy_named("fed-cil")->presets())
     presets[preset.name] = preset.toml;
@@ -267,7 +267,7 @@ TEST_CASE("FedCIL's presets have the numbers of the public code", "[fed-cil]") {
   CHECK(presets.at("as-published").find("nets") == std::string::npos);
 }
 
-TEST_CASE("FedCIL refuses codes that are shorter than the labels in them") {
+TEST_CASE("FedCIL refuses codes that are shorter than the one-hot labels in them") {
   auto method = strategy_named("fed-cil");
   give_keys(*method, {{"latent", "3"}, {"codes", "overwritten"}});
   auto setup = setup_of_run(model_named("mlp", {1, 1, pixels}, classes), pixels, 3);

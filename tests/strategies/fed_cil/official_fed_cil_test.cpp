@@ -38,11 +38,11 @@ struct official_game {
     }
     shape.image = given["image"];
     shape.features = shape.image[0] * shape.image[1] * shape.image[2];
-    shape.scale.assign(static_cast<std::size_t>(shape.image[0]), 2.0F / 255.0F); // pixels in -1 .. 1
+    shape.scale.assign(static_cast<std::size_t>(shape.image[0]), 2.0F / 255.0F); // pixels in [-1, 1]
     shape.shift.assign(shape.scale.size(), -1.0F);
     return shape;
   }
-  /// The program's critic of images has two heads, of classes and of being real, where ours is one.
+  /// The official critic of images has two heads, for classes and for real or fake; ours has one.
   [[nodiscard]] bool is_joint_head(const parameter& entry) const { return gan.shape().of_images() && entry.head; }
   static std::string kind_of(const parameter& entry) { return entry.name.substr(entry.name.rfind('.')); }
 
@@ -61,13 +61,13 @@ struct official_game {
       put_as_in_files(flat, entry, values_in(entry, prefix));
     return flat.unsqueeze(0);
   }
-  /// A bias in front of a batch normalisation, which takes it away: its gradient is 0, of which rounding in float32
-  /// leaves something that Adam enlarges.
+  /// A bias before a batch normalization has the gradient 0 in exact arithmetic. Rounding in float32 leaves a remainder
+  /// that Adam amplifies.
   [[nodiscard]] bool is_taken_away(const std::string& name) const {
     return gan.shape().of_images() && name.starts_with("generator.") && name.ends_with(".bias") &&
            !name.starts_with("generator.bn") && name != "generator.deconv4.bias";
   }
-  /// Both nets after a step beside the program's.
+  /// Compares both nets after a step with the official ones.
   void compare(const std::string& where, const gan_players& players, const nlohmann::json& theirs) const {
     for (const auto& [net, flat] :
          {std::pair(gan.generator(), players.generator.weights()), std::pair(gan.critic(), players.critic.weights())})
@@ -97,14 +97,14 @@ struct official_game {
       listed.push_back(among[static_cast<std::size_t>(i) % among.size()]);
     return {values(name, {1, rows, gan.shape().features}), labels(listed)};
   }
-  /// Noise by name with the one-hot in its first numbers.
+  /// Noise computed from a name, with the one-hot label in its first numbers.
   [[nodiscard]] labelled_codes coded(const std::string& name, std::size_t noise, const labels_list& listed) const {
     auto codes = 2 * values(fmt::format("{}.noise.{}", name, noise), {1, rows, gan.shape().code()});
     codes.narrow(2, 0, gan.shape().classes).zero_();
     codes.scatter_(2, labels(listed).unsqueeze(2), 1.0);
     return {codes, labels(listed)};
   }
-  /// As coded(), with the labels that were drawn with this noise.
+  /// Like coded(), with the labels drawn with this noise.
   [[nodiscard]] labelled_codes drawn(const std::string& name, const nlohmann::json& record, std::size_t noise) const {
     return coded(name, noise, record["drawn_labels"][noise].get<labels_list>());
   }
@@ -132,21 +132,21 @@ struct official_game {
 
 } // namespace
 
-TEST_CASE("FedCIL's clients step as in the authors' program, with and without replayed rows", "[official][fed-cil]") {
+TEST_CASE("FedCIL's clients step like the official code's, with and without replayed rows", "[official][fed-cil]") {
   official_steps both("fed_cil/steps");
   official_game game(both);
   game.play("first_task", "first", false);
   game.play("later_task", "later", true);
 }
 
-TEST_CASE("FedCIL's nets of images, and steps of them, are the authors'", "[official][fed-cil]") {
+TEST_CASE("FedCIL's nets of images and their steps equal the official code's", "[official][fed-cil]") {
   official_steps both("fed_cil/image_steps");
   official_game game(both);
   game.play("first_task", "first", false);
   game.play("later_task", "later", true);
 }
 
-TEST_CASE("FedCIL's server goes on training as in the authors' program", "[official][fed-cil]") {
+TEST_CASE("FedCIL's server consolidates like the official code's", "[official][fed-cil]") {
   official_steps both("fed_cil/consolidation");
   official_game game(both);
   gan_players server{adam(game.weights(*game.gan.generator(), "server.")),
@@ -155,7 +155,7 @@ TEST_CASE("FedCIL's server goes on training as in the authors' program", "[offic
   const auto& places = both["places"];
   std::size_t labels = 0, noise = 0, place = 0;
   const auto next = [&] { return game.coded("consolidated", noise++, drawn[labels++].get<labels_list>()); };
-  const auto pooled = [&](const char* generator) { // rows of both users' generators, then those that the server takes
+  const auto pooled = [&](const char* generator) { // rows of both users' generators, then the selected ones
     std::vector<at::Tensor> features, listed;
     for (const std::string user : {"first.", "second."}) {
       const auto codes = next();
@@ -184,7 +184,7 @@ TEST_CASE("FedCIL's server goes on training as in the authors' program", "[offic
   game.compare("consolidation ", server, both["weights"]);
 }
 
-TEST_CASE("FedCIL's terms of consistency are the authors'", "[official][fed-cil]") {
+TEST_CASE("FedCIL's consistency terms equal the official code's", "[official][fed-cil]") {
   official_steps both("fed_cil/steps");
   official_game game(both);
   const auto& record = both["consistency"];
@@ -210,10 +210,10 @@ TEST_CASE("FedCIL's terms of consistency are the authors'", "[official][fed-cil]
             losses.with_own + losses.of_classes);
 }
 
-TEST_CASE("the server takes rows of a pool as the authors' program does", "[official][fed-cil]") {
+TEST_CASE("the server selects rows of a pool like the official code", "[official][fed-cil]") {
   official_steps both("fed_cil/steps");
   const auto& record = both["balanced"];
-  std::int64_t asked = 0; // labels in turn, and of each the last row, as the script draws
+  std::int64_t asked = 0; // labels in turn, and the last row of each, as the script draws
   const auto chosen = balanced({2, 0, 2, 1, 0, 2, 1, 2}, 6, [&asked](std::uint64_t below) {
     const auto turn = static_cast<std::uint64_t>(asked++);
     return turn % 2 == 0 ? turn / 2 % below : below - 1;
@@ -222,7 +222,7 @@ TEST_CASE("the server takes rows of a pool as the authors' program does", "[offi
   CHECK(chosen.places == record["rows"].get<labels_list>());
 }
 
-TEST_CASE("of server rows at (0.8, 0.2) and real rows at (0.5, 0.5) the divergence is 0.192745, from the former") {
+TEST_CASE("the divergence of server rows at (0.8, 0.2) from real rows at (0.5, 0.5) is 0.192745") {
   const feature_gan gan(
       {.features = 1, .classes = 2, .latent = 2, .generator_width = 1, .critic_width = 1, .overwrites = true});
   auto critic = at::zeros({1, gan.critic()->size()}, at::kFloat); // logits: (features, 0), no "real"

@@ -1,4 +1,4 @@
-// FedHAF's losses against their formulas in float64, row by row, and gradients against LibTorch's autograd.
+// FedHAF's losses compared with their formulas in float64, row by row, and gradients with LibTorch's autograd.
 #include "runtime/method/gradients.hpp"
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "tests/support/tensors.hpp"
@@ -20,7 +20,7 @@ at::Tensor numbers_of(std::int64_t count, std::int64_t columns, double shift) {
   return (2.5 * at::sin(at * at * 0.37)).view({count, columns}).to(at::kFloat);
 }
 
-/// A step of one model: rows of the task (5 and 6), exemplars, and a padded row.
+/// Step of one model: rows of the task (5 and 6), exemplars, and a padding row.
 struct step {
   whole_numbers labels{0, 5, 1, 5, 6, 2, 6, 4, 5, -1};
   at::Tensor logits = numbers_of(10, classes, 1.0), features = numbers_of(10, width, 7.0);
@@ -53,7 +53,7 @@ class_range task_of(std::int64_t label) {
   return {};
 }
 
-/// Eqs. 2-5 of the paper, as functions that autograd follows. @param z, f of the step, float64
+/// Eqs. 2-5 of the paper, as functions for autograd. @param z, f of the step, float64
 at::Tensor reference(const step& at, const adjustment_terms& terms, const at::Tensor& z, const at::Tensor& f) {
   const auto fresh = at.rows_where([](auto y) { return y >= old_classes; });
   const auto old = at.rows_where([](auto y) { return y < old_classes; });
@@ -121,7 +121,7 @@ adjustment_terms one_term(double adjustment_terms::*term) {
 
 } // namespace
 
-TEST_CASE("values and gradients of every reading are those of the formulas") {
+TEST_CASE("values and gradients of every variant equal the formulas") {
   const step at;
   const adjustment_terms all{
       .feature_distillation = 2.0, .feature_balance = 0.7, .cross_entropy = 1.5, .distillation = 0.8, .tasks = tasks};
@@ -134,7 +134,7 @@ TEST_CASE("values and gradients of every reading are those of the formulas") {
   printed.reference = balance_reference::present;
   check_against_reference(at, printed);
   auto others = all;
-  others.scope = label_scope::own_task; // of exemplars, too
+  others.scope = label_scope::own_task; // also for exemplars
   others.direction = divergence::before_from_present;
   others.temperature = 2.5;
   others.balanced = balanced_vectors::logits;
@@ -143,7 +143,7 @@ TEST_CASE("values and gradients of every reading are those of the formulas") {
   check_against_reference(at, others);
 }
 
-TEST_CASE("what passes the features is the gradient by logits of the terms that do") {
+TEST_CASE("the feature gradient contains only the terms that reach the features") {
   const step at;
   for (const bool labels : {false, true})
     for (const auto vectors : {balanced_vectors::features, balanced_vectors::logits}) {
@@ -169,7 +169,7 @@ TEST_CASE("what passes the features is the gradient by logits of the terms that 
     }
 }
 
-TEST_CASE("where the present model is the one before, nothing is distilled") {
+TEST_CASE("there is no distillation if the current model equals the previous one") {
   step same;
   same.taught = same.logits.narrow(1, 0, old_classes).contiguous();
   same.taught_features = same.features;
@@ -180,7 +180,7 @@ TEST_CASE("where the present model is the one before, nothing is distilled") {
   }
 }
 
-TEST_CASE("balanced lengths have no gradient, and doubling a step changes the printed loss only") {
+TEST_CASE("balanced lengths have no gradient, and doubling a step only changes the printed loss") {
   step level;
   level.features = at::zeros({10, width}, at::kFloat);
   level.features.select(1, 1).fill_(2.0F);
@@ -200,7 +200,7 @@ TEST_CASE("balanced lengths have no gradient, and doubling a step changes the pr
         Approx(2.0 * single.loss_of(terms).values[0].item<double>()));
 }
 
-TEST_CASE("divergence by hand: present (3/4, 1/4), before (1/2, 1/2)") {
+TEST_CASE("divergences of (3/4, 1/4) and (1/2, 1/2) equal values worked out by hand") {
   step two;
   two.labels = {0, 2};
   two.logits = floats({std::log(3.0F), 0.0F, 9.0F, 0.0F, 0.0F, 0.0F}).view({2, 3});
@@ -215,7 +215,7 @@ TEST_CASE("divergence by hand: present (3/4, 1/4), before (1/2, 1/2)") {
   CHECK(two.loss_of(terms).values[0].item<double>() == Approx(before).epsilon(1e-6));
 }
 
-TEST_CASE("cross-entropy within a task leaves other tasks' logits alone") {
+TEST_CASE("cross-entropy within a task has no gradient by other tasks' logits") {
   auto terms = one_term(&adjustment_terms::cross_entropy);
   terms.scope = label_scope::own_task;
   const step at;
@@ -228,7 +228,7 @@ TEST_CASE("cross-entropy within a task leaves other tasks' logits alone") {
   CHECK(d[9].abs().max().item<float>() == 0.0F); // padded
 }
 
-TEST_CASE("in the first task, without a teacher and without a side to compare, terms are zero") {
+TEST_CASE("terms are zero in the first task, without a teacher, and without auxiliary tensors") {
   adjustment_terms all{.feature_distillation = 2.0, .feature_balance = 1.0, .distillation = 1.0, .tasks = tasks};
   step at;
   at.has_teacher = false;
@@ -244,7 +244,7 @@ TEST_CASE("in the first task, without a teacher and without a side to compare, t
   CHECK(no_new.loss_of(all).values[0].item<double>() == 0.0);
 }
 
-TEST_CASE("a model's loss keeps its bits in any company") {
+TEST_CASE("a model's loss has the same bits in any stack") {
   adjustment_terms all{
       .feature_distillation = 2.0, .feature_balance = 0.7, .cross_entropy = 1.5, .distillation = 0.8, .tasks = tasks};
   const auto objective = adjustment_objective(all);

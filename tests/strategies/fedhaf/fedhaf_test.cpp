@@ -1,5 +1,5 @@
-// FedHAF and its baselines on the same net without actors: what stages train, clients remember and send, and what is
-// refused.
+// FedHAF and its baselines on the same net, without actors: trained parts by stage, memories and uploads of clients,
+// and refused settings.
 #include "strategies/shared/adjustment_net.hpp"
 #include "tests/strategies/shared/split_client.hpp"
 #include "tests/support/tensors.hpp"
@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// True if every parameter of the part kept its bits, running statistics included.
+/// True if every parameter of the part kept its bits, with running statistics.
 bool part_kept(const model& net, const std::string& part, const at::Tensor& before, const at::Tensor& after) {
   for (const auto& entry : net.layout())
     if (entry.name.starts_with(part) &&
@@ -38,7 +38,7 @@ TEST_CASE("shapes and numbers of parameters are those of Table 6") {
   CHECK(parameters_of(*plain, "adjustment.", false) == 1'445'632);
   CHECK(parameters_of(*plain, "head.", false) == 46'052);
   CHECK(parameters_of(*plain, "", false) == 1'491'684);
-  CHECK(parameters_of(*plain, "", true) == 2'816); // and four counters, which are not there
+  CHECK(parameters_of(*plain, "", true) == 2'816); // and four counters, which our net lacks
   const auto usual = adjustment_net({}, 2048, 100);
   CHECK(parameters_of(*usual, "", false) == 1'622'756);
   const auto wide = adjustment_net({.shortcut = shortcut_form::input_projection}, 2048, 100);
@@ -50,7 +50,7 @@ TEST_CASE("shapes and numbers of parameters are those of Table 6") {
   CHECK(seen.logits.sizes() == at::IntArrayRef{1, 4, 30});
 }
 
-TEST_CASE("the net computes what its layers say, by PyTorch's operators") {
+TEST_CASE("the net equals its layers computed by PyTorch's operators") {
   const auto value_of = [](const model& net, const at::Tensor& flat, const std::string& name) {
     for (const auto& entry : net.layout())
       if (entry.name == name)
@@ -87,7 +87,7 @@ TEST_CASE("the net computes what its layers say, by PyTorch's operators") {
   }
 }
 
-TEST_CASE("stage 1 leaves the module and stage 2 the head as they are, to the bit") {
+TEST_CASE("stage 1 keeps the bits of the module, and stage 2 those of the head") {
   split_client heads("fedhaf", {{"adjustment_epochs", "0"}});
   split_client modules("fedhaf", {{"stage2_ce", "always"}});
   modules.setup.training.epochs = 0; // no stage 1
@@ -105,7 +105,7 @@ TEST_CASE("stage 1 leaves the module and stage 2 the head as they are, to the bi
   }
 }
 
-TEST_CASE("without labels in stage 2 the first task leaves the module's matrices as drawn") {
+TEST_CASE("without labels in stage 2 the first task leaves the module's initial matrices unchanged") {
   split_client literal("fedhaf", {{"stage2_ce", "never"}});
   literal.open(0);
   const auto before = literal.sent(0).weights->at(flat_weights).clone();
@@ -113,10 +113,10 @@ TEST_CASE("without labels in stage 2 the first task leaves the module's matrices
   CHECK(part_kept(*literal.learnt(), "adjustment.fc", before, after));
   literal.open(1);
   const auto second = literal.round(1).upload->at(flat_weights);
-  CHECK_FALSE(part_kept(*literal.learnt(), "adjustment.fc1", after, second)); // FD and FB move it
+  CHECK_FALSE(part_kept(*literal.learnt(), "adjustment.fc1", after, second)); // changed by the two other losses
 }
 
-TEST_CASE("the backbone never changes and never travels; module, head and statistics do") {
+TEST_CASE("the backbone is neither changed nor sent; module, head and statistics are") {
   split_client client("fedhaf");
   const auto net = client.learnt();
   for (std::uint32_t task = 0; task < 2; ++task) {
@@ -131,7 +131,7 @@ TEST_CASE("the backbone never changes and never travels; module, head and statis
   }
 }
 
-TEST_CASE("rows of the head for classes to come wait; those of tasks before stay where no loss reads them") {
+TEST_CASE("head rows of later classes stay unchanged, as do old ones outside the loss") {
   split_client client("fedhaf", {{"ce_scope", "task"}, {"ce_rows", "new"}, {"distillation", "0"}});
   const auto row_of = [&](const at::Tensor& flat, std::int64_t label) {
     for (const auto& entry : client.learnt()->layout())
@@ -150,7 +150,7 @@ TEST_CASE("rows of the head for classes to come wait; those of tasks before stay
     CHECK(at::equal(row_of(first, label), row_of(second, label)) == (label < 2 || label >= 4));
 }
 
-TEST_CASE("clients keep exemplars at their first delivery in a task, and rehearse them in later ones") {
+TEST_CASE("clients select exemplars at their first upload in a task and replay them in later tasks") {
   split_client client("fedhaf", {{"exemplar_ratio", "0.25"}});
   client.open(0);
   CHECK(client.round(0).rows == rows_of_task);
@@ -164,7 +164,7 @@ TEST_CASE("clients keep exemplars at their first delivery in a task, and rehears
   CHECK(client.round(2).rows == rows_of_task + 20);
 }
 
-TEST_CASE("the teacher is the model that a task begins with, for all its rounds") {
+TEST_CASE("the teacher is the model at the start of a task, for all its rounds") {
   split_client client("fedhaf");
   client.open(0);
   (void)client.round(0);
@@ -178,7 +178,7 @@ TEST_CASE("the teacher is the model that a task begins with, for all its rounds"
   CHECK_FALSE(at::equal(later.weights->at(flat_weights), begun.weights->at(flat_weights)));
 }
 
-TEST_CASE("module and head begin anew with a task where that is asked for") {
+TEST_CASE("module and head are reinitialized for each task if set") {
   split_client client("fedhaf", {{"reinit_each_task", "true"}});
   client.open(0);
   const auto first = client.sent(0).weights->at(flat_weights).clone();
@@ -189,7 +189,7 @@ TEST_CASE("module and head begin anew with a task where that is asked for") {
   CHECK_FALSE(at::equal(again.weights->at(flat_weights), again.extra->at(flat_weights)));
 }
 
-TEST_CASE("averages weigh clients by their rows, running statistics included, and equals stay as they are") {
+TEST_CASE("averages weight clients by rows, with running statistics, and keep equal values") {
   split_client client("split-fedavg");
   const auto net = client.learnt();
   const auto fold = [&](float value, std::int64_t rows) {
@@ -209,7 +209,7 @@ TEST_CASE("averages weigh clients by their rows, running statistics included, an
   CHECK(at::equal(close(), at::full({net->size()}, 0.3F)));
 }
 
-TEST_CASE("the gradient of both parts is no longer than those of its parts together") {
+TEST_CASE("the gradient of both parts together is no longer than the sum of its parts") {
   const auto net = adjustment_net({.hidden = {9, 9}, .width = 5, .head = 4, .dropout = 0.0}, 7, 3);
   const auto device = make_executor("cpu");
   auto source = std::make_shared<dataset>();
@@ -235,7 +235,7 @@ TEST_CASE("the gradient of both parts is no longer than those of its parts toget
   CHECK(whole == Approx(std::sqrt(module * module + head * head)).epsilon(1e-5));
 }
 
-TEST_CASE("FLwF-2T with all weight on labels is FedAvg, and teachers change what is learnt") {
+TEST_CASE("FLwF-2T with all weight on labels is FedAvg, and teachers change the result") {
   split_client plain("split-fedavg"), alone("fed-lwf-2t", {{"label_weight", "1"}, {"own_weight", "0"}}),
       taught("fed-lwf-2t");
   at::Tensor last[3];
@@ -251,7 +251,7 @@ TEST_CASE("FLwF-2T with all weight on labels is FedAvg, and teachers change what
   CHECK(at::equal(taught.memory->at("own_model"), last[2]));
 }
 
-TEST_CASE("FLwF-2T's own teacher is the client's model of the last task it took part in") {
+TEST_CASE("FLwF-2T's own teacher is the client's model of its last task") {
   split_client client("fed-lwf-2t");
   client.open(0);
   const auto first = client.round(0).upload->at(flat_weights);
@@ -265,7 +265,7 @@ TEST_CASE("FLwF-2T's own teacher is the client's model of the last task it took 
   CHECK(at::equal(client.memory->at("own_teacher"), second));
 }
 
-TEST_CASE("the Oracle sees everybody's rows of all tasks so far, and FedProx without mu is FedAvg") {
+TEST_CASE("Oracle trains on all clients' rows of all tasks so far, and FedProx with mu = 0 is FedAvg") {
   CHECK(strategy_named("split-oracle")->needs().rows == rows_shown::centralised);
   split_client plain("split-fedavg"), prox("split-fedprox", {{"mu", "0"}});
   plain.open(0);
@@ -273,14 +273,14 @@ TEST_CASE("the Oracle sees everybody's rows of all tasks so far, and FedProx wit
   CHECK(at::equal(plain.round(0).upload->at(flat_weights), prox.round(0).upload->at(flat_weights)));
 }
 
-TEST_CASE("features may be the means of a layer in the middle") {
+TEST_CASE("features may be the means of an intermediate layer") {
   split_client client("split-fedavg", {{"feature_layer", "fc1"}});
   CHECK(client.server->predict().classifier->reads == 200);
   client.open(0);
   CHECK(client.round(0).memory->at("current.features").sizes() == at::IntArrayRef{rows_of_task, 200});
 }
 
-TEST_CASE("settings of a split net that leave something out are refused, each in words") {
+TEST_CASE("incomplete settings of a split net are refused with reasons") {
   auto method = strategy_named("fedhaf");
   give_keys(*method,
             {{"exemplar_ratio", "0"}, {"ce_rows", "new"}, {"shortcut", "hidden-sum"}, {"adjustment_width", "8"}});

@@ -1,4 +1,4 @@
-// The jobs of FedHAF's two stages, against what its sheet says of each: layers, epochs, losses, starts and draws.
+// Jobs of FedHAF's two stages, compared with the paper: layers, epochs, losses, starts and draws.
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "tests/strategies/shared/split_client.hpp"
 using namespace mneme;
@@ -31,7 +31,7 @@ std::string as_text(const std::vector<std::string>& layers) {
 
 } // namespace
 
-TEST_CASE("stage 1 trains the head for its epochs, stage 2 the module for its own, from where stage 1 has ended") {
+TEST_CASE("stage 1 trains the head for its epochs, then stage 2 the module from the end of stage 1") {
   split_client client("fedhaf", {{"adjustment_epochs", "3"}});
   client.open(0);
   const auto stages = stages_of(client, 0);
@@ -49,7 +49,7 @@ TEST_CASE("stage 1 trains the head for its epochs, stage 2 the module for its ow
   CHECK(stages[0].options.learning_rate == 0.02);
 }
 
-TEST_CASE("each stage has the losses of its equations, and labels reach stage 2 in the first task alone") {
+TEST_CASE("each stage has the losses of its equations, and labels enter stage 2 only in the first task") {
   struct expected {
     const char* keys;
     double first, later; // weight of cross-entropy in stage 2
@@ -77,7 +77,7 @@ TEST_CASE("each stage has the losses of its equations, and labels reach stage 2 
   }
 }
 
-TEST_CASE("without stages both parts learn at once, for the epochs of both, from what the stages would give them") {
+TEST_CASE("without stages both parts train together, for the epochs of both, from the same start") {
   for (const auto* const word : {"as-staged", "joint"})
     for (const auto* const labels : {"first-task", "always", "never"}) {
       split_client client(
@@ -103,7 +103,7 @@ TEST_CASE("without stages both parts learn at once, for the epochs of both, from
     }
 }
 
-TEST_CASE("as staged the head has the gradient of all losses, and the module that of what passes the features") {
+TEST_CASE("with simultaneous stages the head has the gradient of all losses, the module that by features") {
   for (const bool labels : {false, true}) {
     CAPTURE(labels);
     split_client client("fedhaf", {{"ablation", "stages"}});

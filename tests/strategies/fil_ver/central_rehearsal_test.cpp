@@ -1,4 +1,4 @@
-// The centralised study, without actors: what its one learner rehearses.
+// The centralized study, without actors: rehearsal of its only learner.
 #include "runtime/models/embedding_model.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include "tests/support/method_driver.hpp"
@@ -19,7 +19,7 @@ std::vector<std::int64_t> rows_of_task(std::uint32_t task) {
   return rows;
 }
 
-/// What the learner asks the device for, and what it makes of it.
+/// Jobs of the learner, and their results.
 struct study {
   std::shared_ptr<const dataset> rows = striped_rows(rows_each * tasks, pixels, classes);
   listed_rows central{rows, rows_of_task};
@@ -116,7 +116,7 @@ const std::pair<std::string, std::string> on_task_1{"vee_data", "task1-all"};
 
 } // namespace
 
-TEST_CASE("raw rehearsal through a frozen encoder is rehearsal of its embeddings, to the bit") {
+TEST_CASE("raw rehearsal through a frozen encoder equals rehearsal of its embeddings bit by bit") {
   const study raw({{"system", "naive"}, {"encoder", "frozen"}, on_task_1}), ebr({{"system", "ebr"}, on_task_1});
   CHECK(at::equal(raw.model(), ebr.model()));
   CHECK(sizes(raw) == counts{40, 40, 44, 44, 48, 48});
@@ -126,7 +126,7 @@ TEST_CASE("raw rehearsal through a frozen encoder is rehearsal of its embeddings
   CHECK_FALSE(at::equal(raw.model(), study({{"system", "none"}, {"encoder", "frozen"}, on_task_1}).model()));
 }
 
-TEST_CASE("without embeddings to keep, the encoder learns with its classifier") {
+TEST_CASE("without stored embeddings the encoder trains together with its classifier") {
   for (const std::string system : {"none", "naive"}) {
     const study run({{"system", system}});
     CHECK_FALSE(run.encoder_rows.source);
@@ -136,13 +136,13 @@ TEST_CASE("without embeddings to keep, the encoder learns with its classifier") 
   }
 }
 
-TEST_CASE("what is kept of a task is drawn for that task") {
+TEST_CASE("the memory of a task is drawn for that task") {
   const study run({{"system", "naive"}, {"rehearsal_ratio", "0.2"}});
   REQUIRE(run.memory->at("rows.1").numel() == 8);
   CHECK_FALSE(at::equal(run.memory->at("rows.1") + rows_each, run.memory->at("rows.2")));
 }
 
-TEST_CASE("a variational encoder that learns with its classifier does so by eq. 9, a classifier by cross-entropy") {
+TEST_CASE("a variational encoder trained with its classifier uses eq. 9, a classifier cross-entropy") {
   const auto with_kl = ver_loss(0.01, -6.0, 3.0)->identity(), plain = cross_entropy_objective()->identity();
   const study together({{"system", "naive"}, {"beta", "0.01"}}, true);
   CHECK(together.objectives == std::vector<std::string>(6, with_kl));
@@ -151,7 +151,7 @@ TEST_CASE("a variational encoder that learns with its classifier does so by eq. 
   CHECK(study({{"system", "naive"}}).objectives == std::vector<std::string>(6, plain));
 }
 
-TEST_CASE("sixteen times the embeddings are all of them, capped at what there is") {
+TEST_CASE("sixteen times the embeddings are all of them, limited by their number") {
   CHECK(sizes(study({{"ebr_multiplier", "16"}, on_task_1})) == counts{40, 40, 80, 80, 120, 120});
   CHECK(sizes(study({{"ebr_multiplier", "16"}, {"ebr_repeat_cap", "0.5"}, on_task_1})) ==
         counts{40, 40, 60, 60, 80, 80});
@@ -165,7 +165,7 @@ TEST_CASE("offline trains on all tasks from the first round on") {
   CHECK(frozen.trained.back().source->vectors.defined());
 }
 
-TEST_CASE("rows held out for the encoder come from every task and are nobody else's") {
+TEST_CASE("hold-out rows for the encoder come from every task and have no other use") {
   const study run({{"system", "naive"}, {"encoder", "frozen"}, {"held_out", "0.3"}});
   const std::set<std::int64_t> held(run.encoder_rows.rows->begin(), run.encoder_rows.rows->end());
   CHECK(held.size() > 20);
@@ -180,7 +180,7 @@ TEST_CASE("rows held out for the encoder come from every task and are nobody els
     CHECK_FALSE(held.contains(kept->const_data_ptr<std::int64_t>()[i]));
 }
 
-TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
+TEST_CASE("noise comes from a random encoder, for the rehearsed vectors or for all") {
   const study ebr({{"system", "ebr"}, on_task_1}), other({{"system", "noise"}, on_task_1}),
       front({{"system", "noise"}, {"noise_reading", "b"}, on_task_1});
   CHECK(sizes(other) == sizes(ebr));
@@ -193,7 +193,7 @@ TEST_CASE("noise is a random encoder's: of the rehearsed vectors, or of all") {
   CHECK_FALSE(at::equal(last(front).narrow(0, 40, 8), last(other).narrow(0, 40, 8)));
 }
 
-TEST_CASE("a study has one learner, and no embeddings of an encoder that moves") {
+TEST_CASE("a study has one learner and no embeddings of an encoder that is trained") {
   const auto method = strategy_named("central-rehearsal");
   give_keys(*method, {{"encoder", "trained"}});
   method_setup setup{.net = model_named("ebr", {1, 1, pixels}, classes), .clients = 4};

@@ -24,7 +24,7 @@ embedding_rows numbered(std::int64_t first, std::int64_t count) {
 
 } // namespace
 
-TEST_CASE("a reservoir holds its size of every task, its labels alike, however much comes") {
+TEST_CASE("a reservoir holds its size of every task, evenly over labels, for any number of rows") {
   embedding_pool pool(limits_of(pool_kind::reservoir, 20));
   for (std::int64_t i = 0; i < 30; ++i)
     pool.add({0}, numbered(i * 10, 10));
@@ -38,7 +38,7 @@ TEST_CASE("a reservoir holds its size of every task, its labels alike, however m
   CHECK(pool.size() == 29);
 }
 
-TEST_CASE("a label that comes first leaves the others their places") {
+TEST_CASE("a label that arrives first does not displace the others") {
   embedding_pool pool(limits_of(pool_kind::reservoir, 20));
   pool.add({0}, {.features = at::zeros({50, 1}), .labels = at::zeros({50}, at::kInt)});
   CHECK(pool.size({0}) == 7);
@@ -48,14 +48,14 @@ TEST_CASE("a label that comes first leaves the others their places") {
   CHECK(pool.size({0}, 2) == 6);
 }
 
-TEST_CASE("a pool of all keeps everything in order of arrival") {
+TEST_CASE("an unlimited pool keeps all rows in order of arrival") {
   embedding_pool pool(limits_of(pool_kind::everything, 5));
   pool.add({0}, numbered(0, 40));
   pool.add({0}, numbered(40, 40));
   CHECK(pool.size({0}) == 80);
 }
 
-TEST_CASE("of all that ever came, each row is as likely as any other to be in a reservoir") {
+TEST_CASE("every row that ever arrived is equally likely to be in a reservoir") {
   std::vector<int> kept(30);
   constexpr int runs = 3000;
   for (int run = 0; run < runs; ++run) {
@@ -71,7 +71,7 @@ TEST_CASE("of all that ever came, each row is as likely as any other to be in a 
     CHECK_THAT(count / static_cast<double>(runs), WithinAbs(1.0 / 30, 0.012));
 }
 
-TEST_CASE("of two rows for one place each is kept every other time") {
+TEST_CASE("two rows competing for one place are kept equally often") {
   int first_kept = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto limits = limits_of(pool_kind::reservoir, 1);
@@ -82,10 +82,10 @@ TEST_CASE("of two rows for one place each is kept every other time") {
       pool.add({0}, {.features = at::full({1, 1}, value), .labels = at::zeros({1}, at::kInt)});
     first_kept += pool.drawn(1, 1, pool_balance::uniform, {}).features.item<float>() == 1.0F;
   }
-  CHECK(std::abs(first_kept - 200) < 50); // 5 deviations
+  CHECK(std::abs(first_kept - 200) < 50); // 5 standard deviations
 }
 
-TEST_CASE("balanced batches hold as many rows of every task, uniform ones of every row") {
+TEST_CASE("balanced batches have as many rows of every task, uniform ones of every row") {
   embedding_pool pool(limits_of(pool_kind::everything, 1));
   pool.add({0}, numbered(0, 90));
   pool.add({1}, numbered(1000, 9));

@@ -1,4 +1,4 @@
-/// fil_ver_federation: FIL-VER without actors: two clients, three tasks, and a server that can be looked at.
+/// fil_ver_federation: FIL-VER without actors, with two clients, three tasks, and an accessible server.
 #pragma once
 #include "runtime/models/embedding_model.hpp"
 #include "tests/support/shown_steps.hpp"
@@ -6,7 +6,7 @@ namespace mneme::test::fil_ver_case {
 
 inline constexpr std::int64_t pixels = 10, classes = 2, rows_each = 40, tasks = 3, width = 4;
 
-/// Every `nth` row of a task; the clients that are there at first hold the even ones.
+/// Every `nth` row of a task; the clients enrolled at first hold the even ones.
 inline std::vector<std::int64_t> rows_of_task(std::uint32_t task, std::int64_t nth) {
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < rows_each; row += nth)
@@ -14,7 +14,7 @@ inline std::vector<std::int64_t> rows_of_task(std::uint32_t task, std::int64_t n
   return rows;
 }
 
-/// A federation of two clients, of which client c holds every second row of a task from c on.
+/// A federation of two clients. Client c holds every second row of a task, starting with row c.
 struct federation {
   std::shared_ptr<const dataset> rows = striped_rows(rows_each * tasks, pixels, classes);
   std::unique_ptr<strategy> method = strategy_named("fil-ver");
@@ -77,7 +77,7 @@ struct federation {
                       .seed = 5,
                       .visit = visits[c]++});
   }
-  /// One round of these clients; the uploads, in order.
+  /// Runs one round of these clients. Returns the uploads in order.
   std::vector<client_result> run(std::uint32_t task, const std::vector<std::uint32_t>& who) {
     std::vector<client_result> results;
     for (const auto c : who) {
@@ -93,7 +93,7 @@ struct federation {
     ++round;
     return results;
   }
-  /// The server takes its step; what it trains is kept.
+  /// Runs the server's step and records its training jobs.
   void close(std::uint32_t task) {
     job_desk desk;
     server_context ctx(desk);

@@ -1,4 +1,4 @@
-// FIL-VER without actors: what clients remember and send, what the server pools and learns.
+// FIL-VER without actors: memories and uploads of clients, pool and training of the server.
 #include "tests/strategies/fil_ver/fil_ver_federation.hpp"
 #include <cmath>
 using namespace mneme;
@@ -39,7 +39,7 @@ TEST_CASE("an encoder is trained on task 1, frozen, sent once, and part of no up
   }
 }
 
-TEST_CASE("the encoder may be trained on what enrolled clients hold, or stay as it is") {
+TEST_CASE("the encoder may be trained on rows of enrolled clients, or keep its initial weights") {
   federation federated({}), enrolled({{"vee_data", "enrolled"}}), as_drawn({{"vee_epochs", "0"}});
   const auto drawn = as_drawn.encoder().clone();
   for (auto* run : {&federated, &enrolled, &as_drawn})
@@ -50,7 +50,7 @@ TEST_CASE("the encoder may be trained on what enrolled clients hold, or stay as 
   CHECK_FALSE(as_drawn.method->needs().central_data);
 }
 
-TEST_CASE("few nats of KL divergence are a warning that says how many, and figures of the summary") {
+TEST_CASE("a small KL divergence gives a warning with its value in nats, and metrics in the summary") {
   federation tight({{"beta", "10"}, {"vee_epochs", "30"}});
   tight.open(0);
   REQUIRE(tight.warnings.size() == 1);
@@ -102,7 +102,7 @@ TEST_CASE("VER-Sampled sends samples and no statistics; without deviation they a
   CHECK(closest(tight.upload->at("rehearsal.z.1"), tight.memory->at("features.1").narrow(1, 0, width)) < 1e-6F);
 }
 
-TEST_CASE("a row is sent once in a run, unless several samples of it are allowed") {
+TEST_CASE("a row is sent once per run unless several samples of it are allowed") {
   for (const bool once : {true, false}) {
     federation federated({{"system", "ver-sampled"},
                           {"rehearsal_ratio", "0.4"},
@@ -120,14 +120,14 @@ TEST_CASE("a row is sent once in a run, unless several samples of it are allowed
   }
 }
 
-TEST_CASE("what was not delivered is sent again") {
+TEST_CASE("vectors that were not delivered are sent again") {
   federation federated({{"rehearsal_ratio", "1.0"}});
   federated.open(0);
-  (void)federated.answer(0, 0); // lost: its memory is not kept
+  (void)federated.answer(0, 0); // lost, so its memory is not kept
   CHECK(federated.answer(0, 0).upload->at("rehearsal.labels.1").numel() == 20);
 }
 
-TEST_CASE("a client encodes its rows once a task and rehearses a share of each past one") {
+TEST_CASE("a client encodes its rows once per task and rehearses a share of each earlier one") {
   federation federated({{"rehearsal_ratio", "0.2"}});
   for (std::uint32_t task = 0; task < tasks; ++task) {
     federated.open(task);
@@ -158,7 +158,7 @@ TEST_CASE("a client encodes its rows once a task and rehearses a share of each p
   }
 }
 
-TEST_CASE("without rehearsal a client remembers its current task alone") {
+TEST_CASE("without rehearsal a client remembers only its current task") {
   federation federated({{"client_rehearsal", "false"}});
   for (std::uint32_t task = 0; task < 2; ++task) {
     federated.open(task);
@@ -167,7 +167,7 @@ TEST_CASE("without rehearsal a client remembers its current task alone") {
   CHECK(names_in(*federated.memory[0]) == names{"features.2", "labels.2", "sent"});
 }
 
-TEST_CASE("a client that has left keeps its place in the pool, and is sent nothing") {
+TEST_CASE("a client that has left keeps its vectors in the pool and receives nothing") {
   federation federated({{"pool", "all"}, {"rehearsal_ratio", "0.5"}});
   federated.open(0);
   (void)federated.run(0, {0, 1});
@@ -177,7 +177,7 @@ TEST_CASE("a client that has left keeps its place in the pool, and is sent nothi
   CHECK(federated.server->figures().at("pool_rows") == 30.0);
 }
 
-TEST_CASE("material counts for the task it was made in, however late it comes") {
+TEST_CASE("vectors count for the task in which they were made, even if they arrive late") {
   federation federated({{"pool_size", "8"}, {"rehearsal_ratio", "1.0"}});
   federated.open(0);
   (void)federated.run(0, {0});
@@ -190,8 +190,8 @@ TEST_CASE("material counts for the task it was made in, however late it comes") 
   CHECK(federated.server->figures().at("pool_rows") == 12.0);
 }
 
-TEST_CASE("vanilla equals VER without server training where no client has a past task, to the bit") {
-  // scenario 4: another client in every task
+TEST_CASE("vanilla equals VER without server training bit by bit if clients have no earlier task") {
+  // Scenario 4: another client in every task.
   const auto learnt = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
@@ -220,7 +220,7 @@ TEST_CASE("classifiers are averaged by rows: 0 from 100 and 4 from 300 make 3") 
   CHECK(at::equal(federated.model().narrow(0, federated.net->encoder()->size(), size), at::full({size}, 3.0F)));
 }
 
-TEST_CASE("no steps of the server are no server training") {
+TEST_CASE("zero server steps mean no server training") {
   const auto learnt = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
@@ -235,7 +235,7 @@ TEST_CASE("no steps of the server are no server training") {
   CHECK(at::equal(learnt({{"server_learning_rate", "0"}}), without));
 }
 
-TEST_CASE("the server takes S steps of plain SGD on its pool, as PyTorch does them") {
+TEST_CASE("the server takes S steps of plain SGD on its pool, equal to PyTorch's") {
   federation federated({{"system", "ebr"}, {"server_steps", "3"}, {"server_batch", "4"}, {"rehearsal_ratio", "0.05"}});
   federated.open(0);
   const auto result = federated.answer(0, 0); // a single vector: every batch is it, four times
@@ -260,7 +260,7 @@ TEST_CASE("the server takes S steps of plain SGD on its pool, as PyTorch does th
   CHECK(at::allclose(trained, flat, 1e-5, 1e-6));
 }
 
-TEST_CASE("EBR may rehearse more vectors than rows are drawn of a task, up to a cap of repetition") {
+TEST_CASE("EBR may rehearse more vectors than drawn rows, up to a limit of repetitions") {
   const auto trained_rows = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
@@ -282,7 +282,7 @@ TEST_CASE("EBR may rehearse more vectors than rows are drawn of a task, up to a 
   CHECK(trained_rows({{"system", "ebr"}, {"ebr_multiplier", "64"}, {"ebr_repeat_cap", "2"}}) == 50);
 }
 
-TEST_CASE("a system and an encoder that do not fit are refused, as is a pool smaller than a batch") {
+TEST_CASE("a system with a wrong encoder, and a pool smaller than a batch, are refused") {
   const auto objection = [](const std::string& system, bool normal) {
     const auto method = strategy_named("fil-ver");
     give_keys(*method, {{"system", system}});

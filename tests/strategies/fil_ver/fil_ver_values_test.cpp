@@ -1,5 +1,5 @@
-// What FIL-VER draws, sends, trains and measures, against what its keys and formulas give; the facts have the numbers
-// of its sheet.
+// Draws, uploads, training and metrics of FIL-VER, compared with keys and formulas. Facts have the numbers of the
+// paper's summary.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/frozen_encoder.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
@@ -14,7 +14,7 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-// The method's own purposes, in the order of its file.
+// Purposes of the method's random streams, in the order of its file.
 enum draws : std::uint32_t { rehearsal_draw = first_method_purpose, material_draw, sample_draw, pool_draw, batch_draw };
 
 std::vector<std::int64_t> rows_of_client(std::uint32_t c, std::uint32_t task) {
@@ -24,7 +24,7 @@ std::vector<std::int64_t> rows_of_client(std::uint32_t c, std::uint32_t task) {
   return mine;
 }
 
-/// The rows that client 0 would train on now: means [n, D] and deviations.
+/// Current training rows of client 0: means [n, D] and deviations.
 std::shared_ptr<const dataset> training_rows(federation& in, std::uint32_t task) {
   const assignment assigned{.client = {0},
                             .in = std::make_shared<const broadcast>(in.sent(task)),
@@ -37,13 +37,13 @@ std::shared_ptr<const dataset> training_rows(federation& in, std::uint32_t task)
   return jobs.front().samples.source;
 }
 
-/// Mean embeddings of a task in client 0's memory, at these places.
+/// Mean embeddings of a task in client 0's memory, at these positions.
 at::Tensor remembered_means(const federation& in, std::uint32_t task, const std::vector<std::int64_t>& places) {
   const auto features = in.memory[0]->at("features." + std::to_string(task + 1)).narrow(1, 0, width);
   return features.index_select(0, at::tensor(places, at::kLong));
 }
 
-/// Weights of `net` under which every log deviation is -30, and everything else is taken from `flat`.
+/// Weights of `net` with all log deviations at -30 and all other values from `flat`.
 at::Tensor without_deviation(const embedding_model& net, const at::Tensor& flat) {
   auto made = flat.clone();
   for (const auto& parameter : net.layout())
@@ -60,10 +60,10 @@ void begin_with(federation& run, const at::Tensor& flat) {
 
 } // namespace
 
-TEST_CASE("without deviation VER is EBR: the same classifier after tasks, rehearsal and server training (V5)") {
+TEST_CASE("VER without deviation equals EBR: the same classifier after all tasks (V5)") {
   federation ver({{"vee_epochs", "0"}}, -80.0), ebr({{"system", "ebr"}, {"vee_epochs", "0"}});
   begin_with(ver, without_deviation(*ver.net, ver.initial->at(flat_weights)));
-  // The points of EBR are the means of VER: layers of one name begin alike, the embedding like the means.
+  // EBR's points are VER's means: layers of one name have equal initial values, the embedding those of the means.
   const auto whole = ver.initial->at(flat_weights);
   auto flat = ebr.initial->at(flat_weights).clone();
   for (const auto& to : ebr.net->layout()) {
@@ -102,7 +102,7 @@ TEST_CASE("with 256 numbers a rehearsal vector has 1,028 bytes and a pair of sta
   }
 }
 
-TEST_CASE("an upload counts for the rows of the current task, however many are rehearsed") {
+TEST_CASE("an upload's weight is the rows of the current task, however many are rehearsed") {
   for (const std::string system : {"ver-stats", "ebr"}) {
     federation federated({{"system", system}, {"rehearsal_ratio", "0.5"}});
     for (std::uint32_t task = 0; task < tasks; ++task) {
@@ -112,7 +112,7 @@ TEST_CASE("an upload counts for the rows of the current task, however many are r
   }
 }
 
-TEST_CASE("every round rehearses rows that are drawn anew, for each past task by itself") {
+TEST_CASE("every round draws new rehearsal rows, separately for each earlier task") {
   federation federated({{"rehearsal_ratio", "0.2"}});
   for (std::uint32_t task = 0; task < 2; ++task) {
     federated.open(task);
@@ -134,7 +134,7 @@ TEST_CASE("every round rehearses rows that are drawn anew, for each past task by
   CHECK(std::adjacent_find(drawn.begin(), drawn.end()) == drawn.end());
 }
 
-TEST_CASE("what VER-Sampled sends are samples under a key of the round, of rows that another key draws") {
+TEST_CASE("VER-Sampled sends samples under a key of the round, of rows drawn by another key") {
   federation federated({{"system", "ver-sampled"}, {"rehearsal_ratio", "0.2"}, {"one_z_per_sample", "false"}});
   federated.open(0);
   for (std::uint32_t visit = 0; visit < 2; ++visit) {
@@ -148,7 +148,7 @@ TEST_CASE("what VER-Sampled sends are samples under a key of the round, of rows 
   }
 }
 
-TEST_CASE("the server trains on fresh samples of statistics, on points as they are") {
+TEST_CASE("the server draws new samples from statistics and uses points unchanged") {
   for (const std::string system : {"ver-stats", "ver-sampled", "ebr"}) {
     CAPTURE(system);
     federation federated(
@@ -177,7 +177,7 @@ TEST_CASE("the server trains on fresh samples of statistics, on points as they a
   }
 }
 
-TEST_CASE("the server's batches are those that its key draws of the pool, balanced or uniform, other ones each round") {
+TEST_CASE("the server's batches are drawn from the pool by their key, balanced or uniform, anew each round") {
   for (const auto& [text, balance] :
        {std::pair{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}}) {
     CAPTURE(text);
@@ -194,7 +194,7 @@ TEST_CASE("the server's batches are those that its key draws of the pool, balanc
         const std::uint32_t round = federated.round;
         for (const auto& result : federated.run(task, task == 0 ? std::vector{0U, 1U} : std::vector{0U})) {
           const auto t = std::to_string(task + 1);
-          if (result.upload->find("rehearsal.mu." + t)) // all is sent in the first round of a task
+          if (result.upload->find("rehearsal.mu." + t)) // all vectors are sent in the first round of a task
             pool.add({task},
                      {.features = at::cat(
                           {result.upload->at("rehearsal.mu." + t), result.upload->at("rehearsal.log_sigma." + t)}, 1),
@@ -206,7 +206,7 @@ TEST_CASE("the server's batches are those that its key draws of the pool, balanc
         const auto& job = federated.server_trainings.front();
         CHECK(at::equal(job.samples.source->vectors, expected.features.narrow(1, 0, width)));
         drawn.push_back(expected.features);
-        visits.push_back(job.stream.visit); // below which the noise of a round's samples is keyed
+        visits.push_back(job.stream.visit); // keys of the noise of a round's samples
       }
     }
     CHECK_FALSE(at::equal(drawn[0], drawn[1]));
@@ -216,7 +216,7 @@ TEST_CASE("the server's batches are those that its key draws of the pool, balanc
   }
 }
 
-TEST_CASE("the encoder is trained by Adam on eq. 9 with its beta, or on cross-entropy where embeddings are points") {
+TEST_CASE("the encoder is trained by Adam on eq. 9 with its beta, or on cross-entropy for point embeddings") {
   federation ver({{"beta", "0.02"}, {"vee_epochs", "3"}, {"vee_learning_rate", "0.004"}}), ebr({{"system", "ebr"}});
   ver.open(0);
   ebr.open(0);
@@ -231,7 +231,7 @@ TEST_CASE("the encoder is trained by Adam on eq. 9 with its beta, or on cross-en
   CHECK(*job.samples.rows == rows_of_task(0, 1));
 }
 
-TEST_CASE("what embeddings say is measured as a mean over rows: KL divergence in nats, and deviations") {
+TEST_CASE("embedding metrics are means over rows: KL divergence in nats, and deviations") {
   federation federated({{"vee_epochs", "0"}});
   federated.open(0);
   const auto seen = run_plan(*federated.device, {extract_job{.net = federated.net->encoder(),
@@ -247,7 +247,7 @@ TEST_CASE("what embeddings say is measured as a mean over rows: KL divergence in
   CHECK_THAT(figures.at("sigma_mean"), WithinRel(log.exp().mean().item<double>(), 1e-6));
 }
 
-TEST_CASE("two thousand rows are measured, spread over all that there are") {
+TEST_CASE("two thousand rows, spread over all, are measured") {
   const federation from({});
   frozen_encoder encoder(from.setup(), {.epochs = 0});
   std::vector<std::int64_t> rows(4'000);
@@ -264,7 +264,7 @@ TEST_CASE("two thousand rows are measured, spread over all that there are") {
   CHECK(looking[0].samples.rows->back() == 39'980);
 }
 
-TEST_CASE("the classifier begins with the last weights of the whole net") {
+TEST_CASE("the classifier starts with the last weights of the whole net") {
   const federation from({});
   const auto& whole = from.initial->at(flat_weights);
   const auto size = from.net->classifier()->size();
@@ -273,12 +273,12 @@ TEST_CASE("the classifier begins with the last weights of the whole net") {
                   whole.narrow(0, from.net->encoder()->size(), size)));
 }
 
-TEST_CASE("the federated classifier may begin with a draw of its own, which follows the seed") {
+TEST_CASE("the federated classifier may start from its own draw, which follows the seed") {
   federation shared({}), own({{"classifier_start", "own"}}), again({{"classifier_start", "own"}});
   const auto sent = [](federation& from) { return from.sent(0).weights->at(flat_weights); };
   CHECK(at::equal(sent(shared), classifier_setup(shared.setup()).initial->at(flat_weights)));
   CHECK_FALSE(at::equal(sent(own), sent(shared)));
   CHECK(at::equal(sent(own), sent(again)));
-  CHECK(at::equal(own.encoder(), shared.encoder())); // what the encoder begins with is the same
+  CHECK(at::equal(own.encoder(), shared.encoder())); // the encoder starts equally
   CHECK_THAT(sent(own).std().item<float>(), WithinRel(sent(shared).std().item<float>(), 0.2F));
 }

@@ -1,4 +1,4 @@
-// The loss of variational encoders against numbers worked out by hand, sampling and finite differences.
+// Loss of variational encoders, compared with values worked out by hand, sampling and finite differences.
 #include "runtime/base/rng.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ double kl_of(std::vector<float> mean, const std::vector<float>& log, double from
   return kl_to_standard(mean.data(), width, from, to);
 }
 
-/// One model, two rows of which the second is padded unless `both`, two classes, embeddings of two.
+/// One model with two rows, the second of them padding unless `both`, two classes, embeddings of two numbers.
 struct step {
   at::Tensor logits = at::tensor({0.3F, -0.2F, 1.0F, 0.5F}).view({1, 2, 2});
   at::Tensor features = at::tensor({0.5F, -1.0F, 0.2F, -0.7F, 2.0F, 0.1F, 4.0F, -8.0F}).view({1, 2, 4});
@@ -32,7 +32,7 @@ struct step {
 
 } // namespace
 
-TEST_CASE("the KL divergence from the standard normal is 0 there, and d / 2 where all means are 1") {
+TEST_CASE("the KL divergence is 0 for a standard normal and d / 2 if all means are 1") {
   CHECK(kl_of(std::vector<float>(256, 0.0F), std::vector<float>(256, 0.0F)) == 0.0);
   CHECK_THAT(kl_of(std::vector<float>(256, 1.0F), std::vector<float>(256, 0.0F)), WithinRel(128.0, 1e-12));
   // 1/2 (0.25 + e^-1.4 - 1 + 1.4) + 1/2 (1 + e^0.4 - 1 - 0.4)
@@ -41,13 +41,13 @@ TEST_CASE("the KL divergence from the standard normal is 0 there, and d / 2 wher
   CHECK(kl_of({0.3F}, {-0.5F}) > 0.0);
 }
 
-TEST_CASE("log deviations beyond their bounds count as the bound") {
+TEST_CASE("log deviations are clamped to their bounds") {
   CHECK(kl_of({0.0F}, {-30.0F}) == kl_of({0.0F}, {-6.0F}));
   CHECK(kl_of({0.0F}, {9.0F}) == kl_of({0.0F}, {3.0F}));
   CHECK(kl_of({0.0F}, {-30.0F}, -80.0, 40.0) > kl_of({0.0F}, {-6.0F}));
 }
 
-TEST_CASE("the KL divergence is what sampling says it is") {
+TEST_CASE("the KL divergence agrees with sampling") {
   const double mean = 0.8, log = -0.4, sigma = std::exp(log);
   rng_stream draw({.seed = 1, .purpose = first_method_purpose});
   double sum = 0.0;
@@ -59,7 +59,7 @@ TEST_CASE("the KL divergence is what sampling says it is") {
   CHECK_THAT(kl_of({static_cast<float>(mean)}, {static_cast<float>(log)}), WithinAbs(sum / draws, 0.005));
 }
 
-TEST_CASE("beta times the KL divergence is added to the cross-entropy, summed over the embedding, mean over rows") {
+TEST_CASE("beta times the KL divergence, summed over the embedding and averaged over rows, is added to the loss") {
   const step single;
   const auto plain = single.at_beta(0.0), with = single.at_beta(0.1);
   CHECK(at::equal(with.d_logits, plain.d_logits));
@@ -77,7 +77,7 @@ TEST_CASE("the gradient of the KL divergence is mu and sigma^2 - 1, and 0 beyond
   CHECK(at::allclose(d.to(at::kDouble), wanted, 1e-5, 1e-7));
 }
 
-TEST_CASE("padded rows add nothing to the loss of a variational encoder") {
+TEST_CASE("padding rows add nothing to the loss of a variational encoder") {
   step padded;
   padded.row_weight = at::tensor({1.0F, 0.0F}).view({1, 2});
   padded.labels = at::tensor({1, -1}, at::kLong).view({1, 2});
@@ -89,7 +89,7 @@ TEST_CASE("padded rows add nothing to the loss of a variational encoder") {
   CHECK(after.d_features[0][1].abs().sum().item<float>() == 0.0F);
 }
 
-TEST_CASE("a model's KL divergence does not depend on the models beside it") {
+TEST_CASE("a model's KL divergence does not depend on stacked models") {
   const step single;
   step two;
   two.logits = at::cat({single.logits, single.logits.flip(1)});
@@ -101,7 +101,7 @@ TEST_CASE("a model's KL divergence does not depend on the models beside it") {
   CHECK(beside.values[0].item<double>() == alone.values[0].item<double>());
 }
 
-TEST_CASE("losses of different weights or bounds are told apart") {
+TEST_CASE("losses with different weights or bounds have different identities") {
   CHECK(ver_loss(1e-5, low, high)->identity() == ver_loss(1e-5, low, high)->identity());
   CHECK(ver_loss(1e-5, low, high)->identity() != ver_loss(1.0000001e-5, low, high)->identity());
   CHECK(ver_loss(1e-5, low, high)->identity() != ver_loss(1e-5, -7.0, high)->identity());

@@ -1,4 +1,4 @@
-// LANDER: its loss by hand, its generator's terms and draws, and its round.
+// LANDER: its loss by hand, terms and draws of its generator, and its round.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "runtime/models/image_layers.hpp"
@@ -39,19 +39,19 @@ at::Tensor moved_weights(const model& net, std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("parts weigh as in the public code: ten old classes of twenty") {
+TEST_CASE("loss weights for ten old of twenty classes are those of the official code") {
   const auto parts = part_weights_of(10, 20);
   CHECK(parts.fresh == Approx(0.3646).epsilon(1e-3)); // a = log2(11) = 3.459, b = 0.7071
   CHECK(parts.old == Approx(0.9785).epsilon(1e-3));
   CHECK(part_weights_of(0, 10).fresh == 1.0);
 }
 
-TEST_CASE("a client's loss and its gradient are those of the formula, with one hinge for the batch") {
-  const std::vector<std::int64_t> labels{2, 3, 3, 2, -1, 0, 1, 1}; // a padded row, then three that are replayed
+TEST_CASE("a client's loss and gradient equal the formula, with one hinge for the batch") {
+  const std::vector<std::int64_t> labels{2, 3, 3, 2, -1, 0, 1, 1}; // a padding row, then three replayed ones
   anchored_terms terms{.classes = 6, .old = 2, .opened = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
   terms.anchors = drawn({classes, embedding}, 4);
   auto logits = drawn({8, 11}, 1);
-  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: pulled with the others of its batch
+  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: drawn with the others of its batch
   const auto taught = drawn({8, 11}, 2);
   const auto weights = floats({0.25F, 0.25F, 0.25F, 0.25F, 0.0F, 0.5F / 3.0F, 0.5F / 3.0F, 0.5F / 3.0F});
   const auto z = logits.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0), w = weights.unsqueeze(0);
@@ -78,7 +78,7 @@ TEST_CASE("a client's loss and its gradient are those of the formula, with one h
     }
     return sum;
   };
-  for (const double radius : {0.3, 100.0}) { // open and closed
+  for (const double radius : {0.3, 100.0}) { // hinge open, and closed
     terms.radius = radius;
     const auto found = (*anchored_objective(terms))(in);
     const auto sum = expected(radius);
@@ -89,7 +89,7 @@ TEST_CASE("a client's loss and its gradient are those of the formula, with one h
   }
 }
 
-TEST_CASE("rows 0.01 and 0.03 away are 0.005 beyond a radius of 0.015, and both are pulled") {
+TEST_CASE("rows at 0.01 and 0.03 exceed a radius of 0.015 by 0.005, and both are drawn to anchors") {
   anchored_terms terms{.classes = 2, .old = 0, .opened = 2, .anchoring = 1.0, .radius = 0.015};
   terms.anchors = at::zeros({2, 1});
   auto z = at::zeros({1, 2, 3});
@@ -104,7 +104,7 @@ TEST_CASE("rows 0.01 and 0.03 away are 0.005 beyond a radius of 0.015, and both 
   CHECK(found.d_logits[0][1][2].item<float>() > 0.0F);
 }
 
-TEST_CASE("anchors without texts have the moments of the released table") {
+TEST_CASE("anchors without texts have the moments of the official table") {
   const auto anchors = drawn_anchors(100, 512, {.seed = 1, .purpose = first_method_purpose}).to(at::kDouble);
   const auto unit = anchors / anchors.norm(2, {1}, true);
   const auto off = 1.0 / (100.0 * 99.0);
@@ -114,7 +114,7 @@ TEST_CASE("anchors without texts have the moments of the released table") {
   CHECK(squares.item<double>() * off / 512.0 == Approx(0.082).margin(0.003));
 }
 
-TEST_CASE("statistics are those of the batch in the first round, then a tenth of it beside the average so far") {
+TEST_CASE("statistics are the batch's in the first round, later 0.1 of it plus 0.9 of the average") {
   network_builder net("a normalisation", std::array<std::int64_t, 3>{1, 1, 1});
   add_convolution(net, "conv", {.filters = 1, .kernel = 1, .bias = false});
   net.add_normalisation("bn", 0, activation::none);
@@ -155,7 +155,7 @@ TEST_CASE("a batch of 256 images has 26 noise layers, and eight runs of 30 class
   CHECK(labels.max().item<std::int64_t>() < 30);
 }
 
-TEST_CASE("a student begins with the task's head and statistics, and layers of its own") {
+TEST_CASE("a student starts with the task's head and statistics and new layers") {
   const auto net = classifier();
   const auto teacher = moved_weights(*net, 1);
   const auto start = student_start(*net, teacher, classes, {.seed = 3, .purpose = first_method_purpose});
@@ -177,7 +177,7 @@ TEST_CASE("a student begins with the task's head and statistics, and layers of i
   }
 }
 
-TEST_CASE("views are crops of the padded image, mirrored where asked for") {
+TEST_CASE("views are crops of the padded image, flipped if requested") {
   const auto x = at::arange(2 * 3 * 5 * 4, at::kFloat).view({2, 3, 5, 4});
   const auto views = at::tensor(std::vector<std::int64_t>{4, 4, 0, 1, 7, 1}, at::kLong).view({2, 3});
   const auto crops = viewed(x, views);
@@ -186,7 +186,7 @@ TEST_CASE("views are crops of the padded image, mirrored where asked for") {
   CHECK(at::equal(crops[1], padded.narrow(1, 1, 5).narrow(2, 7, 4).flip({2})));
 }
 
-TEST_CASE("the pool has a batch of each round from the last of the warm-up on, every seen class, and falls in loss") {
+TEST_CASE("the pool has one batch per round after the warm-up, all seen classes, and a falling loss") {
   const auto net = classifier();
   dream_settings with{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   with.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
@@ -208,12 +208,12 @@ TEST_CASE("the pool has a batch of each round from the last of the warm-up on, e
   const auto& out = tensors_of(made[0]);
   CHECK(out.at("images").sizes() == at::IntArrayRef{30, 3, side, side});
   CHECK(at::equal(out.at("labels").narrow(0, 0, 8), at::arange(8, at::kLong) % 4));
-  CHECK(out.at("objective")[2].item<double>() < out.at("objective")[0].item<double>()); // still without a student
+  CHECK(out.at("objective")[2].item<double>() < out.at("objective")[0].item<double>()); // without a student so far
   CHECK_FALSE(at::equal(out.at("images"), tensors_of(made[1]).at("images")));
   CHECK(at::equal(out.at("images"), tensors_of(run_by_width(jobs, 1)[0]).at("images")));
 }
 
-TEST_CASE("the student is fooled after the warm-up and its lead alone, and learns as fast at any temperature") {
+TEST_CASE("the generator fools the student only after the warm-up, at any temperature") {
   const auto net = classifier();
   dream_settings usual{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
   usual.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
@@ -241,7 +241,8 @@ TEST_CASE("the student is fooled after the warm-up and its lead alone, and learn
   CHECK(away(fooling, alone) > 0.0);
   CHECK(at::equal(objective([](dream_settings& with) { with.lead = 2; }), alone));
 
-  // T^2 KL at T has the same slope for all large T: (z - z of the teacher) / C.
+  // T^2 KL at T has the same gradient for all large T: (z - z of the teacher)
+  // C.
   const auto at_temperature = [&](double T) {
     return objective([T](dream_settings& with) { with.student_temperature = T; });
   };
@@ -250,7 +251,7 @@ TEST_CASE("the student is fooled after the warm-up and its lead alone, and learn
   CHECK(away(warm, untaught) > 20.0 * away(warm, warmer));
 }
 
-TEST_CASE("a client's later round replays the pool, and rows of the head for the map learn from the first task on") {
+TEST_CASE("a client's later rounds replay the pool, and the map's head rows train from the first task on") {
   auto method = strategy_named("lander");
   give_keys(*method, {{"embedding_width", "5"},
                       {"generator_rounds", "2"},
@@ -306,7 +307,7 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
       if (entry.name == "fc.weight")
         for (std::int64_t row = 0; row < classes + embedding; ++row) {
           const bool moved = !at::equal(as_in_files(last, entry)[row], as_in_files(next, entry)[row]);
-          CHECK(moved == (row < place.opened.high || row >= classes)); // no decay here: rows to come wait
+          CHECK(moved == (row < place.opened.high || row >= classes)); // no weight decay: rows of later classes stay
         }
     const auto& first_epoch = result.upload->at("first_losses");
     CHECK(first_epoch[0].item<float>() > 0.0F);
@@ -381,18 +382,18 @@ struct small_server {
 
 } // namespace
 
-TEST_CASE("a task ends with its last average, or with the model before the round whose clients lost least at first") {
+TEST_CASE("a task ends with its last average, or with the model whose clients had the least first loss") {
   const key_values best{{"task_model", "best-round"}};
   small_server run(best);
   run.open(0);
   const auto before = run.model();
   run.round(small_server::place_of(0, 0, 3), 1.0F, {{2.0F}, {1.0F}});
-  CHECK((run.model() == 1.0F).all().item<bool>()); // within the task the average goes on
+  CHECK((run.model() == 1.0F).all().item<bool>()); // the average continues within the task
   run.round(small_server::place_of(0, 1, 3), 2.0F, {{0.5F}, {0.5F}});
   run.round(small_server::place_of(0, 2, 3), 3.0F, {{1.0F}, {0.5F}});
-  CHECK((run.model() == 1.0F).all().item<bool>()); // what the second round began with
+  CHECK((run.model() == 1.0F).all().item<bool>()); // the model at the start of the second round
 
-  small_server once(best); // a single round: its average can never be the task's model
+  small_server once(best); // one round: its average is never the task's model
   once.open(0);
   once.round(small_server::place_of(0, 0, 1), 1.0F, {{2.0F}});
   CHECK(at::equal(once.model(), before));
@@ -403,18 +404,18 @@ TEST_CASE("a task ends with its last average, or with the model before the round
   CHECK((last.model() == 2.0F).all().item<bool>());
 }
 
-// Where cohorts differ a sum of losses is least where clients have few rows, whatever they lose.
-TEST_CASE("a round's first losses are a mean over its clients' steps") {
+// With varying cohorts a sum of losses would be least for clients with few rows.
+TEST_CASE("a round's first loss is a mean over its clients' steps") {
   small_server run(key_values{{"task_model", "best-round"}});
   run.open(0);
   const auto before = run.model();
-  run.round(small_server::place_of(0, 0, 2), 1.0F, {{2.0F, 1.0F}}); // a client of one batch
+  run.round(small_server::place_of(0, 0, 2), 1.0F, {{2.0F, 1.0F}}); // a client with one batch
   run.round(small_server::place_of(0, 1, 2), 2.0F, {{3.0F, 4.0F}, {5.0F, 6.0F}});
   CHECK((run.model() == 1.0F).all().item<bool>()); // 0.8 a step, not 2
   CHECK_FALSE(at::equal(run.model(), before));
 }
 
-TEST_CASE("rows of a task's classes may be drawn when it begins, and the pool be cut by name") {
+TEST_CASE("head rows of a task's classes may be drawn at its start, and the pool be cut by name") {
   small_server run(key_values{{"new_rows", "drawn"}, {"pool_max", "10"}});
   const auto before = run.model();
   run.open(1);

@@ -18,7 +18,7 @@ model_ref official_net() { return model_named("resnet8", official_image, classes
 
 at::Tensor official_anchors() { return values_named("anchors", {classes, embedding}); }
 
-/// Every parameter and running statistic beside the record's, whose head has `opened` rows and whose map is apart.
+/// Compares every parameter and running statistic with the record, whose head has `opened` rows and a separate map.
 void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
                      const nlohmann::json& official, std::int64_t opened) {
   for (const auto& entry : net.layout()) {
@@ -41,7 +41,7 @@ dream_settings settings_of(const official_steps& both) {
   return with;
 }
 
-/// What the script draws in a round: noise layers by name, labels, and views, which count over all rounds.
+/// Draws of the script in a round: noise layers by name, labels, and views, which are counted over all rounds.
 dream_draws draws_of(const dream_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
   dream_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
   std::vector<at::Tensor> layers;
@@ -53,7 +53,7 @@ dream_draws draws_of(const dream_settings& with, std::int64_t round, const nlohm
   return draws;
 }
 
-/// In float64, as the script computes: Adam makes of what is zero in exact numbers a step of full length.
+/// In float64 like the script: Adam turns values that are zero in exact arithmetic into full steps.
 void synthesise(official_steps& both, const char* rounds, bool views) {
   const auto with = settings_of(both);
   const auto net = official_net();
@@ -100,17 +100,17 @@ void synthesise(official_steps& both, const char* rounds, bool views) {
 
 } // namespace
 
-TEST_CASE("LANDER's generator descends what the authors' program descends, with its adversary", "[official][lander]") {
+TEST_CASE("LANDER's generator descends like the official code's, with its adversary", "[official][lander]") {
   official_steps both("lander/synthesize");
   synthesise(both, "rounds", false);
 }
 
-TEST_CASE("LANDER's generator is shown crops and mirrorings as in the authors' program", "[official][lander]") {
+TEST_CASE("LANDER's generator uses the official code's crops and flips", "[official][lander]") {
   official_steps both("lander/synthesize");
   synthesise(both, "rounds_of_views", true);
 }
 
-TEST_CASE("LANDER's student moves as in the authors' program", "[official][lander]") {
+TEST_CASE("LANDER's student trains like the official code's", "[official][lander]") {
   official_steps both("lander/synthesize");
   const auto with = settings_of(both);
   const auto net = official_net();
@@ -126,7 +126,7 @@ TEST_CASE("LANDER's student moves as in the authors' program", "[official][lande
   }
 }
 
-TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[official][lander]") {
+TEST_CASE("LANDER's clients step like the official code's, in both tasks", "[official][lander]") {
   official_steps both("lander/local_steps");
   const auto& given = both["settings"];
   const auto net = official_net();

@@ -1,4 +1,4 @@
-// What clients of GLFC and LGA train on, and how they find out that a task begins, by hand.
+// Training of clients of GLFC and LGA, and their detection of new tasks, by hand.
 #include "runtime/base/digest.hpp"
 #include "strategies/lga/compensating.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
@@ -67,7 +67,7 @@ struct lone_client {
     memory = result.memory;
     return result;
   }
-  /// Mean entropy of the classes seen over the rows of a task, under the model that is sent.
+  /// Mean entropy of the seen classes over the rows of a task, under the broadcast model.
   [[nodiscard]] double entropy_in(std::uint32_t task) {
     const auto work = work_in(task, 0);
     const auto seen =
@@ -77,7 +77,7 @@ struct lone_client {
   }
 };
 
-/// Old models as the proxy tells of them, all weights of one value each.
+/// Old models in the proxy's advice, each with all weights of one value.
 tensors_ref advice_of(std::int64_t size, float before, float latest) {
   auto said = std::make_shared<tensor_map>();
   for (const auto& [name, fill, seen] :
@@ -90,7 +90,7 @@ tensors_ref advice_of(std::int64_t size, float before, float latest) {
 
 } // namespace
 
-TEST_CASE("each method and reading trains by its own terms", "[lga]") {
+TEST_CASE("each method and variant trains by its own loss terms", "[lga]") {
   using enum gradient_weighting;
   const forgetting_terms printed{.likelihood = class_likelihood::softmax, .weighting = per_task};
   const forgetting_terms released{.likelihood = class_likelihood::sigmoid, .weighting = cumulative};
@@ -117,9 +117,9 @@ TEST_CASE("each method and reading trains by its own terms", "[lga]") {
   check_terms("glfc", {{"losses", "official"}}, glfc_released);
 }
 
-TEST_CASE("released weights stay within a half and five, printed ones do not", "[lga]") {
+TEST_CASE("official weights stay within 0.5 and 5, those of the paper do not", "[lga]") {
   std::vector<double> magnitudes(10, 0.01);
-  magnitudes.front() = 1.0; // ten times the mean of 0.1, nearly
+  magnitudes.front() = 1.0; // nearly ten times the mean of 0.1
   const auto weights_by = [&](gradient_weighting kind) {
     return row_weights(at::tensor(magnitudes, at::kDouble), at::zeros({10}, at::kLong), 1, kind);
   };
@@ -130,16 +130,16 @@ TEST_CASE("released weights stay within a half and five, printed ones do not", "
   CHECK_THAT(printed[9].item<double>(), WithinRel(0.01 / 0.109, 1e-12));
 }
 
-TEST_CASE("a client tells its loss which classes are old, of which task, and by which exponent", "[lga]") {
+TEST_CASE("a client's loss receives the old classes with task and exponent", "[lga]") {
   struct expected {
     const char *name, *losses;
     double exponent;
   };
-  for (const auto& [name, losses, exponent] : {expected{"lga", "paper", 2.0 / 5},    // old classes of all it holds
+  for (const auto& [name, losses, exponent] : {expected{"lga", "paper", 2.0 / 5},    // share of old classes
                                                expected{"lga", "official", 1.0 / 2}, // t / (t + 1)
                                                expected{"glfc", "paper", 1.0}}) {
     lone_client client(name, {{"losses", losses}});
-    CHECK_FALSE(jobs_of_kind<train_job>(client.jobs_in(0, 0)).at(0).side); // nothing to forget
+    CHECK_FALSE(jobs_of_kind<train_job>(client.jobs_in(0, 0)).at(0).side); // no old classes
     (void)client.take_part(0, 0);
     const auto job = jobs_of_kind<train_job>(client.jobs_in(1, 10)).at(0);
     CAPTURE(name, losses);
@@ -152,7 +152,7 @@ TEST_CASE("a client tells its loss which classes are old, of which task, and by 
   }
 }
 
-TEST_CASE("only with an oracle do a client's training and memory depend on the task that it is told", "[lga]") {
+TEST_CASE("a client's training and memory depend on the announced task only with an oracle", "[lga]") {
   for (const auto* name : {"lga", "glfc"})
     for (const bool oracle : {false, true}) {
       CAPTURE(name, oracle);
@@ -178,7 +178,8 @@ TEST_CASE("only with an oracle do a client's training and memory depend on the t
     }
 }
 
-TEST_CASE("who has just found out learns from the latest task's best model, others from the one before", "[lga]") {
+TEST_CASE("a client that has just detected a task learns from the latest best model, others from the previous one",
+          "[lga]") {
   lone_client client("lga");
   client.advice = advice_of(client.setup.net->size(), 0.25F, 0.5F);
   (void)client.take_part(0, 0);
@@ -187,15 +188,16 @@ TEST_CASE("who has just found out learns from the latest task's best model, othe
     return std::pair{job.teachers.at(0)->at(flat_weights)[0].item<float>(), job.options.teachers.at(0).classes.high};
   };
   CHECK(taught_by(0, 1) == std::pair{0.25F, std::int64_t{1}});
-  CHECK(taught_by(1, 10) == std::pair{0.5F, std::int64_t{2}}); // it notices
+  CHECK(taught_by(1, 10) == std::pair{0.5F, std::int64_t{2}}); // it detects the task
   (void)client.take_part(1, 10);
   CHECK(taught_by(1, 11) == std::pair{0.25F, std::int64_t{1}});
 }
 
-TEST_CASE("a rise of the entropy by the threshold is noticed as printed, and only more than it as released", "[lga]") {
+TEST_CASE("an entropy rise equal to the threshold is detected in the paper's variant, not in the official one",
+          "[lga]") {
   for (const std::string name : {"lga", "glfc"}) {
     lone_client client(name, {}, false);
-    const auto entropy = client.entropy_in(0); // it was 0 before any round
+    const auto entropy = client.entropy_in(0); // it was 0 before the first round
     REQUIRE(entropy > 0.1);
     const auto notices = [&](const std::string& losses, double threshold) {
       lone_client other(name, {{"losses", losses}, {"threshold", fmt::format("{}", threshold)}}, false);
@@ -213,7 +215,7 @@ TEST_CASE("a rise of the entropy by the threshold is noticed as printed, and onl
   }
 }
 
-TEST_CASE("rates that fall within a round make it two jobs, the second from where the first has ended", "[lga]") {
+TEST_CASE("learning rates that fall within a round make two jobs, the second from the end of the first", "[lga]") {
   lone_client client("lga", {{"rates", "persistent-decay"}});
   (void)client.take_part(0, 0);
   const auto jobs = jobs_of_kind<train_job>(client.jobs_in(0, 7)); // epochs 140 to 159 of the task
@@ -223,10 +225,10 @@ TEST_CASE("rates that fall within a round make it two jobs, the second from wher
   CHECK_THAT(jobs[1].options.learning_rate, WithinRel(0.2 / 25, 1e-12));
   CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), jobs[0].start->at(flat_weights)));
   CHECK(jobs[0].stream.visit == 7);
-  CHECK(jobs[1].stream.visit == 7 + (1 << 24)); // it shuffles by itself
+  CHECK(jobs[1].stream.visit == 7 + (1 << 24)); // it has its own shuffle
 }
 
-TEST_CASE("decays begin anew after 200 epochs of a task", "[lga]") {
+TEST_CASE("learning rate decay restarts after 200 epochs of a task", "[lga]") {
   using stretches = std::vector<rate_stretch>;
   for (const std::int64_t later : {0, 10, 20}) {
     CHECK((rates_of_round(rate_schedule::code_quirk, 5 + later, 20) == stretches{{20, 1.0 / 5}}));
@@ -234,7 +236,7 @@ TEST_CASE("decays begin anew after 200 epochs of a task", "[lga]") {
   }
 }
 
-TEST_CASE("a prototype is the row nearest to its class mean, of normalised features", "[lga]") {
+TEST_CASE("a prototype is the row nearest to its class mean, by normalized features", "[lga]") {
   lone_client client("lga");
   const auto jobs = jobs_of_kind<program_job>(client.jobs_in(0, 0));
   REQUIRE(jobs.size() == 1);
@@ -255,7 +257,7 @@ TEST_CASE("a prototype is the row nearest to its class mean, of normalised featu
   CHECK(jobs[0].in->at("seen").item<std::int64_t>() == 2);
 }
 
-TEST_CASE("exemplars of a task join those of the ones before, which become fewer", "[lga]") {
+TEST_CASE("exemplars of a task join earlier ones, whose number shrinks", "[lga]") {
   lone_client client("lga", {{"memory", "8"}});
   (void)client.take_part(0, 0);
   (void)client.take_part(1, 10);
@@ -265,7 +267,7 @@ TEST_CASE("exemplars of a task join those of the ones before, which become fewer
   };
   const auto first = numbers_of("exemplars");
   REQUIRE(first.size() == 8); // 8 / 2 of each class
-  // A third task begins for the client: the rows of the first again would be others of their class.
+  // A third task begins for the client: rows of the first task could not be selected again.
   auto work = client.work_in(1, 11);
   work.samples = view_of(client.rows, {2, 3, 4, 7, 8, 9});
   auto in = *work.in;
@@ -280,12 +282,12 @@ TEST_CASE("exemplars of a task join those of the ones before, which become fewer
     CHECK(second[i] % classes == static_cast<std::int64_t>(i));
 }
 
-TEST_CASE("a client that stays at an old task trains on all its rows as released, on exemplars as printed", "[lga]") {
+TEST_CASE("a client at an old task trains on all its rows as in official code, on exemplars as in the paper", "[lga]") {
   for (const bool printed : {false, true}) {
     CAPTURE(printed);
     lone_client client("lga", {{"memory", "8"}, {"old_clients", printed ? "exemplars" : "full"}});
     (void)client.take_part(0, 0);
-    const auto stays = [&](std::uint32_t round) { // the head grows, and its rows are those of the first task
+    const auto stays = [&](std::uint32_t round) { // the head grows, and its first rows are those of the first task
       auto work = client.work_in(1, round);
       work.samples = view_of(client.rows, lone_client::held_in(0));
       auto result = run_round(*client.method, *client.device, work);
@@ -295,26 +297,26 @@ TEST_CASE("a client that stays at an old task trains on all its rows as released
     const auto first = stays(10), second = stays(11);
     CHECK(first.rows == (printed ? 8 : 40));
     CHECK(second.rows == (printed ? 8 : 40));
-    CHECK((first.to_proxy == nullptr) == printed); // it is told that a task has begun: released, it sends prototypes
-    const auto later = client.take_part(1, 12);    // now it goes on to the second task
+    CHECK((first.to_proxy == nullptr) == printed); // a task has begun: the official code sends prototypes
+    const auto later = client.take_part(1, 12);    // it enters the second task
     CHECK(later.rows == 60 + (printed ? 8 : 0));
   }
 }
 
-TEST_CASE("where groups are drawn by round, a share of those who have exemplars sees nothing else", "[lga]") {
+TEST_CASE("with groups drawn by round, a share of clients with exemplars sees only these", "[lga]") {
   for (const double share : {0.0, 1.0}) {
     CAPTURE(share);
     lone_client client("lga", {{"memory", "8"}, {"regroup", "round"}});
     CHECK(client.method->needs().own_groups);
     client.setup.staying_share = share;
     client.method->prepare(client.setup);
-    CHECK(client.take_part(0, 0).rows == 40);      // nothing is old yet
+    CHECK(client.take_part(0, 0).rows == 40);      // no class is old yet
     CHECK(client.take_part(1, 10).rows == 60 + 8); // it had no exemplars when the round began
     CHECK(client.take_part(1, 11).rows == (share > 0.0 ? 8 : 60 + 8));
   }
 }
 
-TEST_CASE("newcomers are drawn into cohorts unless the pool is fixed", "[lga]") {
+TEST_CASE("new clients are drawn into cohorts unless the pool is fixed", "[lga]") {
   for (const bool fixed : {false, true}) {
     lone_client client("lga", {{"pool", fixed ? "fixed" : "growing"}});
     job_desk desk;

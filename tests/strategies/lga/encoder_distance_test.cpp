@@ -1,4 +1,4 @@
-// The objective that images are found by, and its slope: what is written by hand against autograd in float64.
+// Objective of the image reconstruction and its gradient: our code compared with autograd in float64.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/gradient_inversion.hpp"
 #include "tests/support/tensors.hpp"
@@ -39,7 +39,7 @@ distance by_hand(const gradient_encoder& encoder, const at::Tensor& weights, con
   distance found{.slope = at::full({image.numel()}, 7.0F)};
   encoder_distance measure(encoder, weights);
   const auto wanted = sent_by(sent, label);
-  for (int times = 0; times < 2; ++times) // nothing is left of the first time
+  for (int times = 0; times < 2; ++times) // the first call must leave nothing
     found.value = measure.value_and_slope(image.const_data_ptr<float>(), wanted, found.slope.mutable_data_ptr<float>());
   return found;
 }
@@ -57,7 +57,7 @@ distance by_autograd(const gradient_encoder& encoder, const at::Tensor& weights,
 
 } // namespace
 
-TEST_CASE("value and slope by hand are those of autograd for the images of every data set") {
+TEST_CASE("value and gradient by our code equal autograd for the images of every data set") {
   const gradient_encoder encoders[] = {
       {{3, 32, 32}, 100}, {{3, 64, 64}, 7}, {{3, 84, 84}, 5}, {{1, 28, 28}, 10}, {{3, 9, 13}, 4}};
   for (const auto& encoder : encoders) {
@@ -65,7 +65,7 @@ TEST_CASE("value and slope by hand are those of autograd for the images of every
     const auto weights = encoder.drawn(weights_key);
     const auto sent = gradients_of_image(encoder, weights, drawn_image(encoder, 3), 2);
     const auto image = drawn_image(encoder, 4);
-    for (const std::int64_t label : {2, 0}) { // of the image that was sent, and another
+    for (const std::int64_t label : {2, 0}) { // of the sent image, and another
       const auto expected = by_autograd(encoder, weights, sent, image, label);
       const auto found = by_hand(encoder, weights, sent, image, label);
       CHECK(found.value == Approx(expected.value).epsilon(1e-5));
@@ -76,7 +76,7 @@ TEST_CASE("value and slope by hand are those of autograd for the images of every
   }
 }
 
-TEST_CASE("at the image that was sent the objective is nothing, and level") {
+TEST_CASE("at the sent image the objective and its gradient are 0") {
   const gradient_encoder encoder({3, 32, 32}, 100);
   const auto weights = encoder.drawn(weights_key);
   const auto image = drawn_image(encoder, 3);

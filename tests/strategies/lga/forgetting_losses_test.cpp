@@ -1,4 +1,4 @@
-// The losses of GLFC and LGA against float64 and LibTorch's autograd, row by row.
+// Losses of GLFC and LGA compared with float64 and LibTorch's autograd, row by row.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/compensating.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using numbers = std::vector<double>;
 constexpr std::int64_t classes = 7, old_classes = 4, rows = 9;
-const std::vector<std::int64_t> labels{0, 4, 1, 5, 6, 2, 3, 4, -1}; // the last row is padded
+const std::vector<std::int64_t> labels{0, 4, 1, 5, 6, 2, 3, 4, -1}; // the last row is padding
 const forgetting_side known{.group_of_class = {0, 0, 1, 1, -1, -1, -1}, .old_tasks = 2, .exponent = 2.0 / 3.0};
 
 at::Tensor numbers_of(std::int64_t count, std::int64_t columns, double shift) {
@@ -158,7 +158,7 @@ TEST_CASE("values and gradients of every form agree with autograd in float64") {
       }
 }
 
-TEST_CASE("released weights add up over tasks, printed ones do not") {
+TEST_CASE("official weights add up over tasks, those of the paper do not") {
   const std::vector<std::int64_t> groups{0, 0, 1, 2, -1, -1, -1, -1};
   check_close(weights_of(numbers(8, 0.3), groups, 3, gradient_weighting::cumulative), {3, 3, 2, 1, 1, 1, 1, 1}, 1e-12);
   check_close(weights_of(numbers(8, 0.3), groups, 3, gradient_weighting::per_task), numbers(8, 1.0), 1e-12);
@@ -167,7 +167,7 @@ TEST_CASE("released weights add up over tasks, printed ones do not") {
   check_close(weights_of(g, groups, 3, gradient_weighting::cumulative), {3.85, 2.99, 1.51, .64, 1, 1.5, .5, 1}, 0.006);
 }
 
-TEST_CASE("weights are means of 1 within their groups, and bounded as released") {
+TEST_CASE("weights have a mean of 1 within their groups, and are bounded as in official code") {
   const std::vector<std::int64_t> groups{0, 1, 1, -1, -1, -1, -2};
   const numbers g{.9, .01, .8, .5, .001, .2, .7};
   const auto printed = as_numbers(weights_of(g, groups, 2, gradient_weighting::per_task));
@@ -181,16 +181,16 @@ TEST_CASE("weights are means of 1 within their groups, and bounded as released")
   const auto released = as_numbers(weights_of(g, groups, 2, gradient_weighting::cumulative));
   for (std::size_t i = 0; i < 6; ++i)
     CHECK((released[i] >= 0.5 && released[i] <= 5.0));
-  check_close(weights_of({0, 0, 0}, {0, 0, -1}, 1, gradient_weighting::per_task), {1, 1, 1}, 0.0); // nothing forgotten
+  check_close(weights_of({0, 0, 0}, {0, 0, -1}, 1, gradient_weighting::per_task), {1, 1, 1}, 0.0); // no forgetting
 }
 
 TEST_CASE("a mixed target has the teacher's old classes and the label among the new ones") {
   const auto taught = at::tensor({30.0f, -30.0f, -30.0f, 30.0f}).view({2, 2});
   const auto mixed = mixed_targets(taught, at::tensor(std::vector<std::int64_t>{2, 0}), 3, class_likelihood::sigmoid);
-  check_close(mixed, {1, 0, 1, 0, 1, 0}, 1e-6); // the second row's own label is old: the teacher decides
+  check_close(mixed, {1, 0, 1, 0, 1, 0}, 1e-6); // the second row's own label is old: the teacher determines the target
 }
 
-TEST_CASE("a student that says what its teacher says has no distillation gradient on old classes") {
+TEST_CASE("a student equal to its teacher has no distillation gradient on old classes") {
   for (const auto kind : {old_knowledge::icarl, old_knowledge::mixed}) {
     step at;
     at.taught = at.logits.narrow(1, 0, old_classes).contiguous();
@@ -202,12 +202,12 @@ TEST_CASE("a student that says what its teacher says has no distillation gradien
   }
 }
 
-TEST_CASE("entropy is ln C of uniform logits and nothing of certain ones") {
+TEST_CASE("entropy is ln C for uniform logits and 0 for certain ones") {
   CHECK(mean_entropy(at::zeros({4, 10})) == Approx(-std::log(0.1 + 1e-5)));
   CHECK(mean_entropy(at::eye(3) * 100.0) == Approx(-std::log(1.0 + 1e-5)).margin(1e-9));
 }
 
-TEST_CASE("a task begins where entropy rises by more than the threshold, and from nothing in the first round") {
+TEST_CASE("a task begins if entropy rises by more than the threshold, in the first round from 0") {
   CHECK_FALSE(begins_task(0.3, 1.5, 1.2, false)); // 1.2 is not exceeded
   CHECK(begins_task(0.3, 1.5, 1.2, true));
   CHECK(begins_task(0.3, 1.51, 1.2, false));
@@ -225,7 +225,7 @@ TEST_CASE("exemplars per class are those of the papers' tables") {
   CHECK(found == std::vector<std::int64_t>{333, 166, 111, 83, 66, 55, 47, 41, 37});
 }
 
-TEST_CASE("herding begins at the row nearest to the mean, and its first picks do not depend on how many follow") {
+TEST_CASE("herding begins at the row nearest to the mean, and early picks do not depend on the number") {
   const auto features = numbers_of(12, 5, 3.0);
   const auto all = chosen_exemplars(features, 12, exemplar_choice::greedy);
   const std::vector<std::int64_t> first(all.begin(), all.begin() + 5);
@@ -234,11 +234,11 @@ TEST_CASE("herding begins at the row nearest to the mean, and its first picks do
   auto sorted = all;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t i = 0; i < 12; ++i)
-    CHECK(sorted[static_cast<std::size_t>(i)] == i); // each once, and no more than there are
+    CHECK(sorted[static_cast<std::size_t>(i)] == i); // each once, and no more than exist
   CHECK(chosen_exemplars(features, 20, exemplar_choice::greedy).size() == 12);
   CHECK(chosen_exemplars(features, 20, exemplar_choice::duplicates).size() == 20);
 
-  // Greedily from the definition.
+  // Greedy selection from the definition.
   const auto unit = features.to(at::kDouble) / features.to(at::kDouble).norm(2, {1}, true);
   auto sum = at::zeros({5}, at::kDouble);
   std::vector<bool> taken(12, false);
@@ -256,7 +256,7 @@ TEST_CASE("herding begins at the row nearest to the mean, and its first picks do
   }
 }
 
-TEST_CASE("the released learning rates fall for single rounds, and the persistent ones for the rest of the task") {
+TEST_CASE("official learning rates fall for single rounds, persistent ones for the rest of the task") {
   using stretches = std::vector<rate_stretch>;
   const auto quirk = [](std::int64_t round) { return rates_of_round(rate_schedule::code_quirk, round, 20); };
   for (const std::int64_t round : {0, 1, 2, 3, 4, 6, 8})

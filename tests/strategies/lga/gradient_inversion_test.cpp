@@ -1,4 +1,4 @@
-// The proxy's images: the encoder, its gradients, and what comes back from them.
+// Images of the proxy: the encoder, its gradients, and reconstructed images.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/gradient_inversion.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
@@ -20,7 +20,7 @@ at::Tensor drawn_images(std::int64_t count, std::int64_t extent) {
   return images;
 }
 
-/// The same net in LibTorch's own operators and autograd, in float64, of one image.
+/// The same net in LibTorch's operators and autograd, in float64, for one image.
 std::vector<at::Tensor> by_autograd(const gradient_encoder& encoder, const at::Tensor& weights, const at::Tensor& image,
                                     std::int64_t label, std::int64_t first_stride) {
   std::vector<at::Tensor> parameters;
@@ -63,7 +63,7 @@ TEST_CASE("the encoder has the sizes of the papers' data sets") {
   }
 }
 
-TEST_CASE("gradients written by hand are those of autograd, and their label can be read off") {
+TEST_CASE("our gradients equal autograd's, and the label can be read from them") {
   const gradient_encoder encoder({3, extent, extent}, labels);
   const auto weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose});
   const auto images = drawn_images(6, extent);
@@ -81,7 +81,7 @@ TEST_CASE("gradients written by hand are those of autograd, and their label can 
   }
 }
 
-TEST_CASE("the objective's slope is that of finite differences") {
+TEST_CASE("the objective's gradient equals finite differences") {
   const gradient_encoder encoder({3, extent, extent}, labels);
   const auto weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose}).to(at::kDouble);
   const auto images = drawn_images(2, extent).to(at::kDouble);
@@ -109,7 +109,7 @@ TEST_CASE("the objective's slope is that of finite differences") {
   }
 }
 
-TEST_CASE("images come back from their gradients, one at a time or together with equal bits") {
+TEST_CASE("images are reconstructed from their gradients with equal bits, alone or stacked") {
   const gradient_encoder encoder({3, extent, extent}, labels);
   const auto weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose});
   const auto images = drawn_images(5, extent);
@@ -129,7 +129,7 @@ TEST_CASE("images come back from their gradients, one at a time or together with
   }
 }
 
-TEST_CASE("an inversion that leaves the numbers begins again, and is given up after the third time") {
+TEST_CASE("an inversion that diverges is restarted, and given up after the third attempt") {
   const gradient_encoder encoder({3, extent, extent}, labels);
   const auto weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose});
   const auto body = inversion_program(encoder, {.steps = 4, .learning_rate = 0.5, .kept = 1});
@@ -141,13 +141,15 @@ TEST_CASE("an inversion that leaves the numbers begins again, and is given up af
   const auto done = run_by_width({broken, whole}, 2);
   CHECK(tensors_of(done[0]).at("objective")[1].item<double>() == -1.0);
   CHECK(tensors_of(done[0]).at("images").sum().item<std::int64_t>() == 0);
-  const auto alone = run_by_width({whole}, 1); // its neighbour changes nothing
+  const auto alone = run_by_width({whole}, 1); // stacked inversions change nothing
   CHECK(same_bits(tensors_of(done[1]).at("images"), tensors_of(alone[0]).at("images")));
   CHECK(tensors_of(done[1]).at("objective")[1].item<double>() > 0.0);
 }
 
-// f(x) = 2 x^2: the first step is min(1, 1 / |g|) rate, the next ones are Newton's times the rate.
-TEST_CASE("L-BFGS takes the steps that a hand can follow, across a saved state") {
+// f(x) = 2 x^2: the first step is min(1, 1 /
+// g
+// ) rate, the next ones are Newton's times the rate.
+TEST_CASE("L-BFGS takes the steps worked out by hand, also across a saved state") {
   lbfgs walk(at::tensor({1.0f}), 0.5);
   const auto slope = [&] { return walk.x() * 4.0; };
   const auto value = [&] { return 2.0 * walk.x().square().item<double>(); };
@@ -161,10 +163,10 @@ TEST_CASE("L-BFGS takes the steps that a hand can follow, across a saved state")
   std::int64_t steps = 0;
   for (bool goes_on = true; goes_on && steps < 100; ++steps)
     goes_on = walk.tell(value(), slope());
-  CHECK(steps == 14); // x = 1/8 / 2^13: slope times direction, -4 x^2, is above -1e-9
+  CHECK(steps == 14); // x = 1/8 / 2^13: gradient times direction, -4 x^2, is above -1e-9
 }
 
-TEST_CASE("accepted noise keeps its bound, and there is none where nothing varies") {
+TEST_CASE("accepted noise respects its bound, and is zero without variance") {
   rng_stream stream({.seed = 6, .purpose = first_method_purpose});
   const auto variances = at::linspace(0.01, 4.0, 30, at::kDouble);
   const double bound = 0.1 * variances.sum().item<double>();
@@ -179,7 +181,7 @@ TEST_CASE("accepted noise keeps its bound, and there is none where nothing varie
   CHECK(accepted_noise(at::zeros({4}, at::kDouble), {}, stream).abs().sum().item<double>() == 0.0);
 }
 
-TEST_CASE("a model is scored by its head on copies of features, which are the features where nothing varies") {
+TEST_CASE("a model is scored by its head on noisy features, which equal the features without variance") {
   const auto features = at::tensor({1.0f, 0.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f, 1.0f}).view({4, 2});
   const auto truth = at::tensor(std::vector<std::int64_t>{0, 1, 0, 0}), head = at::eye(2), bias = at::zeros({2});
   const rng_key key{.seed = 1, .purpose = first_method_purpose};

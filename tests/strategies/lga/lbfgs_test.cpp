@@ -1,4 +1,4 @@
-// L-BFGS against the dense BFGS formula in float64: what its two loops compute without a matrix.
+// L-BFGS compared with the dense BFGS formula in float64.
 #include "strategies/lga/gradient_inversion.hpp"
 #include "tests/support/reference_algebra.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t size = 5;
 
-/// f(x) = 1/2 x^T A x + 1/4 sum x^4, whose Hessian is not the same everywhere.
+/// f(x) = 1/2 x^T A x + 1/4 sum x^4, whose Hessian varies.
 struct bowl {
   matrix a;
   bowl() {
@@ -23,8 +23,11 @@ struct bowl {
   [[nodiscard]] matrix slope(const matrix& x) const { return a * x + matrix(x.array().cube()); }
 };
 
-/// The direction -H g, where H grows from gamma I by one update for each pair of moves s and changes y:
-/// H <- (I - s y^T / y^T s) H (I - y s^T / y^T s) + s s^T / y^T s (Nocedal and Wright 2006, eqs. 7.16 and 7.20).
+/// Direction -H g, where H starts at gamma I with one update for each pair of steps s and changes y:
+/// H <- (I - s y^T
+/// y^T s) H (I - y s^T
+/// y^T s) + s s^T
+/// y^T s (Nocedal and Wright 2006, eqs. 7.16 and 7.20).
 matrix dense_direction(const std::vector<matrix>& s, const std::vector<matrix>& y, const matrix& g) {
   const matrix identity = matrix::Identity(size, size);
   matrix h = identity * ((y.back().transpose() * s.back())(0, 0) / y.back().squaredNorm());
@@ -38,7 +41,7 @@ matrix dense_direction(const std::vector<matrix>& s, const std::vector<matrix>& 
 
 } // namespace
 
-TEST_CASE("the steps of L-BFGS are those of dense BFGS, from the gradient's first one on") {
+TEST_CASE("the steps of L-BFGS equal those of dense BFGS from the first gradient on") {
   const bowl f;
   const double rate = 0.4;
   matrix x = drawn_matrix(size, 1, 9);

@@ -1,4 +1,4 @@
-// GLFC and LGA without actors: what clients notice, remember and send, and what the methods refuse.
+// GLFC and LGA without actors: task detection, memories and uploads of clients, and refused settings.
 #include "runtime/data/data_sources.hpp"
 #include "strategies/lga/compensating.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t features = 6, classes = 4;
 using rows_of_client = std::vector<std::int64_t>;
 
-/// Two tasks of two classes, and one client, that is told when a task begins.
+/// Two tasks of two classes, and one client, which is informed of new tasks.
 struct told_client {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -76,7 +76,7 @@ struct told_client {
 
 } // namespace
 
-TEST_CASE("a client keeps its rows until it knows that a task is over, and exemplars from then on") {
+TEST_CASE("a client keeps its rows until it detects the end of a task, and exemplars afterwards") {
   for (const auto* name : {"lga", "glfc"}) {
     for (const bool looks : {false, true}) {
       CAPTURE(name, looks);
@@ -110,7 +110,7 @@ TEST_CASE("a client keeps its rows until it knows that a task is over, and exemp
   }
 }
 
-TEST_CASE("the proxy says nothing of a model before it has seen one, and B1 follows B2 when gradients come") {
+TEST_CASE("the proxy sends no advice before its first model, and B1 follows B2 when gradients arrive") {
   told_client client("glfc");
   const auto proxy = client.method->make_proxy();
   job_desk desk;
@@ -131,7 +131,7 @@ TEST_CASE("the proxy says nothing of a model before it has seen one, and B1 foll
   CHECK(fill_of(first.before) == -1.0f);
   CHECK(fill_of(first.latest) == 0.5f);
   CHECK(first.latest.classes == 2);
-  (void)advice_after(0, 1, 0.25f, nullptr); // all models here answer alike: ties go to the later one
+  (void)advice_after(0, 1, 0.25f, nullptr); // all models predict alike: ties go to the later one
   const auto later = advice_after(1, 2, 0.125f, client.take_part(1, 2).to_proxy);
   CHECK(fill_of(later.before) == 0.25f);
   CHECK(later.before.classes == 2);
@@ -149,7 +149,7 @@ TEST_CASE("the proxy says nothing of a model before it has seen one, and B1 foll
   CHECK(elsewhere->figures() == proxy->figures());
 }
 
-TEST_CASE("of models with the best score the last one is kept, until a task begins") {
+TEST_CASE("the last of the models with the best score is kept until a task begins") {
   // Ten rounds, of which the first six are not scored (Dong et al. 2023, section IV-C).
   const std::vector<double> scores{0, 0, 0, 0, 0, 0, 40, 55, 55, 50};
   best_models kept;
@@ -163,10 +163,10 @@ TEST_CASE("of models with the best score the last one is kept, until a task begi
   kept.begin_task(true);
   CHECK(kept.chosen.before.classes == 108);
   kept.offer(0.0, {.weights = nullptr, .classes = 200});
-  CHECK(kept.chosen.latest.classes == 200); // the best score has been forgotten
+  CHECK(kept.chosen.latest.classes == 200); // the best score was reset
   offer_all(2);
   CHECK(kept.chosen.latest.classes == 208);
-  kept.begin_task(false); // as released: no model of the next task is as good
+  kept.begin_task(false); // as in official code: no model of the next task is as good
   for (const double score : {0.0, 54.0})
     kept.offer(score, {.weights = nullptr, .classes = 300});
   CHECK(kept.chosen.latest.classes == 208);
@@ -176,7 +176,7 @@ TEST_CASE("of models with the best score the last one is kept, until a task begi
 TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
   const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
   const auto first = next_noise_scale(0.15, 0, traces({0.2, 0.4, 0.6}));
-  CHECK(first == Catch::Approx(0.4)); // what was there before any class does not count
+  CHECK(first == Catch::Approx(0.4)); // the value before any class does not count
   CHECK(next_noise_scale(first, 3, traces({1.0})) == Catch::Approx((3 * 0.4 + 1.0) / 4));
   double scale = next_noise_scale(0.15, 0, traces({0.3, 0.3}));
   for (std::int64_t classes = 2; classes < 10; classes += 2)
@@ -184,7 +184,7 @@ TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
   CHECK(scale == Catch::Approx(0.3));
 }
 
-TEST_CASE("classes whose images come in the first round of a task count once when more come in the second") {
+TEST_CASE("classes with images in a task's first round count once if more arrive in the second") {
   const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
   running_scale omega{.scale = 0.1, .classes = 10};
   omega.begin_task();
@@ -195,7 +195,7 @@ TEST_CASE("classes whose images come in the first round of a task count once whe
   CHECK(omega.classes == 12);
 }
 
-TEST_CASE("photographs under a fresh ResNet-18 have an entropy that is noticed in the first round") {
+TEST_CASE("real images under a new ResNet-18 have an entropy that is detected in the first round") {
   MNEME_NEEDS_DATA(folder, "cifar-100-binary");
   const auto data =
       load_data({.name = "cifar100", .root = folder.parent_path(), .train_rows = 10, .test_rows = 32}, 1).value();
@@ -224,7 +224,7 @@ TEST_CASE("photographs under a fresh ResNet-18 have an entropy that is noticed i
   }
 }
 
-TEST_CASE("settings that leave something out are refused, each in words") {
+TEST_CASE("incomplete settings are refused with reasons") {
   auto method = strategy_named("lga");
   give_keys(*method,
             {{"memory", "3"}, {"proxy_init", "10"}, {"reconstruction_steps", "5"}, {"images_per_gradient", "6"}});
@@ -241,7 +241,7 @@ TEST_CASE("settings that leave something out are refused, each in words") {
   CHECK(found.size() == 4);
 }
 
-TEST_CASE("a head of several layers is refused: the proxy would score what it is not made for") {
+TEST_CASE("a head of several layers is refused, because the proxy scores linear heads") {
   for (const auto& hidden : {std::vector<std::int64_t>{}, {16}, {features}, {6, 7}})
     for (const char* const name : {"lga", "glfc"}) {
       CAPTURE(name, hidden);
@@ -254,7 +254,7 @@ TEST_CASE("a head of several layers is refused: the proxy would score what it is
     }
 }
 
-TEST_CASE("a net parts of which stay as they are is refused: clients would wait for the others' weights") {
+TEST_CASE("a net with frozen parts is refused, because all parts of the net must be sent") {
   auto kind = kind_with("vit", {{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}, {"adapter", "3"}});
   auto setup = setup_of_run(kind->build({1, 8, 8}, classes).value(), 64, 2);
   setup.task_classes = {{0, 2}, {2, 4}};
@@ -264,7 +264,7 @@ TEST_CASE("a net parts of which stay as they are is refused: clients would wait 
   }));
 }
 
-TEST_CASE("decays that were made for other rounds are warned of") {
+TEST_CASE("decays made for other numbers of rounds give a warning") {
   for (const std::int64_t rounds : {5, 10}) {
     auto method = strategy_named("lga");
     give_keys(*method, {{"rates", "code-quirk"}});

@@ -1,4 +1,4 @@
-// The images of prototypes on their way: moved before they are encoded, and found again within [0, 1].
+// Images of prototypes: changed before they are encoded, and reconstructed within [0, 1].
 #include "strategies/lga/gradient_inversion.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
@@ -12,7 +12,7 @@ constexpr std::int64_t extent = 8, classes = 4, seen = 3;
 
 } // namespace
 
-TEST_CASE("prototypes are moved by 50 steps of descent on the binary cross-entropy of the classes seen") {
+TEST_CASE("prototypes take 50 steps of descent on the binary cross-entropy of the seen classes") {
   const auto net = model_named("linear", {3, extent, extent}, classes);
   const auto weights = initial_weights(*net, 3);
   const gradient_encoder encoder({3, extent, extent}, classes);
@@ -25,7 +25,8 @@ TEST_CASE("prototypes are moved by 50 steps of descent on the binary cross-entro
   const auto pixels = source->images.to(at::kDouble) / 255.0;
   const auto labels = at::arange(seen);
 
-  // With scores z = W x + b of `seen` classes: the slope of a row is W^T (sigmoid(z) - y) / seen.
+  // With scores z = W x + b of `seen` classes the gradient of a row is W^T (sigmoid(z) - y)
+  // seen.
   const auto w = as_in_files(weights, net->layout()[0]).narrow(0, 0, seen).to(at::kDouble);
   const auto b = as_in_files(weights, net->layout()[1]).narrow(0, 0, seen).to(at::kDouble);
   auto x = pixels.flatten(1);
@@ -49,7 +50,7 @@ TEST_CASE("prototypes are moved by 50 steps of descent on the binary cross-entro
   }
 }
 
-TEST_CASE("in latent space they move by the cross-entropy behind features to which noise is added") {
+TEST_CASE("in latent space they descend the cross-entropy of noisy features") {
   const auto net = model_named("linear", {3, extent, extent}, classes); // features are pixels
   const auto weights = initial_weights(*net, 3);
   const gradient_encoder encoder({3, extent, extent}, classes);
@@ -93,7 +94,7 @@ TEST_CASE("in latent space they move by the cross-entropy behind features to whi
   }
 }
 
-TEST_CASE("values of an image beyond black and white are black and white") {
+TEST_CASE("values of an image beyond black and white are clamped") {
   const gradient_encoder encoder({3, extent, extent}, classes);
   const auto weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose});
   const auto left = encoder.gradients(weights, at::full({1, 3, extent, extent}, 0.5F), at::zeros({1}, at::kLong));
@@ -101,7 +102,7 @@ TEST_CASE("values of an image beyond black and white are black and white") {
   for (std::size_t g = 0; g < left.size(); ++g)
     in->put(encoder.tensors()[g].name, left[g][0].contiguous());
   in->put("encoder", weights);
-  // A rate of nearly nothing leaves the drawn start where it is: standard normal values, about half of them below 0.
+  // A rate near zero leaves the drawn start unchanged: standard normal values, about half of them below 0.
   const auto body = inversion_program(encoder, {.steps = 1, .learning_rate = 1e-9, .kept = 1});
   const auto done = run_by_width({{.body = body, .in = in, .stream = {.seed = 1, .purpose = first_method_purpose}}}, 1);
   const auto image = tensors_of(done[0]).at("images");

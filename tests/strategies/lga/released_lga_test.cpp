@@ -1,4 +1,4 @@
-// What the released programs of GLFC and LGA compute, step by step: made by tools/research/official/glfc.py and lga.py.
+// Steps of the official programs of GLFC and LGA, recorded by tools/research/official/glfc.py and lga.py.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/compensating.hpp"
 #include "tests/support/learning.hpp"
@@ -11,7 +11,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t classes = 6, old_classes = 4, width = 5, features = 512, extent = 32;
-const std::vector<std::int64_t> labels{0, 4, 1, 5, 5, 2, 0, 4, 3}; // 3 is not memorised: it counts as new
+const std::vector<std::int64_t> labels{0, 4, 1, 5, 5, 2, 0, 4, 3}; // 3 is not memorized, so it counts as new
 
 struct program_case {
   const char* name;
@@ -41,7 +41,7 @@ tensors_ref known_of(const program_case& program) {
   return as_side({.group_of_class = {0, 0, 1, -1, -1, -1}, .old_tasks = 2, .exponent = program.exponent});
 }
 
-/// A linear net on `inputs` numbers, by name; of the rows that the head has beyond `own` the values are 0.
+/// Linear net on `inputs` numbers, by name; head rows beyond `own` are 0.
 at::Tensor scores_by_name(const model& net, const std::string& name, std::int64_t inputs, std::int64_t own) {
   auto flat = at::zeros({net.size()});
   flat.narrow(0, net.layout()[0].offset, own * inputs).copy_(values_of(name + ".weight", {own * inputs}) * 0.3);
@@ -49,7 +49,7 @@ at::Tensor scores_by_name(const model& net, const std::string& name, std::int64_
   return flat;
 }
 
-/// The encoder's tensors, by the names of the released LeNet.
+/// Tensors of the encoder, by the names of the official LeNet.
 const std::vector<std::string> encoder_names{"body.0.weight", "body.0.bias", "body.2.weight", "body.2.bias",
                                              "body.4.weight", "body.4.bias", "fc.0.weight",   "fc.0.bias"};
 
@@ -66,7 +66,7 @@ at::Tensor photographs(const std::string& name, std::int64_t count) {
   return ((values_of(name, {count, extent, extent, 3}) + 1) * 127.5).to(at::kByte).permute({0, 3, 1, 2}).contiguous();
 }
 
-/// The rows nearest to their class means, of classes 1 and 3, as they are shown to nets unnormalised.
+/// Rows nearest to their class means, of classes 1 and 3, unnormalized as nets receive them.
 std::shared_ptr<dataset> nearest_rows(official_steps& both) {
   auto rows = std::make_shared<dataset>();
   std::vector<at::Tensor> chosen;
@@ -87,7 +87,7 @@ std::shared_ptr<dataset> nearest_rows(official_steps& both) {
   return rows;
 }
 
-/// What they leave in the encoder after 50 steps of descent on their pixels: the eight tensors, [2, ...].
+/// Their gradients in the encoder after 50 steps of descent on their pixels: eight tensors, [2, ...].
 tensor_map left_by(std::shared_ptr<const dataset> rows) {
   const auto net = model_named("linear", {3, extent, extent}, classes);
   auto in = std::make_shared<tensor_map>();
@@ -102,7 +102,7 @@ tensor_map left_by(std::shared_ptr<const dataset> rows) {
 
 } // namespace
 
-TEST_CASE("weights of rows, losses and slopes are those of the released programs", "[official][lga][glfc]") {
+TEST_CASE("weights of rows, losses and gradients equal the official programs'", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     const auto logits = values_of("logits", {9, classes}) * 3, taught = values_of("taught", {9, old_classes}) * 3;
@@ -133,7 +133,7 @@ TEST_CASE("weights of rows, losses and slopes are those of the released programs
   }
 }
 
-TEST_CASE("a net after steps of a client's training is that of the released programs", "[official][lga][glfc]") {
+TEST_CASE("a net after steps of a client's training equals the official programs'", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     const auto net = model_named("linear", {1, 1, width}, classes);
@@ -164,7 +164,7 @@ TEST_CASE("a net after steps of a client's training is that of the released prog
   }
 }
 
-TEST_CASE("entropies, and what is noticed, are those of the released programs", "[official][lga][glfc]") {
+TEST_CASE("entropies and task detection equal the official programs'", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     double before = 0.0;
@@ -179,7 +179,7 @@ TEST_CASE("entropies, and what is noticed, are those of the released programs", 
   }
 }
 
-TEST_CASE("exemplars that may be chosen twice are those of the released programs", "[official][lga][glfc]") {
+TEST_CASE("exemplars that may be selected twice equal the official programs'", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     const auto expected = both["exemplars"].get<std::vector<std::int64_t>>();
@@ -189,8 +189,7 @@ TEST_CASE("exemplars that may be chosen twice are those of the released programs
   }
 }
 
-TEST_CASE("prototypes, their gradients and the labels behind them are those of the released programs",
-          "[official][lga][glfc]") {
+TEST_CASE("prototypes, their gradients and recovered labels equal the official programs'", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     const auto& gradients = both["prototypes"].at("gradients");
@@ -208,7 +207,7 @@ TEST_CASE("prototypes, their gradients and the labels behind them are those of t
   }
 }
 
-TEST_CASE("an image's way out of its gradients begins as in the released programs", "[official][lga][glfc]") {
+TEST_CASE("the reconstruction of an image starts as in the official programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
     official_steps both(record_of(program));
     const auto left = left_by(nearest_rows(both));
@@ -224,14 +223,14 @@ TEST_CASE("an image's way out of its gradients begins as in the released program
     for (const auto& expected : both["inversion"].at("objectives")) {
       const auto x = walk.x().contiguous();
       const double value = measure.value_and_slope(x.const_data_ptr<float>(), target, slope.mutable_data_ptr<float>());
-      both.term(fmt::format("objective {}", ++evaluation), expected, value, 1e-4, 0.0); // float64, and float32 here
+      both.term(fmt::format("objective {}", ++evaluation), expected, value, 1e-4,
+                0.0); // float64 and float32
       REQUIRE(walk.tell(value, slope.clone()));
     }
   }
 }
 
-TEST_CASE("noise on features has the deviations of LGA's released program, its bound and its score",
-          "[official][lga]") {
+TEST_CASE("noise on features has the deviations, bound and score of LGA's official program", "[official][lga]") {
   official_steps both("lga/steps");
   const auto& official = both["monitor"];
   const std::vector<std::int64_t> monitored{1, 3, 1, 3, 3, 1, 1};

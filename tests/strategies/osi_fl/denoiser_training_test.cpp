@@ -1,4 +1,4 @@
-// How the denoiser of OSI-FL's generator learns, against its formulas written down once more; and what it is shown.
+// Training of the denoiser of OSI-FL's generator, compared with an independent implementation, and its inputs.
 #include "runtime/models/diffusion.hpp"
 #include "strategies/osi_fl/latent_encoding.hpp"
 #include "strategies/osi_fl/latent_training.hpp"
@@ -14,7 +14,7 @@ namespace {
 const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .units = 32, .blocks = 2, .latent_max = 6};
 constexpr std::int64_t rows = 20, batch = 8, passes = 4;
 
-// Purposes of a training's draws, counted from that of its job.
+// Purposes of a training's draws, relative to that of its job.
 enum draws : std::uint32_t { weights_draw, shuffle_draw, noise_draw, rows_draw, members_draw };
 
 rng_key drawn_by(const program_call& call, draws which, std::int64_t index = 0) {
@@ -24,8 +24,10 @@ rng_key drawn_by(const program_call& call, draws which, std::int64_t index = 0) 
   return key;
 }
 
-/// E |v - v_theta(x_t, t, c)|^2, row by row: the noise is drawn anew in each step, a tenth of the conditions is
-/// left out, every fourth row is told its own embedding and the others a mean of 1 to 50 of their kind.
+/// E
+/// v - v_theta(x_t, t, c)
+/// ^2, row by row. Each step draws new noise and drops a tenth of the conditions. Every fourth row has its own
+/// embedding as condition, the others a mean of 1 to 50 of their kind.
 class by_the_formula final : public sliced_training {
 public:
   by_the_formula()
@@ -95,19 +97,19 @@ program_job job_of(program_ref body) {
 
 } // namespace
 
-TEST_CASE("a denoiser learns velocities of latents under conditions, some of them means, some left out") {
+TEST_CASE("a denoiser learns velocities of latents under conditions, some averaged, some dropped") {
   const auto found = tensors_of(run_by_width({job_of(denoiser_training(small, passes, batch))}, 1)[0]).at("weights");
   const auto body = std::make_shared<const by_the_formula>();
   const auto expected = tensors_of(run_by_width({job_of(body)}, 1)[0]).at("weights");
   const auto start = latent_denoiser(small).parameters().initial({.seed = 3, .purpose = first_method_purpose});
-  // Adam's steps are as long where a gradient is all but rounding: a few weights may move otherwise.
+  // Adam takes full steps where a gradient is only rounding, so a few weights may differ.
   const auto differing = ((found - expected).abs() > 1e-6).to(at::kFloat).mean().item<double>();
   const auto moving = ((expected - start).abs() > 1e-6).to(at::kFloat).mean().item<double>();
   CHECK(moving > 0.5);
   CHECK(differing < 0.01);
 }
 
-TEST_CASE("rows are told apart by their embeddings, and known by their latents") {
+TEST_CASE("rows are distinguished by their embeddings and represented by their latents") {
   const auto source = drawn_data(30, {1, 8, 8}, 2);
   const image_encoder encoder(small);
   auto in = std::make_shared<tensor_map>();

@@ -1,4 +1,4 @@
-// What the embedded generator makes of Fashion-MNIST: minutes of a processor.
+// Images of Fashion-MNIST by the embedded generator; takes CPU minutes.
 #include "runtime/data/data_sources.hpp"
 #include "strategies/osi_fl/latent_generator.hpp"
 #include "tests/support/method_driver.hpp"
@@ -16,7 +16,7 @@ constexpr std::int64_t classes = 10;
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// A net trained by Adam on these rows, whose rate falls from pass to pass as half a cosine does.
+/// Net trained by Adam on these rows, at a rate that falls by half a cosine over the passes.
 tensors_ref learnt(const model_ref& net, const sample_view& samples, std::int64_t passes) {
   auto weights = weights_only(initial_weights(*net, 1));
   for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -59,10 +59,10 @@ double accuracy(const model_ref& net, const tensors_ref& weights, const sample_v
 
 } // namespace
 
-// A fifth of the training rows is public. The oracle is a LeNet that has learnt from all others; the classifier is the
-// multi-layer perceptron 784-200-100-10, which learns from 20,000 images for 20 passes, and nothing but them. A LeNet
-// reaches less from the same images: it sees in small pieces what components have made smooth.
-TEST_CASE("an oracle recognises what is generated, and a classifier learns from it what real images are", "[slow]") {
+// A fifth of the training rows is public. The oracle is a LeNet trained on all others. The classifier is the
+// multi-layer perceptron 784-200-100-10, trained for 20 passes on 20,000 generated images only. A LeNet reaches less
+// from the same images, because they are locally smooth.
+TEST_CASE("an oracle recognizes generated images, and a classifier trained on them recognizes real ones", "[slow]") {
   const auto raw = load_data({.name = "fashion-mnist"}, 1);
   if (!raw)
     SKIP("Fashion-MNIST is not there");
@@ -91,7 +91,7 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
   run_step(generator.train(ctx), desk, *device);
   const auto trained = cpu_seconds();
 
-  // One client holds what is not public.
+  // One client holds all rows that are not public.
   const auto held = view_of(tasks.train, rows.train);
   const auto means = run_by_width(
       {{.body = class_means(latent_generator::shape_of(setup), classes), .in = generator.encoder(), .samples = held}},

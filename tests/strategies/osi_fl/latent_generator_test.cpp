@@ -1,4 +1,4 @@
-// The small latent diffusion model: sizes of its nets, its optimiser, its programs' bits, and that it learns.
+// The small latent diffusion model: sizes of its nets, its optimizer, equal bits of its programs, and learning.
 #include "runtime/method/gradients.hpp"
 #include "strategies/osi_fl/latent_encoding.hpp"
 #include "strategies/osi_fl/latent_generator.hpp"
@@ -17,8 +17,7 @@ const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .units
 
 at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
 
-/// Generation by nets of drawn weights, under a condition of its own for each job; with moments of drawn numbers, where
-/// asked for.
+/// Generation by nets of random weights, with a condition per job; with random moments if requested.
 std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with, std::size_t count,
                                          bool moments = false) {
   const auto body = latent_generation(shape, with);
@@ -44,7 +43,7 @@ std::vector<program_job> generation_jobs(const latent_shape& shape, const genera
   return jobs;
 }
 
-/// Descends sum of (w_i - i)^2, a step at a time.
+/// Descends the sum of (w_i - i)^2, one step at a time.
 class parabola final : public sliced_training {
 public:
   explicit parabola(const adam_settings& with, std::int64_t of_slice) : sliced_training(with), of_slice_(of_slice) {}
@@ -64,7 +63,7 @@ private:
   std::int64_t of_slice_;
 };
 
-/// Eight by eight, label 0 bright on the left, label 1 bright at the top, with noise.
+/// Eight by eight pixels with noise: label 0 is bright on the left, label 1 at the top.
 std::shared_ptr<dataset> halves(std::int64_t rows) {
   auto made = drawn_data(rows, {1, 8, 8}, 2);
   auto* pixel = made->images.mutable_data_ptr<std::uint8_t>();
@@ -75,7 +74,7 @@ std::shared_ptr<dataset> halves(std::int64_t rows) {
   return made;
 }
 
-/// The outcome of component_analysis over all rows.
+/// Outcome of component_analysis over all rows.
 tensor_map found_components(const std::shared_ptr<dataset>& source, const latent_shape& shape, std::int64_t passes) {
   const auto outcome = run_by_width({{.body = component_analysis(shape, passes),
                                       .samples = every_row_of(source),
@@ -86,7 +85,7 @@ tensor_map found_components(const std::shared_ptr<dataset>& source, const latent
 
 } // namespace
 
-TEST_CASE("the nets have as many parameters as their layers say") {
+TEST_CASE("the nets have as many parameters as their layers state") {
   const latent_shape fashion{.image = {1, 28, 28}, .kinds = 10};
   CHECK(image_encoder(fashion).parameters().size() ==
         (9 + 1) * 16 + (9 * 16 + 1) * 32 + (9 * 32 + 1) * 64 + 1025 * 512 + 513 * 10);
@@ -97,7 +96,7 @@ TEST_CASE("the nets have as many parameters as their layers say") {
             3 * ((units + 1) * 2 * units + 2 * (units + 1) * units) + (units + 1) * latent);
 }
 
-TEST_CASE("nets take images of any size, grey or in colour, and give them back in it") {
+TEST_CASE("nets accept gray and color images of any size and return the same shape") {
   for (const auto& image :
        {shape3{1, 28, 28}, shape3{3, 32, 32}, shape3{3, 8, 12}, shape3{1, 1, 6}, shape3{3, 10, 10}}) {
     const latent_shape shape{.image = image, .kinds = 3};
@@ -113,7 +112,7 @@ TEST_CASE("nets take images of any size, grey or in colour, and give them back i
   }
 }
 
-TEST_CASE("components are those of the covariance's eigenvectors, and lose no more than these") {
+TEST_CASE("components equal eigenvectors of the covariance and lose no more than these") {
   auto source = halves(300);
   const auto parts = found_components(source, small, 12);
   const auto x = (source->images.to(at::kDouble) / 255.0).flatten(1);
@@ -136,7 +135,7 @@ TEST_CASE("components are those of the covariance's eigenvectors, and lose no mo
   CHECK_THAT(lost(components.pixels(latents.unsqueeze(0))[0]), WithinRel(fewest, 1e-3));
 }
 
-TEST_CASE("rows that do not differ have components of a little width, and come back as they are") {
+TEST_CASE("equal rows have components of a small width and are reconstructed unchanged") {
   auto source = drawn_data(6, {1, 8, 8}, 2);
   source->images.fill_(51);
   const image_components components(found_components(source, small, 4));
@@ -146,7 +145,7 @@ TEST_CASE("rows that do not differ have components of a little width, and come b
   CHECK(largest_difference(components.pixels(latents.unsqueeze(0)).contiguous(), at::full({1, 2, 64}, 0.2)) < 1e-6);
 }
 
-TEST_CASE("a denoiser that has not learnt predicts nothing, whatever it is told") {
+TEST_CASE("an untrained denoiser predicts zero for any condition") {
   const latent_denoiser net(small);
   const auto flat = net.parameters().initial({.seed = 4});
   const auto told = net.condition(flat, drawn({1, 5, 24}, 1), latent_denoiser::plain) + net.time(flat, {3});
@@ -154,10 +153,10 @@ TEST_CASE("a denoiser that has not learnt predicts nothing, whatever it is told"
   CHECK(v.abs().max().item<float>() == 0.0F);
 }
 
-TEST_CASE("steps are those of AdamW, with warm-up, cosine, clipping and a running mean, however they are sliced") {
+TEST_CASE("steps equal AdamW with warm-up, cosine, clipping and averaged weights, for any slices") {
   const adam_settings with{
       .rate = 0.2, .decay = 0.1, .last_share = 0.05, .warm_up = 4, .norm_max = 3.0, .averages = true};
-  // Written down once more, number by number, in double precision.
+  // Independent implementation, number by number, in double precision.
   std::array<double, 3> w{5.0, -4.0, 0.5}, m{}, v{}, mean = w;
   for (int i = 0; i < 30; ++i) {
     std::array<double, 3> g{};
@@ -187,7 +186,7 @@ TEST_CASE("steps are those of AdamW, with warm-up, cosine, clipping and a runnin
   }
 }
 
-TEST_CASE("every pass of a training shows each row once, in another order") {
+TEST_CASE("every pass of a training has each row once, in another order") {
   const rng_key key{.seed = 1, .purpose = first_method_purpose};
   CHECK(steps_of_passes(10, 4, 3) == 9);
   std::vector<std::vector<std::int64_t>> passes(3);
@@ -204,7 +203,7 @@ TEST_CASE("every pass of a training shows each row once, in another order") {
   }
 }
 
-TEST_CASE("images have the same bits whatever is generated beside them") {
+TEST_CASE("images have the same bits for any stacked jobs") {
   for (const double guidance : {1.0, 2.5})
     for (const std::int64_t candidates : {1, 3}) {
       CAPTURE(guidance, candidates);
@@ -215,7 +214,7 @@ TEST_CASE("images have the same bits whatever is generated beside them") {
   check_program(generation_jobs(small, {.images = 3, .steps = 4}, 9, /*moments=*/true));
 }
 
-TEST_CASE("mapped latents have the mean and covariance of rows, blended with their own by how many rows there are") {
+TEST_CASE("mapped latents have mean and covariance of rows, blended with their own by number of rows") {
   const auto mixing = floats({1.0F, 0.5F, 0.0F, 0.0F, 2.0F, 0.3F, 0.4F, 0.0F, 0.7F}).view({3, 3});
   const auto turned = at::mm(drawn({400, 3}, 1), mixing);
   const auto made = turned.to(at::kDouble), rows = drawn({47, 3}, 2).to(at::kDouble) * 0.6 + 2.0;
@@ -230,11 +229,11 @@ TEST_CASE("mapped latents have the mean and covariance of rows, blended with the
   CHECK((moved.mean(0) - mean).abs().max().item<double>() < 1e-5);
   CHECK((covariance(moved) - spread).abs().max().item<double>() < 1e-5);
 
-  const moment_map alone(turned, at::empty({0, 3})); // nothing is known of the kind
+  const moment_map alone(turned, at::empty({0, 3})); // no statistics of the kind
   CHECK(largest_difference(alone.moved(turned), turned) < 1e-6);
 }
 
-TEST_CASE("moments are matched kind by kind, under the mean embedding of its rows") {
+TEST_CASE("moments are matched per kind, under the mean embedding of its rows") {
   const latent_denoiser net(small);
   constexpr std::int64_t rows = 60;
   auto in = std::make_shared<tensor_map>();
@@ -262,7 +261,7 @@ TEST_CASE("moments are matched kind by kind, under the mean embedding of its row
   }
 }
 
-TEST_CASE("latents are mapped by the moments of the kind that their condition stands for") {
+TEST_CASE("latents are mapped by the moments of their condition's kind") {
   const auto jobs = generation_jobs(small, {.images = 5, .candidates = 1, .steps = 3}, 2, /*moments=*/true);
   const auto outcomes = run_by_width(jobs, 2);
   const image_encoder encoder(small);
@@ -279,7 +278,7 @@ TEST_CASE("latents are mapped by the moments of the kind that their condition st
   }
 }
 
-TEST_CASE("of the candidates those are kept that the encoder takes for the condition's kind, then the likeliest") {
+TEST_CASE("candidates assigned to the condition's kind are kept first, then the likeliest ones") {
   constexpr std::int64_t kept = 4, made = 12;
   const auto jobs = [&](std::int64_t images, std::int64_t candidates) {
     return generation_jobs(small, {.images = images, .candidates = candidates, .steps = 4}, 2);
@@ -292,7 +291,7 @@ TEST_CASE("of the candidates those are kept that the encoder takes for the condi
     const auto kind = encoder.logits(in.at("encoder"), in.at("condition").view({1, -1})).argmax(1).item<std::int64_t>();
     const auto shown = tensors_of(every[k]).at("images");
     const auto seen = encoder.embeddings(in.at("encoder"), shown.to(at::kFloat) * 0.01 - 0.5);
-    const auto odds = at::softmax(encoder.logits(in.at("encoder"), seen), 1).select(1, kind); // of two kinds
+    const auto odds = at::softmax(encoder.logits(in.at("encoder"), seen), 1).select(1, kind); // one of two kinds
     std::vector<std::int64_t> order, others;
     for (std::int64_t i = 0; i < made; ++i)
       (odds[i].item<float>() > 0.5F ? order : others).push_back(i);
@@ -304,7 +303,7 @@ TEST_CASE("of the candidates those are kept that the encoder takes for the condi
   }
 }
 
-TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
+TEST_CASE("guidance of 1 uses only the condition, guidance of 0 none") {
   const auto images = [](double guidance) {
     std::vector<at::Tensor> made;
     for (const auto& outcome :
@@ -312,7 +311,7 @@ TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
       made.push_back(tensors_of(outcome).at("images"));
     return made;
   };
-  // Without a condition the noise alone tells images apart, so jobs that differ in the condition only are equal.
+  // Without a condition only the noise distinguishes images, so jobs with different conditions are equal.
   auto jobs = generation_jobs(small, {.images = 2, .steps = 5, .guidance = 0.0}, 2);
   jobs[1].stream = jobs[0].stream;
   const auto alike = run_by_width(jobs, 2);
@@ -324,7 +323,7 @@ TEST_CASE("guidance of 1 is the condition alone, of 0 no condition at all") {
   CHECK_FALSE(at::equal(images(1.0)[0], images(3.0)[0]));
 }
 
-TEST_CASE("class means are means of embeddings, with their counts, whatever the order of rows") {
+TEST_CASE("class means are means of embeddings with their counts, for any order of rows") {
   const auto source = halves(600);
   const image_encoder encoder(small);
   const auto flat = encoder.parameters().initial({.seed = 6});
@@ -351,7 +350,7 @@ TEST_CASE("class means are means of embeddings, with their counts, whatever the 
   CHECK(at::equal(forwards.at("counts"), at::tensor({300, 300, 0}, at::kLong)));
 }
 
-TEST_CASE("a generator that has seen two kinds of images makes them by their class means") {
+TEST_CASE("a generator trained on two kinds of images generates both from their class means") {
   const auto source = halves(240);
   method_setup setup{.tasks = 1, .classes = 2, .shape = {1, 8, 8}, .task_classes = {{0, 2}}, .seed = 5};
   latent_generator generator(

@@ -19,7 +19,7 @@ sample_view rows_of_both(std::int64_t rows) {
   return rows_from(small_nets::rows({{"rows", labels}}), 0, rows);
 }
 
-/// The whole net learns over all classes, all rows alike.
+/// The whole net is trained over all classes, with equal weights of rows.
 train_job training(const model_ref& net, const nlohmann::json& settings) {
   train_job job{
       .net = net, .start = weights_only(small_nets::weights(*net, "")), .samples = rows_of_both(settings.at("rows"))};
@@ -41,8 +41,8 @@ at::Tensor best_of(const job_outcome& outcome) {
   return std::get<train_output>(std::get<work_output>(outcome)).observed->at(best_epoch_weights);
 }
 
-/// Relative to the norm: single steps agree to 1e-6, and rounding grows with them. In the third epoch (from step 7 on)
-/// it changes the sign of a value before a ReLU.
+/// Relative to the norm: single steps agree to 1e-6, and rounding grows with them. In the third epoch, from step 7 on,
+/// rounding changes the sign of a value before a ReLU.
 double bound_after(std::int64_t epochs) { return epochs < 3 ? 1e-5 : 1e-3; }
 
 void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
@@ -53,7 +53,7 @@ void compare_weights(official_steps& both, const std::string& where, const model
 
 } // namespace
 
-TEST_CASE("OSCAR's net after every epoch is the authors', and the epoch that is kept", "[official][oscar]") {
+TEST_CASE("OSCAR's net after every epoch, and the selected epoch, equal the official code's", "[official][oscar]") {
   official_steps both("oscar/training");
   const auto net = small_nets::net(classes);
   auto job = training(net, both["settings"]);
@@ -71,10 +71,10 @@ TEST_CASE("OSCAR's net after every epoch is the authors', and the epoch that is 
   job.observation = best_epoch_observation();
   compare_weights(both, "kept ", *net, outcome_of(job).observed->at(best_epoch_weights), both["kept"],
                   bound_after(epochs));
-  REQUIRE(both["kept"] == both["nets"][3]); // the last epoch has as many right answers, and no more
+  REQUIRE(both["kept"] == both["nets"][3]); // the last epoch has as many right predictions, and no more
 }
 
-TEST_CASE("the released schedule takes the loss for the number of an epoch") {
+TEST_CASE("the official schedule passes the loss as the number of the epoch") {
   const official_steps both("oscar/schedule");
   for (std::size_t epoch = 0; epoch < both["losses"].size(); ++epoch) {
     const auto falls = std::floor(both["losses"][epoch].get<double>() / 7.0);
@@ -82,7 +82,7 @@ TEST_CASE("the released schedule takes the loss for the number of an epoch") {
   }
 }
 
-TEST_CASE("the epoch with the most right answers does not depend on who trains beside, and may be the start") {
+TEST_CASE("the best epoch does not depend on stacked trainings and may be the start") {
   const auto net = small_nets::net(classes);
   auto long_one = training(net, {{"rows", 48}, {"batch", 16}, {"rate", 0.3}, {"momentum", 0.9}, {"epochs", 6}});
   long_one.observation = best_epoch_observation();
@@ -93,7 +93,7 @@ TEST_CASE("the epoch with the most right answers does not depend on who trains b
   CHECK(at::equal(best_of(together[0]), outcome_of(short_one).observed->at(best_epoch_weights)));
   CHECK(at::equal(best_of(together[1]), outcome_of(long_one).observed->at(best_epoch_weights)));
 
-  // One row at a rate of 0: the net answers one class in every epoch, and running statistics alone move.
+  // One row at a rate of 0: the net predicts one class in every epoch, and only running statistics change.
   auto wrong = training(net, {{"rows", 1}, {"batch", 1}, {"rate", 0.0}, {"momentum", 0.0}, {"epochs", 2}});
   wrong.observation = best_epoch_observation();
   const auto keeps_an_epoch = [&](std::int64_t label) {

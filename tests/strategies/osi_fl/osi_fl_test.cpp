@@ -1,4 +1,4 @@
-// OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
+// OSI-FL without actors: uploads of clients, the one-shot rule, and generation, training and memory of the server.
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/latent_nets.hpp"
 #include "strategies/osi_fl/weight_change_penalty.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t classes = 4, public_rows = 40;
 const shape3 images{1, 8, 8};
 
-/// A quarter of each image is bright, that of its label; how bright follows from the row.
+/// A quarter of each image is bright, depending on its label; the brightness depends on the row.
 std::shared_ptr<const dataset> quarters(std::int64_t rows) {
   auto made = drawn_data(rows, images, classes);
   auto* pixel = made->images.mutable_data_ptr<std::uint8_t>();
@@ -29,7 +29,7 @@ std::shared_ptr<const dataset> quarters(std::int64_t rows) {
   return made;
 }
 
-/// Tasks of two classes; client c of task t holds rows of its classes from 40 on, each sixth one.
+/// Tasks of two classes. Client c of task t holds every sixth row of its classes, from row 40 on.
 struct federation {
   std::shared_ptr<const dataset> rows = quarters(200);
   std::unique_ptr<strategy> method = strategy_named("osi-fl");
@@ -69,7 +69,7 @@ struct federation {
         mine.push_back(row);
     return mine;
   }
-  /// What a server of this file is once its generator is trained, which takes a second: no key here changes that.
+  /// A server with a trained generator, which takes a second; no key of this file changes the generator.
   [[nodiscard]] static archive& trained() {
     static archive saved;
     return saved;
@@ -115,7 +115,7 @@ struct federation {
     server_context ctx(desk, nullptr, &made);
     run_step(server->close_round(ctx, place(task)), desk, *device);
   }
-  /// The trainings of a round's end.
+  /// Training jobs at the end of a round.
   std::vector<train_job> closed(const round_place& where) {
     job_desk desk;
     server_context ctx(desk, nullptr, &made);
@@ -124,7 +124,7 @@ struct federation {
                    [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
     return jobs_of_kind<train_job>(jobs);
   }
-  /// Both tasks, two clients each, uploads of a task in this order.
+  /// Both tasks with two clients each, and uploads of a task in this order.
   void run(bool reversed = false) {
     for (std::uint32_t task = 0; task < 2; ++task) {
       (void)open(task);
@@ -145,7 +145,7 @@ at::Tensor model_of(const key_list& keys, bool reversed = false) {
 
 } // namespace
 
-TEST_CASE("a client sends 512 numbers of each of its classes, and little else") {
+TEST_CASE("a client sends 512 numbers for each of its classes and little else") {
   federation federated;
   const auto plan = federated.open(0);
   CHECK(plan.rounds == 1);
@@ -157,16 +157,16 @@ TEST_CASE("a client sends 512 numbers of each of its classes, and little else") 
   CHECK(at::equal(sent.upload->at("counts"), at::tensor({20, 20}, at::kInt)));
   CHECK((sent.upload->at("means").sizes() == at::IntArrayRef{2, 512}));
   CHECK(sent.upload->bytes() == 2 * (512 * 4 + 8) + 4);
-  // NICO++: ten classes of a task, or 60 of a domain; the paper counts the numbers alone.
+  // NICO++: ten classes per task, or 60 per domain; the paper counts only the numbers.
   CHECK(10 * 512 * 4 == 20'480);
   CHECK(60 * 512 * 4 == 122'880);
-  CHECK(77 * 768 * 4 == 236'544); // a class of sd77x768
+  CHECK(77 * 768 * 4 == 236'544); // one class of sd77x768
   const auto broadcast = federated.server->open_round(federation::place(0));
   CHECK(broadcast.weights->bytes() == 0);
   CHECK(broadcast.first_contact->size() == 1);
 }
 
-TEST_CASE("whoever trains sends a model in each round of a task, as the paper counts it") {
+TEST_CASE("a method that trains sends a model in each round of a task, as the paper counts it") {
   const auto counted = [](const std::string& name, const model_ref& net, std::int64_t rounds,
                           trainable_part part = trainable_part::all) {
     const auto method = strategy_named(name);
@@ -180,8 +180,8 @@ TEST_CASE("whoever trains sends a model in each round of a task, as the paper co
   const auto whole = counted("fedavg", resnet, 20);
   CHECK(whole == 20.0 * 11'689'512);
   CHECK(whole == 233'790'240.0);                                  // the paper's 233 million
-  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);  // what a client of OSI-FL says of 60 classes
-  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662); // of ten
+  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);  // an OSI-FL client's upload of 60 classes
+  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662); // of ten classes
   CHECK(counted("fedavg", resnet, 20, trainable_part::head) == 20.0 * 513 * 1000);
 
   const auto lenet = net_of("lenet", {1, 28, 28}, 10);
@@ -191,7 +191,7 @@ TEST_CASE("whoever trains sends a model in each round of a task, as the paper co
   }
 }
 
-TEST_CASE("whoever speaks a second time in a task breaks the method's rule") {
+TEST_CASE("a client that uploads twice in a task violates the method's rule") {
   federation federated;
   (void)federated.open(0);
   const auto sent = federated.answer(1, 0);
@@ -199,8 +199,8 @@ TEST_CASE("whoever speaks a second time in a task breaks the method's rule") {
   CHECK_THROWS_WITH(federated.fold(1, sent), "client 1 has spoken in task 1 before; a client of a one-shot federation "
                                              "sends one message");
   federated.close(0);
-  CHECK_THROWS(federated.fold(1, sent)); // nor later
-  federated.fold(0, sent);               // somebody else
+  CHECK_THROWS(federated.fold(1, sent)); // not later either
+  federated.fold(0, sent);               // another client
   archive saved;
   federated.server->persist(saved);
   const auto bytes = saved.contents();
@@ -212,7 +212,7 @@ TEST_CASE("whoever speaks a second time in a task breaks the method's rule") {
 
 TEST_CASE("the order in which clients arrive changes nothing") { CHECK(same_bits(model_of({}), model_of({}, true))); }
 
-TEST_CASE("without retained images OSI-FL is OSCAR-IL, and all begin with the same first task") {
+TEST_CASE("OSI-FL without retained images is OSCAR-IL, and all variants share the first task") {
   const auto incremental = model_of({{"mode", "oscar-il"}});
   CHECK(same_bits(model_of({{"p", "0"}}), incremental));
   CHECK(same_bits(model_of({{"mode", "oscar-r"}, {"lambda", "0"}}), incremental));
@@ -231,7 +231,7 @@ TEST_CASE("without retained images OSI-FL is OSCAR-IL, and all begin with the sa
   }
 }
 
-TEST_CASE("p images are retained of each class and task, and the ceiling keeps all") {
+TEST_CASE("p images of each class and task are retained, and the ceiling keeps all") {
   // Two clients, two classes, three images each: six of a class.
   for (const auto& [p, kept] : {std::pair{"2", 8.0}, {"5", 20.0}, {"6", 24.0}, {"100", 24.0}, {"0", 0.0}}) {
     CAPTURE(p);
@@ -246,14 +246,14 @@ TEST_CASE("p images are retained of each class and task, and the ceiling keeps a
   CHECK(ceiling.server->figures().at("retained_images") == 24.0);
 }
 
-TEST_CASE("what server and clients hold at most is counted") {
+TEST_CASE("the largest memory of server and clients is counted") {
   federation federated({{"p", "2"}});
   federated.run();
   const auto figures = federated.server->figures();
   const auto encoder = federated.server->open_round(federation::place(0)).first_contact->bytes();
   const auto upload = federated.answer(0, 0).upload->bytes();
   CHECK(figures.at("client_held_bytes") == static_cast<double>(40 * 64 + encoder + upload)); // 40 rows of 8 x 8 pixels
-  // The second task: all nets, two messages, 2 x 2 x 3 fresh images and 2 x 2 of the first, with labels of 8 bytes.
+  // The second task: all nets, two messages, 2 x 2 x 3 new images and 2 x 2 of the first task, with labels of 8 bytes.
   const auto setup = federated.setup();
   const auto pictures = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
   const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + pictures + model);
@@ -263,7 +263,7 @@ TEST_CASE("what server and clients hold at most is counted") {
   CHECK(rest == static_cast<double>(4 * nets));
 }
 
-TEST_CASE("fewer images may be made in a task than are retained of earlier ones") {
+TEST_CASE("a task may generate fewer images than are retained of earlier ones") {
   federation federated({{"p", "100"}});
   (void)federated.open(0);
   for (const std::uint32_t client : {0U, 1U})
@@ -272,16 +272,16 @@ TEST_CASE("fewer images may be made in a task than are retained of earlier ones"
   (void)federated.open(1);
   federated.fold(2, federated.answer(2, 1));
   const auto jobs = federated.closed(federation::place(1));
-  REQUIRE(jobs.size() == 2); // 6 new images, 12 retained: each task weighs as much
+  REQUIRE(jobs.size() == 2); // 6 new images, 12 retained: tasks have equal weight
   REQUIRE(jobs[0].notes.weights);
   auto expected = std::vector<float>(18, 0.75F);
   std::fill_n(expected.begin(), 6, 1.5F);
   CHECK((*jobs[0].notes.weights == expected));
-  CHECK_FALSE(jobs[1].notes.weights); // the new ones are judged alone
+  CHECK_FALSE(jobs[1].notes.weights); // new images are scored separately
   CHECK(federated.server->figures().at("retained_images") == 18.0);
 }
 
-TEST_CASE("each criterion, moment and weighting of what is retained makes a model of its own") {
+TEST_CASE("each criterion, scoring model and weighting gives another model") {
   std::vector<at::Tensor> models;
   for (const auto& keys : std::vector<key_list>{{{"p", "3"}},
                                                 {{"p", "3"}, {"moment", "after"}},
@@ -291,7 +291,7 @@ TEST_CASE("each criterion, moment and weighting of what is retained makes a mode
                                                 {{"p", "3"}, {"replay", "concat"}},
                                                 {{"p", "3"}, {"guidance", "60"}}}) {
     auto with = keys;
-    with.pairs.emplace_back("images", "16"); // of which two ways hardly choose the same three by chance
+    with.pairs.emplace_back("images", "16"); // so that two criteria hardly select the same three by chance
     models.push_back(model_of(with));
     for (std::size_t other = 0; other + 1 < models.size(); ++other) {
       CAPTURE(keys.pairs.back().first, keys.pairs.back().second, other);
@@ -300,7 +300,7 @@ TEST_CASE("each criterion, moment and weighting of what is retained makes a mode
   }
 }
 
-TEST_CASE("training goes on from the last task's model, and rows are judged by it or by what it has become") {
+TEST_CASE("training continues from the last task's model, and rows are scored by it or by the new one") {
   for (const std::string moment : {"before", "after"}) {
     federation federated({{"p", "1"}, {"moment", moment}});
     for (const std::uint32_t task : {0U, 1U}) {
@@ -315,7 +315,7 @@ TEST_CASE("training goes on from the last task's model, and rows are judged by i
       CHECK(same_bits(jobs[1].start->at(flat_weights), moment == "before" ? before : federated.model()));
     }
   }
-  federation ceiling({{"mode", "oscar"}}); // which learns from all images, from the start
+  federation ceiling({{"mode", "oscar"}}); // the ceiling trains on all images from the start
   for (const std::uint32_t task : {0U, 1U}) {
     (void)ceiling.open(task);
     ceiling.fold(2 * task, ceiling.answer(2 * task, task));
@@ -325,7 +325,7 @@ TEST_CASE("training goes on from the last task's model, and rows are judged by i
   }
 }
 
-TEST_CASE("as released all classes are covered, what is frozen is in training mode, and scores are of random views") {
+TEST_CASE("the official variant covers all classes, trains the frozen part's statistics, and scores augmented views") {
   federation federated({{"p", "1"},
                         {"criterion", "loss"},
                         {"moment", "after"},
@@ -341,7 +341,7 @@ TEST_CASE("as released all classes are covered, what is frozen is in training mo
   (void)federated.open(0);
   federated.fold(0, federated.answer(0, 0));
   const auto jobs = federated.closed(federation::place(0));
-  REQUIRE(jobs.size() == 1); // scores come of an extraction
+  REQUIRE(jobs.size() == 1); // scores come from an extraction
   CHECK(jobs[0].options.classes == class_range{0, classes});
   CHECK(jobs[0].options.statistics_move);
   CHECK(jobs[0].options.trained == trainable_part::head);
@@ -354,7 +354,7 @@ TEST_CASE("as released all classes are covered, what is frozen is in training mo
   CHECK(wrong[1].where == "strategy.score_view");
 }
 
-TEST_CASE("OSCAR's own program keeps the best epoch of a training, and rows are judged by gradients of one pass") {
+TEST_CASE("OSCAR's official variant selects the best epoch, and rows are scored by gradients of one pass") {
   for (const auto* const mode : {"oscar", "osi-fl"}) {
     federation federated({{"mode", mode}, {"keep_epoch", "best"}});
     (void)federated.open(0);
@@ -367,7 +367,7 @@ TEST_CASE("OSCAR's own program keeps the best epoch of a training, and rows are 
   }
 }
 
-TEST_CASE("OSCAR-R as released leaves the first task free and counts changes by tensor") {
+TEST_CASE("OSCAR-R's official variant has no penalty in the first task and weights changes by tensor") {
   for (const auto* const penalty : {"sum", "tensor-means"}) {
     federation federated({{"mode", "oscar-r"}, {"lambda", "0.01"}, {"penalty", penalty}});
     for (const std::uint32_t task : {0U, 1U}) {
@@ -384,8 +384,8 @@ TEST_CASE("OSCAR-R as released leaves the first task free and counts changes by 
   }
 }
 
-TEST_CASE("random places are drawn anew for every task") {
-  const auto kept_in = [](std::uint32_t task) { // places among the images of client 0
+TEST_CASE("random selection draws anew for every task") {
+  const auto kept_in = [](std::uint32_t task) { // indices among the images of client 0
     federation federated({{"p", "2"}, {"criterion", "random"}, {"images", "12"}});
     auto where = federation::place(0);
     where.task = {task};
@@ -407,7 +407,7 @@ TEST_CASE("random places are drawn anew for every task") {
   CHECK(kept_in(0) != kept_in(1));
 }
 
-TEST_CASE("the norm of a row's gradient by a linear head follows from its probabilities and features") {
+TEST_CASE("the gradient norm of a row by a linear head follows from probabilities and features") {
   const auto net = model_named("linear", images, classes);
   const auto rows = drawn_data(12, images, classes);
   const auto weights = initial_weights(*net, 3);
@@ -425,7 +425,7 @@ TEST_CASE("the norm of a row's gradient by a linear head follows from its probab
     CHECK_THAT(norms[row].item<double>(), Catch::Matchers::WithinRel(expected[row].item<double>(), 1e-5));
 }
 
-TEST_CASE("the pictures of a run show ten images of each class at most, a row for each") {
+TEST_CASE("the image file of a run shows at most ten images per class, in a row each") {
   federation federated;
   CHECK(federated.server->pictures().empty());
   federated.run();
@@ -434,7 +434,7 @@ TEST_CASE("the pictures of a run show ten images of each class at most, a row fo
   CHECK((pictures.at("samples").sizes() == at::IntArrayRef{1, 4 * 8, 3 * 8}));
 }
 
-TEST_CASE("what the generator cannot do is refused, each in words") {
+TEST_CASE("settings that the generator does not support are refused with reasons") {
   const federation federated;
   auto setup = federated.setup();
   setup.public_rows = 0;
@@ -456,7 +456,7 @@ TEST_CASE("what the generator cannot do is refused, each in words") {
   CHECK_THAT(found["tasks.staying_share"], ContainsSubstring("speaks once in a task"));
   setup.transition = task_transition::round;
   setup.staying_share = 0.0;
-  found = found_with({{"condition", "sd77x768"}}); // which needs no public rows, but all parts
+  found = found_with({{"condition", "sd77x768"}}); // needs no public rows but all parts
   CHECK(found.size() == 8);
   CHECK_THAT(found["strategy.denoiser"],
              ContainsSubstring("expected a file that tools/research/export/picture_parts.py"));

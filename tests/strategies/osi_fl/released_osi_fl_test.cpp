@@ -1,4 +1,4 @@
-// What the server of OSI-FL's released program computes, task by task: made by tools/research/official/osi_fl.py.
+// The server of OSI-FL's official program, task by task, recorded by tools/research/official/osi_fl.py.
 #include "strategies/osi_fl/retained_rows.hpp"
 #include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "tests/support/method_driver.hpp"
@@ -23,7 +23,7 @@ std::shared_ptr<dataset> rows_of_both() {
   return small_nets::rows({{"task.first", labels_of(0)}, {"task.second", labels_of(1)}});
 }
 
-/// The head's training as the program does it: over all classes, batch norms in training mode.
+/// Training of the head as in the official program: over all classes, batch norms in training mode.
 train_job training(const model_ref& net, const at::Tensor& start, sample_view samples, const nlohmann::json& settings) {
   train_job job{.net = net, .start = weights_only(start), .samples = std::move(samples)};
   job.options = {.epochs = settings.at("epochs"),
@@ -56,7 +56,7 @@ sample_view view_of_rows(const std::shared_ptr<dataset>& source, std::vector<std
 
 } // namespace
 
-TEST_CASE("two tasks of the released server: the head, the statistics that move beside it, and what is kept",
+TEST_CASE("two tasks equal the official server's: head, updated statistics, and retained images",
           "[official][osi-fl]") {
   official_steps both("osi_fl/top_k");
   const auto net = small_nets::net(classes);
@@ -68,7 +68,7 @@ TEST_CASE("two tasks of the released server: the head, the statistics that move 
     const auto first = static_cast<std::int64_t>(task) * rows;
     const auto current = rows_from(source, first, rows);
     auto pool = *current.rows;
-    pool.insert(pool.end(), memory.begin(), memory.end()); // what is new comes first
+    pool.insert(pool.end(), memory.begin(), memory.end()); // new images come first
     flat = trained(training(net, flat, view_of_rows(source, pool), both["settings"]));
     const auto where = fmt::format("task {} ", task + 1);
     small_nets::compare(both, where, *net, flat, both["nets"][task], 1e-5);
@@ -81,7 +81,7 @@ TEST_CASE("two tasks of the released server: the head, the statistics that move 
   }
 }
 
-TEST_CASE("OSCAR-R as released: changes count by the size of their tensor, and the first task is free",
+TEST_CASE("OSCAR-R's official variant weights changes by tensor size and has no penalty in the first task",
           "[official][osi-fl]") {
   official_steps both("osi_fl/held_back");
   const auto net = small_nets::net(classes);
@@ -97,7 +97,7 @@ TEST_CASE("OSCAR-R as released: changes count by the size of their tensor, and t
   }
 }
 
-TEST_CASE("statistics that move beside a trained head leave everything else of the frozen part") {
+TEST_CASE("training the head with updated statistics leaves the rest of the frozen part unchanged") {
   const auto net = small_nets::net(classes);
   const auto start = small_nets::weights(*net, "");
   auto job = training(net, start, rows_from(rows_of_both(), 0, rows), {{"epochs", 1}, {"batch", 8}, {"rate", 0.1}});

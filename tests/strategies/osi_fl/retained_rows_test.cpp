@@ -1,4 +1,4 @@
-// Which images are retained, and how much they weigh.
+// Selection of retained images, and their weights.
 #include "runtime/base/rng.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
 #include <algorithm>
@@ -8,7 +8,7 @@
 using namespace mneme;
 using positions = std::vector<std::int64_t>;
 
-TEST_CASE("the largest scores of each label are taken, of equal ones the first") {
+TEST_CASE("the largest scores of each label are selected, the first of equal ones") {
   const std::vector<double> scores{1.0, 5.0, 3.0, 5.0, 2.0, 7.0, 5.0, 0.5};
   const std::vector<std::int64_t> labels{4, 4, 4, 4, 1, 1, 4, 9};
   CHECK((retained_rows(scores, labels, 2) == positions{5, 4, 1, 3, 7}));
@@ -25,7 +25,7 @@ TEST_CASE("no other subset of a label's rows has a larger sum of scores") {
     const auto n = static_cast<std::int64_t>(1 + draw.below(8)), p = static_cast<std::int64_t>(draw.below(9));
     std::vector<double> scores;
     for (std::int64_t i = 0; i < n; ++i)
-      scores.push_back(static_cast<double>(draw.below(5))); // many are equal
+      scores.push_back(static_cast<double>(draw.below(5))); // many ties
     const auto chosen = retained_rows(scores, std::vector<std::int64_t>(static_cast<std::size_t>(n), 3), p);
     REQUIRE(std::ssize(chosen) == std::min(n, p));
     double sum = 0.0, best = 0.0;
@@ -42,8 +42,8 @@ TEST_CASE("no other subset of a label's rows has a larger sum of scores") {
   }
 }
 
-TEST_CASE("weighted mean losses are the sum of the tasks' means, up to a factor (eq. 16)") {
-  const std::vector<double> losses{1.0, 2.0, 6.0, 10.0, 20.0, 4.0}; // three new rows, two of a task, one of another
+TEST_CASE("weighted mean losses are the sum of the tasks' means up to a factor (eq. 16)") {
+  const std::vector<double> losses{1.0, 2.0, 6.0, 10.0, 20.0, 4.0}; // three new rows, two of one task, one of another
   const auto weights = weights_by_task(3, std::vector<std::int64_t>{2, 1});
   REQUIRE(weights.size() == 6);
   CHECK(std::vector<float>(weights.begin(), weights.begin() + 3) == std::vector<float>(3, 6.0F / 9.0F));
@@ -53,7 +53,7 @@ TEST_CASE("weighted mean losses are the sum of the tasks' means, up to a factor 
     mean += static_cast<double>(weights[i]) * losses[i] / 6.0;
   CHECK_THAT(mean, Catch::Matchers::WithinRel((3.0 + 15.0 + 4.0) / 3.0, 1e-6));
   CHECK_THAT(std::accumulate(weights.begin(), weights.end(), 0.0), Catch::Matchers::WithinRel(6.0, 1e-6));
-  // A task of which nothing was kept counts for nothing; alone, the new rows weigh 1 each.
+  // A task without retained images has no weight; new rows alone have weight 1 each.
   CHECK(weights_by_task(3, std::vector<std::int64_t>{2, 0, 1}) == weights);
   CHECK(weights_by_task(4, {}) == std::vector<float>(4, 1.0F));
 }

@@ -34,7 +34,7 @@ at::Tensor closed(averaging_server& server) {
   return server.predict().weights->at(flat_weights);
 }
 
-/// The upload of one round of `name` by a client with rows of all classes, from weights of zero.
+/// Upload of one round of `name` by a client with rows of all classes, from weights of zero.
 at::Tensor trained(const std::string& name, const round_place& place) {
   const auto method = strategy_named(name);
   auto setup = setup_of();
@@ -69,7 +69,7 @@ TEST_CASE("uploads are averaged by rows, or uniformly") {
   CHECK(at::equal(closed(uniform), at::full({12}, 3.0)));
 }
 
-TEST_CASE("a share of the old model stays where the scenario keeps it") {
+TEST_CASE("strategy.keep_share keeps a share of the old model") {
   auto setup = setup_of();
   setup.initial = weights_only(at::full({12}, 4.0F));
   setup.keep_share = 0.5;
@@ -81,7 +81,7 @@ TEST_CASE("a share of the old model stays where the scenario keeps it") {
   CHECK(at::equal(closed(server), at::full({12}, 1.5F)));
 }
 
-TEST_CASE("sums start anew each round, in float64") {
+TEST_CASE("sums restart at zero each round, in float64") {
   averaging_server server(setup_of());
   server.fold(upload_of(0, 16777216.0, 1)); // 2^24: adding 1 in float32 changes nothing
   server.fold(upload_of(1, 1.0, 1));
@@ -92,7 +92,7 @@ TEST_CASE("sums start anew each round, in float64") {
   CHECK(closed(server)[0].item<double>() == 7.0);
 }
 
-TEST_CASE("where only the head is trained, only the head travels, and the rest is sent once") {
+TEST_CASE("with trainable = head only the head is sent, and the rest once") {
   const auto setup = [] {
     auto changed = setup_of(trainable_part::head);
     changed.net = model_named("mlp", {1, 1, features}, classes); // 2-200-100-4
@@ -109,7 +109,7 @@ TEST_CASE("where only the head is trained, only the head travels, and the rest i
       at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
 }
 
-TEST_CASE("beside adapters only these and the head travel and are averaged, and the rest is sent once") {
+TEST_CASE("with adapters only these and the head are sent and averaged, and the rest is sent once") {
   auto kind = std::unique_ptr<model_kind>{};
   for (const auto& entry : models())
     if (entry.name == "vit")
@@ -129,7 +129,7 @@ TEST_CASE("beside adapters only these and the head travel and are averaged, and 
   CHECK(sent.first_contact->bytes() == 4 * setup.net->size());
 
   const travelling_weights travelling(setup.net, trainable_part::all);
-  const auto moved = setup.initial->at(flat_weights) + 1.0; // the body too: what a client must not do
+  const auto moved = setup.initial->at(flat_weights) + 1.0; // also changes the body, which a client must not do
   server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = travelling.pick(moved), .rows = 3});
   const auto end = closed(server);
   for (const auto& parameter : setup.net->layout()) {
@@ -139,16 +139,16 @@ TEST_CASE("beside adapters only these and the head travel and are averaged, and 
   }
 }
 
-TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay untouched") {
+TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay unchanged") {
   const round_place second_task{.task = {1}, .opened = {0, 4}, .current = {2, 4}};
   const auto old_rows = [](const at::Tensor& flat) { return flat.slice(0, 0, 4); }; // weights of classes 0 and 1
   CHECK_FALSE(at::equal(old_rows(trained("fedavg", second_task)), at::ones({4})));
   CHECK(at::equal(old_rows(trained("finetune", second_task)), at::ones({4})));
   const round_place first_task{.opened = {0, 2}, .current = {0, 2}};
-  CHECK(at::equal(trained("fedavg", first_task).slice(0, 4, 8), at::ones({4}))); // not even decay
+  CHECK(at::equal(trained("fedavg", first_task).slice(0, 4, 8), at::ones({4}))); // not even by weight decay
 }
 
-TEST_CASE("FedBuff adds the weighted mean of changes, each from the model its client began with") {
+TEST_CASE("FedBuff adds the weighted mean of changes, each relative to the model its client received") {
   auto setup = setup_of();
   setup.initial = weights_only(at::full({12}, 10.0));
   setup.rounds = {.mode = round_mode::async, .server_learning_rate = 0.5};
@@ -161,7 +161,7 @@ TEST_CASE("FedBuff adds the weighted mean of changes, each from the model its cl
   server.fold(stale);
   // 10 + 0.5 * (1 * 1 * 2 + 3 * 0.25 * -4) / (1 + 3)
   CHECK(at::equal(closed(server), at::full({12}, 9.875)));
-  server.fold(fresh); // the buffer is empty again: 9.875 + 0.5 * 2
+  server.fold(fresh); // the buffer was emptied: 9.875 + 0.5 * 2
   CHECK(at::equal(closed(server), at::full({12}, 10.875)));
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("FedAsync moves towards an upload by the mixing weight, less if it is 
   averaging_server server(setup);
   auto upload = upload_of(0, 16.0, 7);
   upload.staleness_weight = 0.25;
-  server.fold(upload); // a = 0.125, whatever the rows
+  server.fold(upload); // a = 0.125, for any number of rows
   CHECK(at::equal(closed(server), at::full({12}, 9.0)));
   setup.rounds.mixing = 1.0;
   averaging_server replacing(setup);
@@ -180,7 +180,7 @@ TEST_CASE("FedAsync moves towards an upload by the mixing weight, less if it is 
   CHECK(at::equal(closed(replacing), at::full({12}, 16.0)));
 }
 
-TEST_CASE("buffered changes of the head leave the frozen rest alone") {
+TEST_CASE("buffered changes of the head leave the frozen rest unchanged") {
   auto setup = setup_of(trainable_part::head);
   setup.rounds = {.mode = round_mode::async};
   setup.net = model_named("mlp", {1, 1, features}, classes);
@@ -195,7 +195,7 @@ TEST_CASE("buffered changes of the head leave the frozen rest alone") {
   CHECK(at::allclose((after - before).sum(), at::full({}, 100.0 * 4 + 4)));
 }
 
-TEST_CASE("joint shows the rows of all tasks so far, or everybody's to one client") {
+TEST_CASE("joint trains on the rows of all tasks so far, or with one client on all clients' rows") {
   auto method = strategy_named("joint");
   CHECK(method->needs().rows == rows_shown::cumulative);
   key_table table;

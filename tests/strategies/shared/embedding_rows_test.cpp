@@ -24,7 +24,7 @@ embedding_rows counted(std::int64_t n) {
 
 } // namespace
 
-TEST_CASE("samples of an embedding have its mean and its deviation") {
+TEST_CASE("samples of an embedding have its mean and deviation") {
   embedding_rows rows{.features = at::tensor({1.5F, -0.5F, 0.2F, -1.0F}).repeat({100'000, 1}),
                       .labels = at::zeros({100'000}, at::kInt)};
   const auto z = sampled(rows, two_wide, some_key).to(at::kDouble);
@@ -35,7 +35,7 @@ TEST_CASE("samples of an embedding have its mean and its deviation") {
   CHECK_THAT(deviation[1].item<double>(), WithinAbs(std::exp(-1.0), 0.01));
 }
 
-TEST_CASE("samples follow their key, and take log deviations within the bounds") {
+TEST_CASE("samples follow their key, and log deviations are clamped") {
   const auto rows = counted(5);
   CHECK(at::equal(sampled(rows, two_wide, some_key), sampled(rows, two_wide, some_key)));
   auto other = some_key;
@@ -50,7 +50,7 @@ TEST_CASE("samples follow their key, and take log deviations within the bounds")
   CHECK(tight.select(1, 1).max().item<float>() < 1e-6F);
 }
 
-TEST_CASE("a training set holds its parts in order, normals with deviations that every epoch draws from anew") {
+TEST_CASE("a training set concatenates its parts, and every epoch draws new samples from normals") {
   const std::vector<embedding_rows> parts{counted(3), counted(2)};
   const auto view = training_set(parts, two_wide, false);
   const auto& source = *view.source;
@@ -69,7 +69,7 @@ TEST_CASE("a training set holds its parts in order, normals with deviations that
   gather_vectors(source, *view.rows, {}, means.mutable_data_ptr<float>());
   CHECK(at::equal(means, source.vectors));
   CHECK_FALSE(at::equal(first, second));
-  CHECK_FALSE(at::equal(first[0], first[3])); // equal rows at different places
+  CHECK_FALSE(at::equal(first[0], first[3])); // equal rows at different positions
 }
 
 TEST_CASE("a training set of points has no deviations") {
@@ -77,7 +77,7 @@ TEST_CASE("a training set of points has no deviations") {
   CHECK_FALSE(training_set({{points}}, two_wide, true).source->deviations.defined());
 }
 
-TEST_CASE("drawn positions repeat none before all have come") {
+TEST_CASE("drawn positions repeat none before all were drawn") {
   const auto seven = drawn_positions(10, 7, some_key);
   CHECK(std::set<std::int64_t>(seven.begin(), seven.end()).size() == 7);
   CHECK(seven == drawn_positions(10, 7, some_key));
@@ -94,7 +94,7 @@ TEST_CASE("drawn positions repeat none before all have come") {
     CHECK_THAT(count / 20'000.0, WithinAbs(0.3, 0.015));
 }
 
-TEST_CASE("a share is rounded, and at least one row unless it is nothing") {
+TEST_CASE("a share is rounded, and at least one row unless it is 0") {
   CHECK(share_of(0.1, 6000) == 600);
   CHECK(share_of(0.1, 25) == 3);
   CHECK(share_of(0.1, 3) == 1);
@@ -102,7 +102,7 @@ TEST_CASE("a share is rounded, and at least one row unless it is nothing") {
   CHECK(share_of(0.5, 0) == 0);
 }
 
-TEST_CASE("rows of embeddings are picked with their labels") {
+TEST_CASE("rows of embeddings are selected with their labels") {
   const std::vector<std::int64_t> positions{4, 0, 4};
   const auto picked = counted(5).at(positions);
   CHECK(at::equal(picked.labels, at::tensor({4, 0, 4}, at::kInt)));

@@ -1,4 +1,4 @@
-// Which rows are chosen, where the forms of herding differ, and what a memory keeps.
+// Selection of rows, differences between the forms of herding, and the content of a memory.
 #include "strategies/shared/exemplar_memory.hpp"
 #include "tests/support/method_driver.hpp"
 #include <cmath>
@@ -21,7 +21,7 @@ at::Tensor at_angles(const std::vector<double>& degrees) {
 
 } // namespace
 
-TEST_CASE("the forms of herding choose differently", "[exemplars]") {
+TEST_CASE("the forms of herding select different rows", "[exemplars]") {
   const auto features = at_angles({0, 30, 40, 120});
   CHECK(chosen_exemplars(features, 4, exemplar_choice::greedy) == numbers{2, 1, 3, 0});
   CHECK(chosen_exemplars(features, 4, exemplar_choice::repeats) == numbers{2, 3, 0, 1});
@@ -29,15 +29,15 @@ TEST_CASE("the forms of herding choose differently", "[exemplars]") {
   CHECK(chosen_exemplars(features, 4, exemplar_choice::rank) == numbers{2, 1, 0, 3});
   CHECK(chosen_exemplars(features, 3, exemplar_choice::first) == numbers{0, 1, 2});
   for (const auto how : {exemplar_choice::greedy, exemplar_choice::repeats, exemplar_choice::rank})
-    CHECK(chosen_exemplars(features, 2, how).size() == 2); // the first ones do not depend on how many are wanted
+    CHECK(chosen_exemplars(features, 2, how).size() == 2); // early picks do not depend on the number
 }
 
-TEST_CASE("herding with repeats ends where no row wins that has not won", "[exemplars]") {
-  const auto features = at_angles({0, 0.001}); // the mean lies between: both win in turns
+TEST_CASE("herding with repeats ends when no new row is selected", "[exemplars]") {
+  const auto features = at_angles({0, 0.001}); // the mean lies between them, so they alternate
   CHECK(chosen_exemplars(features, 2, exemplar_choice::repeats).size() == 2);
 }
 
-TEST_CASE("a memory is shared by its classes, and shrinks to the first chosen", "[exemplars]") {
+TEST_CASE("a memory is shared by its classes and shrinks to the first selected rows", "[exemplars]") {
   const auto source = striped_rows(40, 3, 4); // row r has label r mod 4
   const numbers first_task{0, 4, 8, 12, 1, 5, 9, 13}, second_task{2, 6, 10, 14};
   const auto features = [&](const numbers& rows) {
@@ -54,5 +54,5 @@ TEST_CASE("a memory is shared by its classes, and shrinks to the first chosen", 
   CHECK(numbers(second.begin(), second.begin() + 4) == numbers{first[0], first[1], first[3], first[4]});
   CHECK(source->label(second[4]) == 2);
   const auto again = memorised(*source, second, second_task, features(second_task), rules);
-  CHECK(again == second); // a class that is chosen anew takes its own place
+  CHECK(again == second); // a class that is selected again uses its own share
 }

@@ -1,4 +1,4 @@
-// Exemplars by hand, and what a memory holds from task to task.
+// Exemplars by hand, and the content of a memory from task to task.
 #include "strategies/shared/feature_memory.hpp"
 #include "tests/support/tensors.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -25,7 +25,7 @@ places labels_of(const embedding_rows& rows) {
 } // namespace
 
 TEST_CASE("exemplars are the rows nearest to their class mean, ceil(ratio n) of a class") {
-  // Squared distances of class 0 to (2, 0): 4, 1, 1, 2; of class 1 to (0, 5): 0, 1, 1. Of equals the first.
+  // Squared distances of class 0 to (2, 0): 4, 1, 1, 2; of class 1 to (0, 5): 0, 1, 1. Ties go to the first.
   CHECK((exemplars_of(points(), {.ratio = 0.5}) == places{2, 3, 1, 4}));
   CHECK((exemplars_of(points(), {.ratio = 0.01}) == places{2, 1}));
   CHECK((exemplars_of(points(), {.ratio = 1.0}) == places{2, 3, 5, 0, 1, 4, 6}));
@@ -35,7 +35,7 @@ TEST_CASE("exemplars are the rows nearest to their class mean, ceil(ratio n) of 
   CHECK(exemplars_of(ten, {.ratio = 0.21}).size() == 3);
 }
 
-TEST_CASE("lengths count for the nearest rows, and not for iCaRL's herding") {
+TEST_CASE("lengths affect nearest rows but not iCaRL's herding") {
   // Unit vectors are (1, 0), (1, 0), (0, 1) with mean (2/3, 1/3); raw ones have the mean (4, 1/3).
   const embedding_rows rows{.features = floats({10, 0, 2, 0, 0, 1}).view({3, 2}), .labels = at::zeros({3}, at::kInt)};
   CHECK((exemplars_of(rows, {.ratio = 1.0}) == places{1, 2, 0}));
@@ -43,7 +43,7 @@ TEST_CASE("lengths count for the nearest rows, and not for iCaRL's herding") {
   CHECK((exemplars_of(rows, {.how = exemplar_rules::choice::icarl, .ratio = 1.0}) == places{0, 2, 1}));
 }
 
-TEST_CASE("a task's exemplars become old when the next one begins, and stay within the limit") {
+TEST_CASE("a task's exemplars become old when the next task begins, and stay within the limit") {
   const exemplar_rules rules{.ratio = 0.5};
   auto memory = feature_memory::saved_in({});
   CHECK_FALSE(memory.knows(0));
@@ -58,7 +58,7 @@ TEST_CASE("a task's exemplars become old when the next one begins, and stay with
   CHECK(same_bits(later.current().features, points().features));
   embedding_rows next = points();
   next.labels = next.labels + 2;
-  later.begin(3, next, rules); // tasks between were missed
+  later.begin(3, next, rules); // the tasks between were missed
   CHECK((labels_of(later.old()) == places{0, 0, 1, 1}));
   CHECK(same_bits(later.old().features, floats({3, 0, 2, 1, 0, 5, 0, 4}).view({4, 2})));
   later.begin(4, points(), rules);
@@ -69,7 +69,7 @@ TEST_CASE("a task's exemplars become old when the next one begins, and stay with
   CHECK(trimmed(later.old(), 0).size() == 8);
 }
 
-TEST_CASE("rows to train are all parts, one after the other") {
+TEST_CASE("training rows are the concatenation of all parts") {
   const std::vector<embedding_rows> parts{{}, points(), points()};
   const auto made = rows_to_train(parts, 2);
   CHECK(made.size() == 14);

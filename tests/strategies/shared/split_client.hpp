@@ -1,11 +1,11 @@
-/// split_client: a method behind a frozen backbone without actors: one client, three tasks, and a server.
+/// split_client: a method on a frozen backbone without actors: one client, three tasks, and a server.
 #pragma once
 #include "tests/support/shown_steps.hpp"
 namespace mneme::test::split_case {
 
 inline constexpr std::int64_t pixels = 6, classes = 6, rows_of_task = 40;
 
-/// Three tasks of two classes over one client, behind a drawn backbone of 100 features.
+/// Three tasks of two classes with one client, on a random backbone of 100 features.
 struct split_client {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -53,7 +53,7 @@ struct split_client {
   client_result answer(std::uint32_t task, const broadcast& in) {
     return run_round(*method, *device, assigned(task, in));
   }
-  /// The jobs of a round, which changes nothing.
+  /// Jobs of a round; leaves the client unchanged.
   [[nodiscard]] plan jobs(std::uint32_t task, const broadcast& in) {
     return jobs_of_round(*method, *device, assigned(task, in));
   }

@@ -7,7 +7,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("a weighted average sums in float64 in the order of its values, however many wait") {
+TEST_CASE("a weighted average sums in float64 in the order of its values, for any number of waiting ones") {
   at::manual_seed(1);
   for (const int count : {1, 3, 4, 5, 8, 11}) {
     weighted_average mean;
@@ -27,8 +27,8 @@ TEST_CASE("a weighted average sums in float64 in the order of its values, howeve
   }
 }
 
-TEST_CASE("an average of equal models is that model, of a model and its negative nothing, in any order") {
-  // Running statistics lie in the same tensor as weights: they are averaged alike.
+TEST_CASE("the average of equal models is that model, and of a model and its negative zero, in any order") {
+  // Running statistics are in the same tensor as weights and are averaged in the same way.
   const auto model = drawn({50}, 1), other = drawn({50}, 2), third = drawn({50}, 3);
   const auto average_of = [](const std::vector<at::Tensor>& models) {
     weighted_average mean;
@@ -43,7 +43,7 @@ TEST_CASE("an average of equal models is that model, of a model and its negative
   CHECK(largest_difference(some, (model + other + third) / 3) < 1e-6);
 }
 
-TEST_CASE("a weighted average that was taken starts again from nothing") {
+TEST_CASE("a weighted average restarts at zero after it was taken") {
   weighted_average mean;
   mean.add(at::full({2}, 5.0F), 2.0);
   (void)mean.take();
@@ -52,7 +52,7 @@ TEST_CASE("a weighted average that was taken starts again from nothing") {
   CHECK(at::equal(mean.take(), at::full({2}, 5.0F)));
 }
 
-TEST_CASE("an upload that cannot be part of a mean is refused in words") {
+TEST_CASE("an upload that cannot be averaged is refused with a reason") {
   weighted_average mean;
   mean.add(at::ones({4}), 1.0);
   const auto said = [&](const at::Tensor& value, double weight) -> std::string {
@@ -73,7 +73,7 @@ TEST_CASE("an upload that cannot be part of a mean is refused in words") {
   CHECK(at::equal(mean.take(), at::ones({4})));
 }
 
-TEST_CASE("a saved average whose parts do not belong together is refused") {
+TEST_CASE("a saved average with inconsistent parts is refused") {
   const auto refused = [](at::Tensor sum, double weight) {
     archive saved;
     saved(sum)(weight);

@@ -1,4 +1,4 @@
-// STSA whose task 1 is another method's: what it comes to, what it sends, and what is refused.
+// STSA with task 1 trained by another method: results, uploads, and refused settings.
 #include "runtime/models/low_rank_vit.hpp"
 #include "tests/strategies/stsa/stsa_run.hpp"
 #include "tests/support/small_prompted_vit.hpp"
@@ -38,7 +38,7 @@ stsa_with_net stsa_by(const key_list& keys) {
   return {.method = std::move(method), .net = net};
 }
 
-/// Bytes of what an upload holds.
+/// Bytes of an upload.
 std::int64_t bytes_of(const tensor_map& upload) {
   std::int64_t bytes = 0;
   for (const auto& [name, value] : upload)
@@ -46,7 +46,7 @@ std::int64_t bytes_of(const tensor_map& upload) {
   return bytes;
 }
 
-/// A run of two tasks and two clients, which hold every second row of the task each.
+/// A run of two tasks and two clients, each of which holds every second row of the task.
 struct adapted_run {
   adapted_run(const stsa_with_net& with, const method_setup& setup) {
     CHECK(with.method->check(setup).empty());
@@ -108,7 +108,7 @@ std::vector<std::string> names_of(const tensor_map& upload) {
   return names;
 }
 
-/// The first complaint about a net, as "where: text"; "" without one.
+/// First error about a net, as "where: text"; "" if there is none.
 std::string complaint_of_stsa(const key_list& keys, const model_ref& net = nullptr) {
   const auto with = stsa_by(keys);
   auto setup = with.setup();
@@ -120,7 +120,7 @@ std::string complaint_of_stsa(const key_list& keys, const model_ref& net = nullp
 
 } // namespace
 
-TEST_CASE("a low-rank part that has not learnt leaves STSA on the transformer as it is", "[stsa][pilora]") {
+TEST_CASE("an untrained low-rank part leaves STSA on the transformer unchanged", "[stsa][pilora]") {
   const auto adapted = stsa_by({{"adapter", "pilora"}}), plain = stsa_by({{"adaptation", "none"}});
   auto untrained = adapted.setup();
   untrained.training.epochs = 0; // B stays 0
@@ -133,10 +133,10 @@ TEST_CASE("a low-rank part that has not learnt leaves STSA on the transformer as
   as_it_is.initial = weights_only(flat);
   const auto expected = adapted_run(plain, as_it_is).readout();
   CHECK(relative(adapted_run(adapted, untrained).readout(), expected) < 1e-4);
-  CHECK(relative(adapted_by("pilora").readout(), expected) > 1e-3); // with a part that has learnt
+  CHECK(relative(adapted_by("pilora").readout(), expected) > 1e-3); // with a trained part
 }
 
-TEST_CASE("an adapting method matters to STSA by its weights after task 1 alone", "[stsa][pilora]") {
+TEST_CASE("an adapting method affects STSA only by its weights after task 1", "[stsa][pilora]") {
   for (const std::string adapter : {"pilora", "fed-cprompt"}) {
     INFO(adapter);
     const auto adapted = stsa_by({{"adapter", adapter}});
@@ -152,7 +152,7 @@ TEST_CASE("an adapting method matters to STSA by its weights after task 1 alone"
   }
 }
 
-TEST_CASE("in task 1 an adapting method's own uploads travel, and behind it statistics of one size", "[stsa][pilora]") {
+TEST_CASE("in task 1 the adapting method's uploads are sent, afterwards statistics of one size", "[stsa][pilora]") {
   const auto low_rank = adapted_by("pilora"), prompts = adapted_by("fed-cprompt");
   REQUIRE(low_rank.uploads.size() == 8);
   REQUIRE(prompts.uploads.size() == 8);
@@ -166,7 +166,7 @@ TEST_CASE("in task 1 an adapting method's own uploads travel, and behind it stat
   }
 }
 
-TEST_CASE("STSA says the rate of PILoRA's low-rank part", "[stsa][pilora]") {
+TEST_CASE("STSA's key sets the rate of PILoRA's low-rank part", "[stsa][pilora]") {
   const auto first_part = [](const std::string& rate) {
     const auto with = stsa_by({{"adapter", "pilora"}, {"adapter_rate", rate}});
     return adapted_run(with, with.setup()).uploads[0]->at("lora.0.query.up");
@@ -177,7 +177,7 @@ TEST_CASE("STSA says the rate of PILoRA's low-rank part", "[stsa][pilora]") {
   CHECK(relative(first_part("1e-4"), 10.0 * by_default) < 0.1);
 }
 
-TEST_CASE("what cannot adapt a net before statistics is refused", "[stsa][pilora]") {
+TEST_CASE("methods that cannot adapt a net before statistics are refused", "[stsa][pilora]") {
   const auto linear = model_named("linear", {1, 1, features}, classes);
   for (const std::string adapter : {"pilora", "fed-cprompt"}) {
     INFO(adapter);

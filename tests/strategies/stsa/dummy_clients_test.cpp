@@ -1,4 +1,4 @@
-// How STSA-E cuts a client's rows into dummies, against the draws of its key.
+// STSA-E's split of a client's rows into dummies, compared with the draws of its key.
 #include "strategies/stsa/dummy_clients.hpp"
 #include "tests/support/method_driver.hpp"
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::int64_t> sizes(const parts_of_rows& dealt_to, std::int32_t part
 
 } // namespace
 
-TEST_CASE("a random split cuts the shuffled rows into equal chunks, the last with the rest", "[stsa]") {
+TEST_CASE("a random split cuts the shuffled rows into equal chunks, and the last has the rest", "[stsa]") {
   const auto found = dealt(23, 5, dummy_split::random);
   CHECK(sizes(found, 5) == std::vector<std::int64_t>{4, 4, 4, 4, 7});
   std::vector<std::int64_t> order(23);
@@ -44,9 +44,9 @@ TEST_CASE("a random split cuts the shuffled rows into equal chunks, the last wit
   CHECK(dealt(23, 5, dummy_split::random, other) != found);
 }
 
-TEST_CASE("fewer rows than dummies are all the last one's", "[stsa]") {
+TEST_CASE("if there are fewer rows than dummies, the last dummy has all", "[stsa]") {
   CHECK(dealt(3, 5, dummy_split::random) == parts_of_rows{4, 4, 4});
-  CHECK(dealt(5, 5, dummy_split::random) != parts_of_rows(5, 4)); // one each
+  CHECK(dealt(5, 5, dummy_split::random) != parts_of_rows(5, 4)); // one row each
   CHECK(sizes(dealt(5, 5, dummy_split::random), 5) == std::vector<std::int64_t>(5, 1));
 }
 

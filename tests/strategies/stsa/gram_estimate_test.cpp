@@ -9,15 +9,15 @@
 using namespace mneme;
 using namespace mneme::test;
 
-// What the sheet of STSA derives for the estimate of one class's Gram matrix (sections 3.1 to 3.5).
+// Properties of the estimate of one class's Gram matrix, derived in the paper's summary (sections 3.1 to 3.5).
 
 namespace {
 
-const bool one_thread = (at::set_num_threads(1), true); // small products, very many
+const bool one_thread = (at::set_num_threads(1), true); // small products, very many of them
 
 using sizes = std::vector<std::int64_t>;
 
-/// Rows of a class dealt to clients of these sizes, in the order given: what the clients that hold some send.
+/// Rows of a class dealt to clients of these sizes in the given order: sums of the clients that hold some.
 class_sums sums_of(const matrix& rows, const sizes& clients, const std::vector<std::int64_t>& order) {
   std::vector<at::Tensor> sums;
   std::vector<double> counts;
@@ -52,7 +52,8 @@ matrix weighted_squares(const class_sums& held) {
   return sums.transpose() * counts.row(0).cwiseInverse().asDiagonal() * sums;
 }
 
-/// The published form: G = a sum c c^T / n - b Cg Cg^T.
+/// Published form: G = a sum c c^T
+/// n - b Cg Cg^T.
 matrix published(const class_sums& held, double kappa) {
   const double n = matrix_of(held.counts).sum();
   const double a = (n - 1) / (kappa - 1), b = (n - kappa) / (n * (kappa - 1));
@@ -62,7 +63,7 @@ matrix published(const class_sums& held, double kappa) {
 
 double relative(const matrix& a, const matrix& b) { return (a - b).norm() / b.norm(); }
 
-/// The mean of the estimate over every way to deal the rows.
+/// Mean of the estimate over all ways to deal the rows.
 matrix mean_over_assignments(const matrix& rows, const sizes& clients, client_count kappa) {
   auto order = in_order(rows);
   matrix sum = matrix::Zero(rows.cols(), rows.cols());
@@ -100,13 +101,13 @@ TEST_CASE("three samples at two clients give the matrices worked out by hand", "
   CHECK(relative((alone_2_2 + alone_3_0 + alone_1_0) / 3, gram_of(rows)) < 1e-14);
 }
 
-TEST_CASE("over all assignments the unbiased estimate is the Gram matrix exactly", "[stsa]") {
+TEST_CASE("the mean of the unbiased estimate over all assignments is exactly the Gram matrix", "[stsa]") {
   const auto rows = normal_rows(6, 3, 1);
   for (const auto& clients : {sizes{3, 3}, sizes{1, 5}, sizes{2, 0, 1, 3}, sizes{1, 1, 1, 3}})
     CHECK(relative(mean_over_assignments(rows, clients, client_count::nonempty), gram_of(rows)) < 1e-13);
 }
 
-TEST_CASE("with all clients counted the scatter shrinks by (K' - 1) / (K - 1)", "[stsa]") {
+TEST_CASE("counting all clients shrinks the scatter by (K' - 1) / (K - 1)", "[stsa]") {
   const auto rows = normal_rows(6, 3, 2);
   const matrix mean = rows.colwise().mean(), scatter = gram_of(rows.rowwise() - mean.row(0));
   const matrix expected = 6.0 * gram_of(mean) + scatter * (2.0 / 4.0); // K' = 3 of K = 5
@@ -124,7 +125,7 @@ TEST_CASE("the stable form equals the published one, is positive semi-definite a
   CHECK((values.array() > 1e-9 * values.maxCoeff()).count() == 5);
 }
 
-TEST_CASE("one sample each is the Gram matrix itself; one holder is its mean; nobody is nothing", "[stsa]") {
+TEST_CASE("single samples give the Gram matrix, one holder its mean, and no holder zero", "[stsa]") {
   const auto rows = normal_rows(5, 4, 4);
   CHECK(relative(estimated(sums_of(rows, {1, 1, 1, 1, 1}, in_order(rows))), gram_of(rows)) < 1e-13);
   const matrix mean = rows.colwise().mean();
@@ -150,7 +151,7 @@ TEST_CASE("fewer samples than clients stay unbiased, and the official code's cla
   CHECK(estimated(sums_of(one_row, {1, 0}, {0}), client_count::total, true).norm() == 0.0); // a = 0
 }
 
-TEST_CASE("the estimate's variance follows its law", "[stsa]") {
+TEST_CASE("the estimate's variance follows its formula", "[stsa]") {
   // E |G' - G|^2 = (N - 1)(N - K') / (K' - 1) (tr S^2 + (tr S)^2) for normal features of covariance S.
   const std::int64_t n = 20;
   const double trace = 1.0 + 4.0 + 9.0, squares = 1.0 + 16.0 + 81.0; // deviations 1, 2, 3
@@ -158,7 +159,7 @@ TEST_CASE("the estimate's variance follows its law", "[stsa]") {
   for (const auto& clients : {sizes{12, 8}, sizes{5, 5, 4, 6}, sizes{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}}) {
     double sum = 0.0;
     REQUIRE(one_thread);
-    const std::uint64_t draws = 20'000, at_once = 100; // draws are columns beside each other: their blocks are apart
+    const std::uint64_t draws = 20'000, at_once = 100; // draws are adjacent columns with separate blocks
     for (std::uint64_t i = 0; i < draws; i += at_once) {
       matrix rows(n, 3 * at_once);
       for (std::uint64_t k = 0; k < at_once; ++k)
@@ -175,9 +176,9 @@ TEST_CASE("the estimate's variance follows its law", "[stsa]") {
   }
 }
 
-TEST_CASE("what parts without rows send reaches the class sums, and not the estimate", "[stsa]") {
+TEST_CASE("parts without rows contribute to class sums but not to the estimate", "[stsa]") {
   held_sums held;
-  // Two parts, two classes, two features; the first part has no row of class 1 any more, by noise on its counts.
+  // Two parts, two classes, two features. Noise on its counts has removed class 1 from the first part.
   const auto sums = at::tensor({1.0, 2.0, 10.0, 20.0, 3.0, 4.0, 30.0, 40.0}, at::kDouble).view({2, 2, 2});
   held.add(sums, at::tensor({2.0, 0.0, 1.0, 5.0}, at::kDouble).view({2, 2}));
   held.add(sums, at::zeros({2, 2}, at::kDouble));

@@ -1,4 +1,4 @@
-// The statistics of STSA's released program, exact and estimated, over two tasks: made by
+// Statistics of STSA's official program, exact and estimated, over two tasks, recorded by
 // tools/research/official/stsa.py.
 #include "runtime/base/triangle.hpp"
 #include "runtime/training/ridge.hpp"
@@ -27,7 +27,7 @@ at::Tensor projected(std::int64_t task) {
   return at::mm(by_name("features." + std::to_string(task), rows, features), by_name("W_R", features, width)).relu();
 }
 
-/// The sums of a class over the dummies of all clients, each of which is a stretch of its client's rows.
+/// Sums of a class over the dummies of all clients, each of which is a range of its client's rows.
 class_sums sums_of_class(const at::Tensor& h, std::int64_t task, std::int64_t label) {
   std::vector<at::Tensor> sums;
   std::vector<double> counts;
@@ -52,8 +52,7 @@ class_sums sums_of_class(const at::Tensor& h, std::int64_t task, std::int64_t la
 
 } // namespace
 
-TEST_CASE("Gram matrices, class sums and read-outs of two tasks are those of STSA's released program",
-          "[official][stsa]") {
+TEST_CASE("Gram matrices, class sums and read-outs of two tasks equal STSA's official program", "[official][stsa]") {
   official_steps both("stsa/statistics");
   for (const std::string kind : {"exact", "estimated"}) {
     auto gram = at::zeros({triangle_size(width)}, at::kDouble), sums = at::zeros({classes, width}, at::kDouble);

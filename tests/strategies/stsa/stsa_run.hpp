@@ -1,4 +1,4 @@
-/// stsa_run: STSA end to end without actors: rounds of clients, folds and solves on a few rows.
+/// stsa_run: STSA without actors: rounds of clients, folds and solves on a few rows.
 #pragma once
 #include "runtime/base/triangle.hpp"
 #include "strategies/stsa/random_features.hpp"
@@ -10,8 +10,8 @@ inline constexpr std::int64_t features = 12, classes = 6, rows = 240, width = 30
 using key_texts = std::vector<std::pair<std::string, std::string>>;
 using dealt_rows = std::vector<std::vector<std::int64_t>>; // [clients]
 
-/// Rows of drawn pixels: two rows of a class differ. Row r is of class r mod `classes`, whose label is that number
-/// unless `label_of_class` says another.
+/// Rows of random pixels, so that two rows of a class differ. Row r has class r mod `classes`. Its label is that number
+/// unless `label_of_class` gives another.
 inline std::shared_ptr<const dataset> drawn_rows_of_classes(const std::vector<std::int32_t>& label_of_class = {}) {
   auto made = std::make_shared<dataset>(*striped_rows(rows, features, classes));
   made->images = at::empty({rows, 1, 1, features}, at::kByte);
@@ -24,7 +24,7 @@ inline std::shared_ptr<const dataset> drawn_rows_of_classes(const std::vector<st
   return made;
 }
 
-/// A run of STSA on pixels: `tasks` tasks of equal size.
+/// Run of STSA on pixels: `tasks` tasks of equal size.
 class stsa_run {
 public:
   stsa_run(const key_texts& keys, std::int64_t clients, std::int64_t tasks = 3,
@@ -44,7 +44,7 @@ public:
     server_ = method_->make_server();
   }
 
-  /// One task: `dealt` says which client holds which rows; `order` in which clients answer.
+  /// One task: `dealt` gives the rows of each client, `order` the order in which clients upload.
   void learn(std::uint32_t task, const dealt_rows& dealt, const std::vector<std::uint32_t>& order,
              const std::vector<std::vector<std::int32_t>>& marks = {}) {
     auto place = class_task(task, classes / tasks_);
@@ -67,7 +67,7 @@ public:
         equations_ = asked->in;
     });
   }
-  /// The client answers the round opened last only when the next task is open.
+  /// The client uploads for the last round only after the next task was opened.
   void answer_late(std::uint32_t client, const std::vector<std::int64_t>& rows_held) {
     late_.push_back(answer(client, rows_held, nullptr));
   }
@@ -81,7 +81,7 @@ public:
 
   /// W transposed, [C, M].
   [[nodiscard]] at::Tensor readout() const { return server_->predict().readout.to(at::kDouble); }
-  /// What the last solve was given: G [M, M] and C transposed [classes seen, M].
+  /// Inputs of the last solve: G [M, M] and C transposed [seen classes, M].
   [[nodiscard]] at::Tensor gram() const { return square(equations_->at("gram"), width); }
   [[nodiscard]] at::Tensor sums() const { return equations_->at("sums"); }
   [[nodiscard]] predictor learnt() const { return server_->predict(); }

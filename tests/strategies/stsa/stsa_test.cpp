@@ -1,4 +1,4 @@
-// STSA end to end without actors: rounds of clients, folds and solves, against what algebra says.
+// STSA without actors: rounds of clients, folds and solves, compared with algebra.
 #include "tests/strategies/stsa/stsa_run.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 using namespace mneme;
@@ -7,7 +7,7 @@ using namespace mneme::test::stsa_case;
 
 namespace {
 
-/// Centralised ridge of all rows by the singular value decomposition, [C, M] as float32 would hold it.
+/// Centralized ridge solution of all rows by singular value decomposition, [C, M], rounded to float32.
 at::Tensor pooled_ridge(const at::Tensor& h, const at::Tensor& y, double ridge) {
   const auto [u, s, vh] = at::linalg_svd(h, false);
   return vh.t().mm((s / (s * s + ridge)).unsqueeze(1) * u.t().mm(y)).t().to(at::kFloat).to(at::kDouble);
@@ -15,18 +15,18 @@ at::Tensor pooled_ridge(const at::Tensor& h, const at::Tensor& y, double ridge) 
 
 } // namespace
 
-TEST_CASE("for any split and order of clients the read-out is the centralised ridge", "[stsa]") {
+TEST_CASE("the read-out equals centralized ridge regression for any split and order of clients", "[stsa]") {
   for (const std::int64_t clients : {1, 2, 7, 200})
     for (const std::uint64_t seed : {1, 2}) {
       INFO(clients << " clients, split " << seed);
       stsa_run run({}, clients);
       run.learn_all([&](std::uint32_t task) { return run.at_random(task, seed); });
-      // float32 rounds each value by 6e-8 of it at most; equal doubles round alike but for ties
+      // float32 rounds each value by at most 6e-8 of it; equal doubles round equally except for ties.
       CHECK(relative(run.readout(), pooled_ridge(run.h(), stsa_run::y(), 3.5)) < 1e-8);
     }
 }
 
-TEST_CASE("sums of clients equal the pooled ones to 1e-12, whatever is split", "[stsa]") {
+TEST_CASE("sums over clients equal pooled ones to 1e-12 for any split", "[stsa]") {
   const auto sums = [](std::int64_t clients, const std::string& dummies) {
     stsa_run run({{"estimator", "estimated"}, {"dummies", dummies}}, clients, 1);
     const auto dealt = run.at_random(0, 4);
@@ -45,14 +45,14 @@ TEST_CASE("sums of clients equal the pooled ones to 1e-12, whatever is split", "
     CHECK(relative(sums(clients, dummies), pooled) < 1e-12);
 }
 
-TEST_CASE("after t tasks the state is that of one task with the classes of all", "[stsa]") {
+TEST_CASE("after t tasks the state equals that of one task with all classes", "[stsa]") {
   stsa_run in_three({}, 4, 3), in_one({}, 4, 1);
   in_three.learn_all([&](std::uint32_t task) { return in_three.at_random(task, 8); });
   in_one.learn_all([&](std::uint32_t task) { return in_one.at_random(task, 9); });
   CHECK(relative(in_three.readout(), in_one.readout()) < 1e-8);
 }
 
-TEST_CASE("classes not seen yet, and classes that nobody holds, have columns of zeros", "[stsa]") {
+TEST_CASE("unseen classes, and classes without clients, have columns of zeros", "[stsa]") {
   stsa_run run({}, 2);
   auto dealt = run.at_random(0, 1);
   for (auto& rows : dealt)
@@ -64,13 +64,13 @@ TEST_CASE("classes not seen yet, and classes that nobody holds, have columns of 
   CHECK(w.narrow(0, 2, 4).norm().item<double>() == 0.0);
 }
 
-TEST_CASE("a client without rows changes nothing, and neither does an empty part", "[stsa]") {
+TEST_CASE("a client without rows, and an empty part, change nothing", "[stsa]") {
   for (const auto* estimator : {"exact", "estimated"}) {
     stsa_run with({{"estimator", estimator}, {"kappa", "nonempty"}, {"dummies", "50"}}, 3, 1);
     auto dealt = with.at_random(0, 1);
     dealt[1].insert(dealt[1].end(), dealt[2].begin(), dealt[2].end());
     dealt[2].clear();
-    dealt[0].resize(9); // fewer rows than dummies: one part has them all
+    dealt[0].resize(9); // fewer rows than dummies: one part has all
     with.learn(0, dealt, {0, 1, 2});
     stsa_run without({{"estimator", estimator}, {"kappa", "nonempty"}, {"dummies", "50"}}, 3, 1);
     without.learn(0, dealt, {0, 1});
@@ -79,7 +79,7 @@ TEST_CASE("a client without rows changes nothing, and neither does an empty part
   }
 }
 
-TEST_CASE("statistics that are kept although late count for the classes of their own task", "[stsa]") {
+TEST_CASE("late statistics that are kept count for the classes of their own task", "[stsa]") {
   stsa_run in_time({}, 3, 2), late({}, 3, 2), without({}, 3, 2);
   const auto first = in_time.at_random(0, 1), second = in_time.at_random(1, 1);
   in_time.learn(0, first, {0, 1, 2});
@@ -91,7 +91,7 @@ TEST_CASE("statistics that are kept although late count for the classes of their
   CHECK(relative(late.readout(), in_time.readout()) < 1e-8);
   CHECK(relative(without.readout(), in_time.readout()) > 1e-3);
 
-  // What masks hide, and what is estimated from all parts of a task together, is left out.
+  // Excluded: masked values, and estimates from all parts of a task together.
   for (const key_texts& keys : {key_texts{{"secure_sum", "true"}}, key_texts{{"estimator", "estimated"}}}) {
     stsa_run lost(keys, 3, 2), never(keys, 3, 2);
     lost.learn(0, first, {0, 1});
@@ -103,7 +103,7 @@ TEST_CASE("statistics that are kept although late count for the classes of their
   }
 }
 
-TEST_CASE("a part per row makes the estimate exact; parts may come from a file", "[stsa]") {
+TEST_CASE("one part per row makes the estimate exact; parts may come from a file", "[stsa]") {
   stsa_run exact({}, 1, 1), estimated({{"estimator", "estimated"}, {"dummies", "240"}, {"kappa", "nonempty"}}, 1, 1);
   const auto dealt = exact.at_random(0, 1);
   exact.learn(0, dealt, {0});
@@ -118,8 +118,8 @@ TEST_CASE("a part per row makes the estimate exact; parts may come from a file",
   CHECK(file.last_upload().at("counts").sum(1).equal(at::ones({240}, at::kDouble)));
 }
 
-TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
-  // Ten tasks of c classes; estimates and solves are answered by zeros, because the wide ones would take minutes.
+TEST_CASE("upload bytes are those of the paper", "[stsa]") {
+  // Ten tasks of c classes. Estimates and solves return zeros, because wide ones would take minutes.
   const auto metered = [](const key_texts& keys, std::int64_t c, std::int64_t width) {
     const auto method = strategy_named("stsa");
     give_keys(*method, keys);
@@ -162,7 +162,7 @@ TEST_CASE("uploads are metered as the paper counts them", "[stsa]") {
   CHECK_THAT(whole(resnet_estimated, 10, 5000), Catch::Matchers::WithinAbs(95.39, 0.005));
 }
 
-TEST_CASE("masks cancel: a secure sum differs from the plain one by rounding to its grid only", "[stsa]") {
+TEST_CASE("masks cancel: a secure sum differs from the plain one only by rounding to its grid", "[stsa]") {
   for (const std::int64_t clients : {1, 2, 5}) {
     stsa_run plain({}, clients), hidden({{"secure_sum", "true"}}, clients);
     plain.learn_all([&](std::uint32_t task) { return plain.at_random(task, 1); });
@@ -170,14 +170,14 @@ TEST_CASE("masks cancel: a secure sum differs from the plain one by rounding to 
     CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
     CHECK(hidden.last_upload().at("gram").scalar_type() == at::kLong);
   }
-  // A client that never answers leaves no mask behind.
+  // A client that never responds leaves no mask.
   stsa_run plain({}, 5, 1), hidden({{"secure_sum", "true"}}, 5, 1);
   plain.learn(0, plain.at_random(0, 1), {0, 3, 1});
   hidden.learn(0, hidden.at_random(0, 1), {0, 3, 1});
   CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
 }
 
-TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa]") {
+TEST_CASE("noise of 0 changes nothing, and noise has the given deviation", "[stsa]") {
   const auto upload = [](const key_texts& keys) {
     stsa_run run(keys, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});
@@ -198,7 +198,7 @@ TEST_CASE("no noise is no change, and noise has the deviation asked for", "[stsa
   CHECK(at::equal(upload(noisy_counts).at("sums"), upload(counted).at("sums")));
 }
 
-TEST_CASE("the projection is one for all widths: a smaller one is its first columns", "[stsa]") {
+TEST_CASE("the projection is the same for all widths: a smaller one has its first columns", "[stsa]") {
   const rng_key key{.seed = 5, .purpose = first_method_purpose};
   const auto wide = random_projection(key, 64, 300), narrow = random_projection(key, 64, 100);
   CHECK(at::equal(wide.narrow(1, 0, 100).contiguous(), narrow));
@@ -209,7 +209,7 @@ TEST_CASE("the projection is one for all widths: a smaller one is its first colu
   CHECK(at::equal(wide, wide.to(at::kFloat).to(at::kDouble)));
 }
 
-TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
+TEST_CASE("the learning rate schedule spans the adaptation", "[stsa]") {
   const auto method = strategy_named("stsa");
   give_keys(*method, {{"adaptation_rounds", "4"}});
   const auto net = model_named("linear", {1, 1, features}, classes);
@@ -232,7 +232,7 @@ TEST_CASE("the learning rate's schedule spans the adaptation", "[stsa]") {
   }
 }
 
-TEST_CASE("what cannot be run is refused in words", "[stsa]") {
+TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
   const auto said = [](const key_texts& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");
     give_keys(*method, {{"adaptation", "none"}});
@@ -261,7 +261,7 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
   const auto method = strategy_named("stsa");
   const auto staying = method->check(
       {.net = model_named("linear", {1, 1, features}, classes), .staying_share = 0.01, .shape = {1, 1, features}});
-  REQUIRE(staying.size() == 1); // who keeps its old task has no statistics of the new one
+  REQUIRE(staying.size() == 1); // clients that keep their old task have no statistics of the new one
   CHECK(staying[0].where == "tasks.staying_share");
   CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

@@ -1,4 +1,5 @@
-// What STSA sums, sends and hides, against algebra and draws worked out here; the facts have the numbers of its sheet.
+// Sums, uploads and masks of STSA, compared with algebra and draws worked out here. Facts have the numbers of the
+// paper's summary.
 #include "strategies/stsa/upload_privacy.hpp"
 #include "tests/strategies/stsa/stsa_run.hpp"
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 at::Tensor numbers(const std::vector<double>& values) { return at::tensor(values, at::kDouble); }
 
-/// Standard normal values, as they come.
+/// Standard normal values in stream order.
 at::Tensor next_normals(rng_stream& draw, std::int64_t count) {
   auto made = at::empty({count}, at::kDouble);
   for (std::int64_t i = 0; i < count; ++i)
@@ -20,7 +21,7 @@ at::Tensor next_normals(rng_stream& draw, std::int64_t count) {
   return made;
 }
 
-/// What a client of one task sends under these keys, and what is learnt from it.
+/// Upload of a client of one task under these keys, and the resulting read-out.
 struct sent_alone {
   tensor_map upload;
   at::Tensor readout, gram, sums;
@@ -49,7 +50,7 @@ TEST_CASE("G and C do not depend on the order of tasks, clients or samples (fact
     run.learn(t, run.at_random(t, 1), ascending);
     again.learn(t, run.at_random(t, 1), ascending);
   }
-  CHECK(at::equal(run.gram(), again.gram())); // in one order: every bit
+  CHECK(at::equal(run.gram(), again.gram())); // in one order they have equal bits
   CHECK(at::equal(run.sums(), again.sums()));
   CHECK(relative(run.gram(), whole_h.t().mm(whole_h)) < 1e-12);
   CHECK(relative(run.sums(), whole_y.t().mm(whole_h)) < 1e-12);
@@ -76,7 +77,7 @@ TEST_CASE("G and C do not depend on the order of tasks, clients or samples (fact
   CHECK(relative(tasks.sums().flip(0), run.sums()) < 1e-12);
 }
 
-TEST_CASE("cutting clients into dummies leaves G and C as they are (fact 3)", "[stsa]") {
+TEST_CASE("splitting clients into dummies leaves G and C unchanged (fact 3)", "[stsa]") {
   for (const std::size_t parts : {2, 7, 80}) {
     stsa_run whole({}, 3), cut({}, 3 * static_cast<std::int64_t>(parts));
     for (std::uint32_t t = 0; t < 3; ++t) {
@@ -97,14 +98,14 @@ TEST_CASE("cutting clients into dummies leaves G and C as they are (fact 3)", "[
   }
 }
 
-TEST_CASE("noise of nothing is no noise, to the bit, and a noisy G is symmetric (fact 21)", "[stsa]") {
+TEST_CASE("noise of 0 changes no bit, and a noisy G is symmetric (fact 21)", "[stsa]") {
   const key_texts exact{}, estimated{{"estimator", "estimated"}, {"dummies", "7"}};
   for (const auto& base : {exact, estimated}) {
     const sent_alone plain(base);
     for (const std::string places : {"sums", "counts", "both"})
       for (const std::string nothing : {"noise_scale", "noise_std"}) {
         if (base.empty() && places != "sums")
-          continue; // no counts are sent
+          continue; // counts are not sent
         auto keys = base;
         keys.emplace_back("noise_on", places);
         keys.emplace_back(nothing, "0");
@@ -124,7 +125,7 @@ TEST_CASE("noise of nothing is no noise, to the bit, and a noisy G is symmetric 
   CHECK((left.norm() / c.norm()).item<double>() < 1e-4); // W is float32
 }
 
-TEST_CASE("noise is added draw by draw in name order: to counts before they are cut off, to G and to C", "[stsa]") {
+TEST_CASE("noise is drawn in name order and added to counts before truncation, to G and to C", "[stsa]") {
   const rng_key key{.seed = 9, .purpose = first_method_purpose, .client = {3}};
   tensor_map in;
   in.put("counts", numbers({0, 0, 0, 0, 1, 2, 3, 4}));
@@ -176,7 +177,7 @@ TEST_CASE("noise on sums reaches C of both estimators, and noise on counts reach
   }
 }
 
-TEST_CASE("gamma is what is asked for, and is told relative to the first task's G", "[stsa]") {
+TEST_CASE("gamma has the requested value, and is reported relative to the first task's G", "[stsa]") {
   stsa_run run({{"ridge", "12.5"}}, 2);
   run.learn(0, run.at_random(0, 1), {0, 1});
   const auto first = run.gram();
@@ -188,7 +189,7 @@ TEST_CASE("gamma is what is asked for, and is told relative to the first task's 
   CHECK_THAT(run.figures().at("ridge_relative"), WithinRel(expected, 1e-12));
 }
 
-TEST_CASE("the read-out is linear, or by cosine, as the key says", "[stsa]") {
+TEST_CASE("the read-out is linear or cosine, as the key says", "[stsa]") {
   for (const auto& [text, kind] : {std::pair{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}}) {
     stsa_run run({{"readout", text}}, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});
@@ -197,7 +198,7 @@ TEST_CASE("the read-out is linear, or by cosine, as the key says", "[stsa]") {
   }
 }
 
-TEST_CASE("clients of the adaptation count alike, and one without rows not at all", "[stsa]") {
+TEST_CASE("clients of the adaptation have equal weights, and one without rows has none", "[stsa]") {
   const auto method = strategy_named("stsa");
   CHECK(method->needs().defaults == "[strategy]\nweighting = \"uniform\"\n");
   give_keys(*method, {{"adaptation_rounds", "2"}, {"projection_width", "8"}});
@@ -219,7 +220,7 @@ TEST_CASE("clients of the adaptation count alike, and one without rows not at al
   CHECK(at::equal(server->predict().weights->at(flat_weights), at::full({net->size()}, 2.5)));
 }
 
-TEST_CASE("after an adaptation the net goes to everybody once, and then to newcomers only", "[stsa]") {
+TEST_CASE("after an adaptation the net is sent to all clients once, then only to new ones", "[stsa]") {
   const auto method = strategy_named("stsa");
   give_keys(*method, {{"adaptation_rounds", "1"}, {"projection_width", "8"}});
   const auto net = model_named("linear", {1, 1, features}, classes);
@@ -239,7 +240,7 @@ TEST_CASE("after an adaptation the net goes to everybody once, and then to newco
   CHECK(sent(2, 0) == std::pair{false, true});
 }
 
-TEST_CASE("a secure sum is exact to half a step of its grid for each client", "[stsa]") {
+TEST_CASE("a secure sum is exact to half a grid step per client", "[stsa]") {
   mask_ring ring{.key = {.seed = 3, .purpose = first_method_purpose}, .clients = 3};
   const std::vector<at::Tensor> values{numbers({0.3, -2.7, 1e6}), numbers({0.7, 0.1, -3e5}),
                                        numbers({1e-9, 5.55, 7.0})};
@@ -250,11 +251,11 @@ TEST_CASE("a secure sum is exact to half a step of its grid for each client", "[
   }
   const auto apart = (unmasked(sum, {{0}, {1}, {2}}, ring) - plain).abs();
   CHECK(apart.max().item<double>() <= 3 * 0.5 / fixed_point_scale);
-  const auto alone = unmasked(masked(values[0], {0}, ring), {{0}}, ring); // the others never answered
+  const auto alone = unmasked(masked(values[0], {0}, ring), {{0}}, ring); // the others never responded
   CHECK((alone - values[0]).abs().max().item<double>() <= 0.5 / fixed_point_scale);
 }
 
-TEST_CASE("presets have the numbers of the paper and of the public code", "[stsa]") {
+TEST_CASE("presets have the numbers of the paper and of the official code", "[stsa]") {
   std::map<std::string, std::string> found;
   for (const auto& preset : strategy_named("stsa")->presets())
     found[preset.name] = preset.toml;

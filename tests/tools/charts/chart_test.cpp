@@ -22,7 +22,7 @@ chart_curve curve_of(std::vector<std::pair<double, double>> points, std::size_t 
 
 } // namespace
 
-TEST_CASE("a curve lies where its values are, and its band around it") {
+TEST_CASE("a curve and its band are drawn at the positions of their values") {
   line_chart chart{.text = words, .y_min = 0.0, .y_max = 100.0};
   chart.curves.push_back(curve_of({{0.0, 0.0}, {10.0, 100.0}}));
   chart.curves.back().band = {{0.0, 0.0, 50.0}, {10.0, 50.0, 100.0}};
@@ -40,7 +40,7 @@ TEST_CASE("a curve lies where its values are, and its band around it") {
   CHECK(svg_of(chart, page) == text);
 }
 
-TEST_CASE("a file has its title, the names of its series and what bands are") {
+TEST_CASE("a chart file contains its title, the names of its series and a note on bands") {
   line_chart chart{.text = words};
   chart.curves.push_back(curve_of({{0.0, 0.0}, {10.0, 100.0}}));
   const auto text = svg_of(chart, file);
@@ -49,17 +49,17 @@ TEST_CASE("a file has its title, the names of its series and what bands are") {
   CHECK(count(text, ">curve</text>") == 1);
   CHECK(count(text, ">Bands are bands.</text>") == 1);
   CHECK(count(text, "width=\"560\" height=\"414\"") == 1); // 30 for the title, 340, two lines of 18 and 8
-  CHECK(count(text, "data-") == 1);                        // the group
+  CHECK(count(text, "data-") == 1);                        // of the group
 }
 
-TEST_CASE("curves that coincide differ in dash and marker, and their markers lie beside each other") {
+TEST_CASE("coinciding curves differ in dash and marker, and their markers are side by side") {
   line_chart chart{.text = words};
   std::vector<std::pair<double, double>> points;
   for (int x = 0; x < 60; ++x)
     points.emplace_back(x, 1.0);
   chart.curves = {curve_of(points, 0), curve_of(points, 1)};
   const auto text = svg_of(chart, page);
-  CHECK(count(text, "stroke-linejoin=\"round\"/>") == 1); // the first has no gaps
+  CHECK(count(text, "stroke-linejoin=\"round\"/>") == 1); // no dashes
   CHECK(count(text, "stroke-linejoin=\"round\" stroke-dasharray=\"8 4\"/>") == 1);
   std::set<std::string> places;
   for (auto at = text.find("translate("); at != std::string::npos; at = text.find("translate(", at + 1))
@@ -69,7 +69,7 @@ TEST_CASE("curves that coincide differ in dash and marker, and their markers lie
   CHECK(count(text, "fill=\"#d9541e\"/>") == 6);
 }
 
-TEST_CASE("steps hold until the next, a single point has a marker, and marks outside are not drawn") {
+TEST_CASE("steps hold until the next point, a single point has a marker, and marks outside are not drawn") {
   line_chart chart{.text = words, .marks = {{.x = 5.0}, {.x = 99.0}}, .y_min = 0.0, .y_max = 10.0};
   chart.curves.push_back(curve_of({{0.0, 0.0}, {10.0, 10.0}}));
   chart.curves.back().stepped = true;
@@ -84,10 +84,10 @@ TEST_CASE("steps hold until the next, a single point has a marker, and marks out
   CHECK(count(svg_of(line_chart{.text = words}, page), "nan") == 0);
 }
 
-TEST_CASE("a long curve is drawn with a thousand points, and what stands out in it stays") {
+TEST_CASE("a long curve is reduced to a thousand points that include its extremes") {
   line_chart chart{.text = words, .y_min = 0.0, .y_max = 100.0};
   auto curve = curve_of({});
-  for (int x = 0; x <= 10'000; ++x) { // 50, but for 100 at 2,500 and 0 at 5,000; the band is from 40 to 60
+  for (int x = 0; x <= 10'000; ++x) { // 50 except 100 at 2,500 and 0 at 5,000; the band is from 40 to 60
     curve.points.emplace_back(x, x == 2500 ? 100.0 : x == 5000 ? 0.0 : 50.0);
     curve.band.push_back({double(x), x == 5000 ? 0.0 : 40.0, 60.0});
   }
@@ -104,7 +104,7 @@ TEST_CASE("a long curve is drawn with a thousand points, and what stands out in 
   CHECK(count(edges, ",134.8 ") == 2 * 477); // 60
 }
 
-TEST_CASE("bars stand beside each other in their category, and a whisker reaches from the least to the most") {
+TEST_CASE("bars of a category are side by side, with a whisker from minimum to maximum") {
   bar_chart chart{.text = words, .categories = {"1", "2"}};
   chart.kinds = {
       {.series = {.name = "first", .look = {}, .group = 0}, .bars = {chart_bar{50, 40, 60}, chart_bar{10, 10, 10}}},
@@ -119,7 +119,7 @@ TEST_CASE("bars stand beside each other in their category, and a whisker reaches
   CHECK(count(svg_of(chart, file), "<title>round 2, first: 10</title></rect>") == 1);
 }
 
-TEST_CASE("a heat map has a cell for each value, darker where it is larger, and a scale") {
+TEST_CASE("a heat map has a cell per value, darker for larger ones, and a scale") {
   const heat_map map{.text = {"m", "t", "d", "task", "after task"},
                      .rows = {"1", "2"},
                      .columns = {"1", "2"},
@@ -134,7 +134,7 @@ TEST_CASE("a heat map has a cell for each value, darker where it is larger, and 
     CHECK(count(text, tick) == 1);
 }
 
-TEST_CASE("more than 18 series are named by the first and the last") {
+TEST_CASE("the legend of more than 18 series names the first and the last") {
   line_chart chart{.text = words};
   for (std::size_t k = 0; k < 100; ++k) {
     chart.curves.push_back(curve_of({{0.0, 1.0}}, k));

@@ -19,7 +19,7 @@ std::string request(const std::string& headers) {
 
 } // namespace
 
-TEST_CASE("a request is whole when its last empty line has arrived") {
+TEST_CASE("a request is complete when its final empty line has arrived") {
   const auto text = request("Accept: */*\r\n");
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes)
     CHECK(read_http_head(text.substr(0, bytes), true).verdict == http_verdict::unfinished);
@@ -28,7 +28,7 @@ TEST_CASE("a request is whole when its last empty line has arrived") {
   CHECK(head.text == text);
 }
 
-TEST_CASE("ranges, bodies and waits for them are left out of a request") {
+TEST_CASE("range, body and Expect headers are removed from a request") {
   std::string ranges = "rAnGe: bytes=0-";
   for (int i = 0; i < 500; ++i)
     ranges += ",0-";
@@ -38,7 +38,7 @@ TEST_CASE("ranges, bodies and waits for them are left out of a request") {
   CHECK(head.text == request("Accept: a\r\n"));
 }
 
-TEST_CASE("only names of this machine are served where nobody needs a token") {
+TEST_CASE("without a token only requests to names of this machine are served") {
   for (const std::string host : {"localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]", "[::1]:80"})
     CHECK(read_http_head("GET / HTTP/1.1\r\nhost:  " + host + " \r\n\r\n", true).verdict == http_verdict::whole);
   for (const std::string host :

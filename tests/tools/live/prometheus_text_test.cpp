@@ -4,7 +4,7 @@
 #include <limits>
 using namespace mneme;
 
-TEST_CASE("measurements are lines of Prometheus' text format, whatever their labels hold") {
+TEST_CASE("measurements are formatted as Prometheus text, for any label values") {
   CHECK(prometheus_text(
             {{.name = "a_total", .help = "Things.", .of_kind = measurement::kind::counter, .samples = {{.value = 3.0}}},
              {.name = "b",
@@ -15,7 +15,7 @@ TEST_CASE("measurements are lines of Prometheus' text format, whatever their lab
         "# HELP b Others.\n# TYPE b gauge\nb{folder=\"a \\\"b\\\"\\\\c\\nd\",task=\"1\"} 0.5\nb +Inf\n");
 }
 
-TEST_CASE("a run tells its rounds, traffic, jobs and accuracies, and nothing before it has begun") {
+TEST_CASE("a run exports rounds, traffic, jobs and accuracies, and nothing before it begins") {
   CHECK(measurements_of({}).empty());
   live_run run{.folder = "runs/a", .status = "running", .jobs = 12, .batches = 4, .workers = 2, .busy_seconds = 1.5};
   run.course = {{.first = {0},
@@ -40,7 +40,7 @@ TEST_CASE("a run tells its rounds, traffic, jobs and accuracies, and nothing bef
   }
 }
 
-TEST_CASE("a run tells of each of its nodes") {
+TEST_CASE("a run exports each of its nodes") {
   live_run run{.folder = "runs/a", .status = "running"};
   run.nodes = {
       {.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100, .bytes_waiting = 40},

@@ -22,7 +22,7 @@ std::size_t count_of(const std::string& text, const std::string& piece) {
 
 } // namespace
 
-TEST_CASE("the plot has a curve per task, one of all seen, and a line between the tasks") {
+TEST_CASE("the plot has a curve per task, one for all seen classes, and a line between tasks") {
   const auto chart = task_accuracy_chart({}, four_rounds);
   REQUIRE(chart.curves.size() == 3);
   CHECK(chart.curves[0].series.name == "all seen");
@@ -44,11 +44,11 @@ TEST_CASE("the plot has a curve per task, one of all seen, and a line between th
   CHECK(text == accuracy_plot_svg("two tasks", four_rounds));
 }
 
-TEST_CASE("a title cannot end the text it stands in") {
+TEST_CASE("markup in a title is escaped") {
   const auto text = accuracy_plot_svg("a < b & c > \x01", {});
   CHECK_THAT(text, ContainsSubstring("a &lt; b &amp; c &gt;  <") && Catch::Matchers::EndsWith("</svg>\n"));
 }
 
-TEST_CASE("a single evaluation is a marker") {
+TEST_CASE("a single evaluation is drawn as a marker") {
   CHECK_THAT(accuracy_plot_svg("", std::span(four_rounds).first(1)), ContainsSubstring("translate(299.0 187.2)"));
 }

@@ -33,7 +33,7 @@ bool any_says(const diagnostics& found, const std::string& where, const std::str
 
 } // namespace
 
-TEST_CASE("means, intervals, paired differences and ranks are those worked out by hand") {
+TEST_CASE("means, intervals, paired differences and ranks equal values worked out by hand") {
   const scratch_folder here;
   const auto table = compare_runs(six_runs(here.path()), {.metrics = {"final_accuracy"}});
   REQUIRE(table);
@@ -69,7 +69,7 @@ TEST_CASE("a metric may be a time to an accuracy or the last accuracy on a task,
   CHECK(table->columns[3].less_is_better);
 }
 
-TEST_CASE("keys make rows and columns, in the order of their numbers") {
+TEST_CASE("keys define rows and columns in numeric order") {
   const scratch_folder here;
   std::vector<stored_run> runs;
   for (const double rate : {0.5, 10.0, 2.0})
@@ -132,7 +132,7 @@ TEST_CASE("runs that are not done are left out, each with its reason") {
   CHECK(any_says(none.error(), "", "no run to compare: none is done"));
 }
 
-TEST_CASE("the first point of a sweep is the baseline unless another one is named") {
+TEST_CASE("the first point of a sweep is the baseline unless another one is given") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
   for (auto& run : runs)
@@ -148,7 +148,7 @@ TEST_CASE("the first point of a sweep is the baseline unless another one is name
   CHECK(read_sweep_order(here.path() / "none").empty());
 }
 
-TEST_CASE("bytes are shown in the unit of the largest mean, and in full in a spreadsheet") {
+TEST_CASE("bytes have the unit of the largest mean in text, and full precision in CSV") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
   for (auto& run : runs)
@@ -161,7 +161,7 @@ TEST_CASE("bytes are shown in the unit of the largest mean, and in full in a spr
   CHECK(comparison_text(table, comparison_format::csv).find("fedavg,upload_bytes,3,524288,0,") != std::string::npos);
 }
 
-TEST_CASE("what stands in one cell must differ in the seed alone") {
+TEST_CASE("runs of one cell may differ only in the seed") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
   const auto mixed = compare_runs(runs, {.by = {"data.name"}});
@@ -184,7 +184,7 @@ TEST_CASE("what stands in one cell must differ in the seed alone") {
   CHECK_FALSE(compare_runs({}, {}));
 }
 
-TEST_CASE("the table is printed for a terminal, a spreadsheet, a page and a paper") {
+TEST_CASE("the table is formatted for a terminal, a spreadsheet, a page and a paper") {
   const scratch_folder here;
   const auto table = *compare_runs(six_runs(here.path()), {.metrics = {"final_accuracy"}});
   CHECK(comparison_text(table, comparison_format::text) == "mean ± sample deviation over seeds [95 % interval]\n"

@@ -33,7 +33,7 @@ bool shows(const report_figure* figure, const std::string& text) {
 
 } // namespace
 
-TEST_CASE("training loss is drawn as the mean over seeds, its terms for each group, and classes as a map") {
+TEST_CASE("training loss is drawn as mean over seeds, its terms per group, and classes as a heat map") {
   const auto drawing = figures_of({{.name = "fedprox", .runs = {run_with(0.0), run_with(0.5)}}});
   CHECK(shows(figure_of(drawing, "training-loss"),
               "data-values=\"1,1.25,1,1.5;2,1.25,1,1.5;3,1.25,1,1.5;4,1.25,1,1.5\""));
@@ -50,7 +50,7 @@ TEST_CASE("training loss is drawn as the mean over seeds, its terms for each gro
                                                       "Downloads: 0 MiB at all times."});
 }
 
-TEST_CASE("runs that tell no training loss have no figure of it") {
+TEST_CASE("runs without training loss have no figure of it") {
   auto run = run_with(0.0);
   run.classes.clear();
   for (auto& line : run.evaluations) {

@@ -39,7 +39,7 @@ expected<std::optional<run_activity>> activity_of(const std::string& events, boo
 
 } // namespace
 
-TEST_CASE("a trace says what each client was at, and which client a round waited for") {
+TEST_CASE("a trace gives the activities of each client, and the client for which a round waited") {
   const auto activity = activity_of(two_rounds);
   REQUIRE(activity);
   REQUIRE(*activity);
@@ -64,7 +64,7 @@ TEST_CASE("a trace says what each client was at, and which client a round waited
   CHECK(median.spans[5].from_s == 12.0);
 }
 
-TEST_CASE("bins hold the mean number of clients at each thing") {
+TEST_CASE("bins hold the mean number of clients in each activity") {
   const auto activity = activity_of(two_rounds);
   const auto& bins = (*activity)->bins; // 20 of 0.75 s
   REQUIRE(bins.size() == 20);
@@ -77,7 +77,7 @@ TEST_CASE("bins hold the mean number of clients at each thing") {
   CHECK(sum_s == Approx(2.0 + 4.0 + 2.0));
 }
 
-TEST_CASE("kept work goes on after its deadline") {
+TEST_CASE("late work that is kept continues after its deadline") {
   const auto activity = activity_of(std::string(two_rounds) + "18,server,deliver,1,1,3,8\n", false);
   double late_s = 0.0;
   for (const auto& bin : (*activity)->bins)
@@ -95,7 +95,7 @@ TEST_CASE("a run without a trace has no activity, and a damaged line is named") 
   CHECK(damaged.error().front().where.ends_with("events.csv:2"));
 }
 
-TEST_CASE("the Gantt chart has a row for each client, and time to accuracy its parts") {
+TEST_CASE("the Gantt chart has a row per client, and time to accuracy has its parts") {
   reported_run run;
   run.activity = **activity_of(two_rounds);
   const auto gantt = gantt_figure(*run.activity, "gantt-1", "Clients in a round");

@@ -21,7 +21,7 @@ using names = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("filters choose among attributes, scenario keys and figures") {
+TEST_CASE("filters select by attributes, scenario keys and metrics") {
   const scratch_folder here;
   write_run(here.path() / "a", {.strategy = "fedavg", .seed = 1, .learning_rate = 0.1, .final_accuracy = 40.0});
   write_run(here.path() / "b", {.strategy = "fedprox", .seed = 10, .learning_rate = 0.5, .final_accuracy = 70.0});
@@ -40,7 +40,7 @@ TEST_CASE("filters choose among attributes, scenario keys and figures") {
   CHECK_FALSE(parsed_filter("seed!3"));
 }
 
-TEST_CASE("the catalogue gives back what the directories say") {
+TEST_CASE("the catalogue returns the content of the run directories") {
   const scratch_folder here;
   write_run(here.path() / "a", {.strategy = "fedprox", .seed = 3, .forgetting = {}});
   const auto read = *read_stored_run(here.path() / "a");
@@ -55,7 +55,7 @@ TEST_CASE("the catalogue gives back what the directories say") {
   }
 }
 
-TEST_CASE("the catalogue follows its directories, and is made again when it is damaged") {
+TEST_CASE("the catalogue is updated with its directories and rebuilt when it is damaged") {
   const scratch_folder here;
   write_run(here.path() / "a", {.status = "unfinished"});
   write_run(here.path() / "b", {});
@@ -71,7 +71,7 @@ TEST_CASE("the catalogue follows its directories, and is made again when it is d
   CHECK(found(run_catalogue(here.path()), {"final_accuracy=77"}) == names{"a"});
 }
 
-TEST_CASE("no byte of the catalogue changes what it says of the runs") {
+TEST_CASE("a changed byte of the catalogue never changes the runs that it returns") {
   const scratch_folder here;
   for (const char* name : {"a", "b", "c"})
     write_run(here.path() / name, {.final_accuracy = 60.0 + name[0]});
@@ -99,7 +99,7 @@ TEST_CASE("no byte of the catalogue changes what it says of the runs") {
   CHECK(noticed > 20);
 }
 
-TEST_CASE("a damaged catalogue is named, an old or missing one is not") {
+TEST_CASE("a damaged catalogue is reported, an old or missing one is not") {
   const scratch_folder here;
   write_run(here.path() / "a", {});
   CHECK(run_catalogue(here.path()).damage().empty());
@@ -111,7 +111,7 @@ TEST_CASE("a damaged catalogue is named, an old or missing one is not") {
   CHECK(run_catalogue(here.path()).damage().empty());
 }
 
-TEST_CASE("two catalogues of one folder at once have each run once") {
+TEST_CASE("two concurrent catalogues of one folder have each run once") {
   const scratch_folder here;
   write_run(here.path() / "a", {});
   const run_catalogue first(here.path());
@@ -121,12 +121,12 @@ TEST_CASE("two catalogues of one folder at once have each run once") {
   CHECK(found(second, {}) == names{"a", "b"});
 }
 
-TEST_CASE("a damaged run is listed as such") {
+TEST_CASE("a damaged run is listed as damaged") {
   const scratch_folder here;
   write_run(here.path() / "a", {});
   write_file(here.path() / "a" / "summary.json", "{");
   const auto runs = run_catalogue(here.path()).find({});
   REQUIRE(runs.size() == 1);
   CHECK(runs[0].status == "damaged");
-  CHECK(runs[0].error.starts_with("summary.json: is damaged")); // the folder is shown separately
+  CHECK(runs[0].error.starts_with("summary.json: is damaged")); // the folder is printed separately
 }

@@ -1,5 +1,5 @@
 // Planted differences are located: an element of one upload, the order of a sum, the random stream of one client.
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/interrupted_runs.hpp"
@@ -96,7 +96,7 @@ const auto scene = small_scenario({{"strategy.name", "planted"}, {"clients.count
 
 } // namespace
 
-TEST_CASE("ten planted differences are found at their place") {
+TEST_CASE("ten planted differences are located") {
   const workshop shop(scene);
   struct planted_case {
     const char* kind;
@@ -140,7 +140,7 @@ TEST_CASE("ten planted differences are found at their place") {
   }
 }
 
-TEST_CASE("runs that are alike have no difference, and folders that keep less tell less") {
+TEST_CASE("equal runs have no difference, and folders with fewer records give less detail") {
   const workshop shop(scene);
   shop.run("a");
   shop.run("b", {.threads = 1});
@@ -164,7 +164,7 @@ TEST_CASE("runs that are alike have no difference, and folders that keep less te
   CHECK_FALSE(by_delivery->where->element);
 }
 
-TEST_CASE("an evaluation that differs, and a run that is shorter, are told") {
+TEST_CASE("a differing evaluation and a shorter run are reported") {
   const workshop shop(scene);
   shop.run("a");
   shop.run("b", {}, {{"evaluation.mask", "all"}});

@@ -4,7 +4,7 @@
 using namespace mneme;
 using Catch::Approx;
 
-TEST_CASE("t quantiles are those of the printed tables") {
+TEST_CASE("t quantiles equal the printed tables") {
   // Fisher and Yates, "Statistical Tables", table III, two-sided 5 %.
   CHECK(t_quantile_975(1) == Approx(12.7062047).epsilon(1e-7));
   CHECK(t_quantile_975(2) == Approx(4.3026527).epsilon(1e-7));
@@ -14,7 +14,7 @@ TEST_CASE("t quantiles are those of the printed tables") {
   CHECK(t_quantile_975(1'000'000) == Approx(1.959966).epsilon(1e-6));
 }
 
-TEST_CASE("mean, deviation and interval of a sample are those worked out by hand") {
+TEST_CASE("mean, deviation and interval of a sample equal values worked out by hand") {
   // 2, 4, 9: mean 5, squares 9 + 1 + 16 = 26, deviation sqrt(13), half width 4.3026527 * sqrt(13 / 3).
   const auto three = statistics_of({2.0, 4.0, 9.0});
   CHECK(three.count == 3);
@@ -28,7 +28,7 @@ TEST_CASE("mean, deviation and interval of a sample are those worked out by hand
   CHECK_FALSE(statistics_of({}).mean);
 }
 
-TEST_CASE("equal values share the mean of their places") {
+TEST_CASE("equal values share the mean of their ranks") {
   CHECK(ranks_of({70.0, 90.0, 70.0, 60.0}, false) == std::vector<double>{2.5, 1.0, 2.5, 4.0});
   CHECK(ranks_of({70.0, 90.0, 70.0, 60.0}, true) == std::vector<double>{2.5, 4.0, 2.5, 1.0});
 }

@@ -13,7 +13,7 @@ bool says(const diagnostics& found, const std::string& where, const std::string&
 
 } // namespace
 
-TEST_CASE("a run directory is read with the keys of its scenario and the figures of its summary") {
+TEST_CASE("a run directory is read with its scenario keys and summary metrics") {
   const scratch_folder here;
   write_run(here.path() / "a", {.strategy = "fedprox", .seed = 3, .learning_rate = 0.25, .final_accuracy = 61.5});
   const auto run = read_stored_run(here.path() / "a");
@@ -30,7 +30,7 @@ TEST_CASE("a run directory is read with the keys of its scenario and the figures
   CHECK(said_by(*run, "rounds.chort") == nullptr);
 }
 
-TEST_CASE("evaluations are read back, with the ends of tasks") {
+TEST_CASE("evaluations are read back with the ends of tasks") {
   const scratch_folder here;
   write_run(here.path() / "a", {.final_accuracy = 40.0});
   const auto lines = read_evaluations(here.path() / "a");
@@ -48,7 +48,7 @@ TEST_CASE("evaluations are read back, with the ends of tasks") {
   CHECK(says(torn.error(), "metrics.jsonl:2", "is damaged"));
 }
 
-TEST_CASE("accuracies on classes are read where a run has them") {
+TEST_CASE("accuracies of classes are read if a run has them") {
   const scratch_folder here;
   CHECK(read_class_accuracies(here.path())->empty()); // run of an earlier version
   const auto file = here.path() / "accuracy_per_class.csv";
@@ -69,7 +69,7 @@ TEST_CASE("accuracies on classes are read where a run has them") {
   }
 }
 
-TEST_CASE("damaged directories are named with the file that is wrong") {
+TEST_CASE("damaged directories are named with the damaged file") {
   const scratch_folder here;
   const auto folder = here.path() / "a";
   const auto refused = [&](const std::string& where, const std::string& text) {
@@ -91,7 +91,7 @@ TEST_CASE("damaged directories are named with the file that is wrong") {
   refused("scenario.toml:1", "the run directory is damaged");
 }
 
-TEST_CASE("files of different runs in one folder are seen") {
+TEST_CASE("files of different runs in one folder are detected") {
   const scratch_folder here;
   write_run(here.path() / "a", {.strategy = "fedprox"});
   write_run(here.path() / "b", {.strategy = "fedavg"});
@@ -102,7 +102,7 @@ TEST_CASE("files of different runs in one folder are seen") {
   CHECK(says(read.error(), "b", "mixed: summary.json is of a run with strategy = fedprox, scenario.toml says fedavg"));
 }
 
-TEST_CASE("a run without a summary is unfinished, and still says which scenario it is") {
+TEST_CASE("a run without a summary is unfinished and still names its scenario") {
   const scratch_folder here;
   write_run(here.path() / "a", {.seed = 4, .status = "unfinished", .digest = "0123456789abcdef0123456789abcdef"});
   const auto run = read_stored_run(here.path() / "a");
@@ -113,7 +113,7 @@ TEST_CASE("a run without a summary is unfinished, and still says which scenario 
   CHECK(run->seed == 4);
 }
 
-TEST_CASE("runs are found below a folder, and not within runs") {
+TEST_CASE("runs are found below a folder, but not inside run directories") {
   const scratch_folder here;
   write_run(here.path() / "both" / "s2", {});
   write_run(here.path() / "both" / "s1", {});

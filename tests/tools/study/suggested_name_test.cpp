@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("a name that no run has gets the known name that was meant") {
+TEST_CASE("an unknown name gets the nearest known name as a suggestion") {
   const std::vector<std::string> known{"final_accuracy", "final_accuracy_task_mean", "rounds.cohort",
                                        "strategy.name",  "training.learning_rate",   "upload_bytes"};
   CHECK(name_suggestion("final_acuracy", known) == "did you mean 'final_accuracy'?");

@@ -17,7 +17,7 @@ bool any_says(const diagnostics& found, const std::string& where, const std::str
 
 } // namespace
 
-TEST_CASE("seeds are lists and ranges") {
+TEST_CASE("seeds are parsed as lists and ranges") {
   CHECK(*parsed_seeds("--seeds", "") == std::vector<std::int64_t>{});
   CHECK(*parsed_seeds("--seeds", "1-3,7") == std::vector<std::int64_t>{1, 2, 3, 7});
   CHECK(*parsed_seeds("--seeds", "0") == std::vector<std::int64_t>{0});
@@ -25,7 +25,7 @@ TEST_CASE("seeds are lists and ranges") {
     CHECK_FALSE(parsed_seeds("--seeds", text));
 }
 
-TEST_CASE("commas within lists and quotes part no values") {
+TEST_CASE("commas inside lists and quotes do not separate values") {
   const auto axis = parsed_axis("model.hidden=[100],[200,100],{a = 1, b = 2},\"x,y\",z");
   REQUIRE(axis);
   CHECK(axis->key == "model.hidden");
@@ -34,7 +34,7 @@ TEST_CASE("commas within lists and quotes part no values") {
   CHECK_FALSE(parsed_axis("rounds.cohort="));
 }
 
-TEST_CASE("a grid holds every combination once, the seed fastest") {
+TEST_CASE("a grid has every combination once, with the seed varying fastest") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto plan = plan_sweep({.scenarios = {here.path() / "a.toml"},
@@ -54,7 +54,7 @@ TEST_CASE("a grid holds every combination once, the seed fastest") {
   CHECK(plan->runs[6].digest == scenario_digest(plan->runs[6].scenario));
 }
 
-TEST_CASE("everything that is wrong in a grid is found before it runs, once") {
+TEST_CASE("all errors of a grid are reported once, before it runs") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto wrong = plan_sweep({.scenarios = {here.path() / "a.toml", here.path() / "b.toml"},
@@ -75,7 +75,7 @@ TEST_CASE("everything that is wrong in a grid is found before it runs, once") {
   CHECK(any_says(checked.wrong, "--over", "rounds.cohort = -1"));
 }
 
-TEST_CASE("a sweep is read from a file of its own") {
+TEST_CASE("a sweep is read from its own file") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   write_file(here.path() / "s.toml", "[sweep]\nscenarios = [\"a.toml\"]\nseeds = \"1-2\"\n[sweep.over]\n"
@@ -92,7 +92,7 @@ TEST_CASE("a sweep is read from a file of its own") {
   CHECK(plan->runs.size() == 8);
 }
 
-TEST_CASE("what is wrong in a sweep's file is named with its place") {
+TEST_CASE("errors in a sweep file are reported with their location") {
   const scratch_folder here;
   write_file(here.path() / "s.toml", "[data]\nname = \"mnist\"\n[sweep]\nscenario = [\"a.toml\"]\nseeds = [1, 1]\n"
                                      "scenarios = [3]\n[sweep.over]\nrounds.cohort = 5\n");

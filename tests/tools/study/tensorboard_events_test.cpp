@@ -19,11 +19,11 @@ std::string hex_of(const std::string& bytes) {
 
 } // namespace
 
-TEST_CASE("a file without evaluations is the record of its version") {
+TEST_CASE("a file without evaluations has only the version record") {
   CHECK(hex_of(tensorboard_events({})) == "0f000000000000006d532b091a0d627261696e2e4576656e743a32fc985129");
 }
 
-TEST_CASE("an evaluation is a record with a scalar for each of its figures") {
+TEST_CASE("an evaluation is a record with a scalar for each metric") {
   const evaluation_record evaluation{.round = {300},
                                      .at = virtual_time{std::chrono::milliseconds(2500)},
                                      .accuracy = 62.5,
@@ -45,7 +45,7 @@ TEST_CASE("an evaluation is a record with a scalar for each of its figures") {
         "000080450a1d0a16747261666669632f646f776e6c6f61645f6279746573150000004634ca28e9");
 }
 
-TEST_CASE("a training loss and its terms are scalars where there are some") {
+TEST_CASE("a training loss and its terms are scalars if present") {
   const auto file = tensorboard_events(
       {evaluation_record{.training_loss = 0.5, .training_loss_terms = {{"kl", 0.25}, {"cross_entropy", 0.25}}}});
   CHECK(file.find("\x0d"

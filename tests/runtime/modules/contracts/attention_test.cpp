@@ -48,7 +48,7 @@ TEST_CASE("attention with as many keys as values is accepted, with each form of 
             .empty());
 }
 
-TEST_CASE("attention with other keys than values is refused with both shapes") {
+TEST_CASE("attention with different numbers of keys and values is refused with both shapes") {
   CHECK(with_changed("key", at::ones({2, 4, 1, 8})) ==
         "aten::scaled_dot_product_attention: keys are [2, 4, 1, 8] and values [2, 4, 7, 8]; expected the same shape "
         "but for the last axis");
@@ -75,7 +75,7 @@ TEST_CASE("attention refuses masks that fit neither queries nor keys, and groups
   }
 }
 
-TEST_CASE("fast multi-head attention has a divisor of its width as heads, and weights of that width") {
+TEST_CASE("fast multi-head attention requires a number of heads that divides its width, and weights of that width") {
   CHECK(multi_head_with("num_head", 4).empty());
   for (const std::int64_t heads : {0, 3, -2})
     CHECK_THAT(multi_head_with("num_head", heads), ContainsSubstring("expected a divisor of the width 8"));

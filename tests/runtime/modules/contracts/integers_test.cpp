@@ -30,7 +30,7 @@ std::string divided_numbers(const char* name, std::int64_t whole, std::int64_t b
 
 } // namespace
 
-TEST_CASE("integers are not divided by zero, and the smallest not by -1") {
+TEST_CASE("integer division by 0, and of the smallest integer by -1, is refused") {
   for (const auto* const name : {"aten::floordiv.int", "aten::remainder.int", "aten::divmod.int"}) {
     CHECK(divided_numbers(name, 7, -2).empty());
     CHECK(divided_numbers(name, smallest, 1).empty());
@@ -43,7 +43,7 @@ TEST_CASE("integers are not divided by zero, and the smallest not by -1") {
   CHECK_THAT(divided_numbers("aten::gcd.int", -1, smallest), ContainsSubstring("is divided by -1"));
 }
 
-TEST_CASE("tensors of integers are not divided by zero, and their smallest not by -1") {
+TEST_CASE("integer tensor division by 0, and of the smallest integer by -1, is refused") {
   for (const auto* const name : {"aten::div.Tensor_mode", "aten::floor_divide", "aten::remainder.Tensor",
                                  "aten::fmod.Tensor", "aten::div_.Tensor_mode", "aten::floor_divide_.Tensor"}) {
     CAPTURE(name);
@@ -53,7 +53,7 @@ TEST_CASE("tensors of integers are not divided by zero, and their smallest not b
                ContainsSubstring("-9223372036854775808 is divided by -1, which no integer of its type holds"));
     CHECK_THAT(divided(name, integers({smallest_of_32}, at::kInt), integers({-1}, at::kInt)),
                ContainsSubstring("-2147483648 is divided by -1"));
-    CHECK(divided(name, integers({smallest_of_32}), integers({-1})).empty()); // its negative fits 64 bits
+    CHECK(divided(name, integers({smallest_of_32}), integers({-1})).empty()); // 2^31 fits 64 bits
     CHECK_THAT(divided(name, integers({5}), integers({1, 0})), ContainsSubstring("divided by zero"));
     CHECK(divided(name, at::ones({2}), at::zeros({2})).empty()); // infinite
   }
@@ -64,7 +64,7 @@ TEST_CASE("tensors of integers are not divided by zero, and their smallest not b
   CHECK(divided("aten::remainder.Scalar", integers({smallest}), 2.5).empty());
 }
 
-TEST_CASE("true division has no contract, which costs nets nothing") {
+TEST_CASE("true division has no contract, so nets pay nothing for it") {
   for (const auto* const overload : {"Tensor", "Scalar"})
     CHECK(find_contract(schema_of_operator("aten::div", overload)) == nullptr);
   for (const auto* const name : {"aten::add", "aten::mul"})
@@ -83,7 +83,7 @@ TEST_CASE("integers are shifted by 0 to 63 bits") {
   }
 }
 
-TEST_CASE("counts of repeats are positive and add up to a tensor that there can be") {
+TEST_CASE("repeat counts must be positive and sum to the size of a possible tensor") {
   const auto repeated = [](const at::Tensor& counts) {
     return contract_error("aten::repeat_interleave.self_Tensor", {{"self", at::ones({4})}, {"repeats", counts}});
   };

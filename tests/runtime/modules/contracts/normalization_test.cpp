@@ -6,7 +6,7 @@ using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("statistics and weights of a normalization are one for each channel") {
+TEST_CASE("statistics and weights of a normalization need one value per channel") {
   const named_arguments plain{{"input", at::ones({2, 4, 9, 9})},
                               {"running_mean", at::zeros({4})},
                               {"running_var", at::ones({4})},

@@ -15,7 +15,7 @@ tensor_list layer_weights(std::int64_t gates, std::int64_t features = 3) {
   return {at::ones({gates * 6, features}), at::ones({gates * 6, 6}), at::ones({gates * 6}), at::ones({gates * 6})};
 }
 
-/// 5 steps of 2 rows.
+/// Input of 5 steps of 2 rows.
 named_arguments recurrent_call(const c10::IValue& states, const tensor_list& weights) {
   return {{"input", at::ones({5, 2, 3})},
           {"hx", states},
@@ -43,7 +43,7 @@ tensor_list joined(tensor_list first, const tensor_list& second) {
 
 } // namespace
 
-TEST_CASE("recurrent layers with states and weights of their rows are accepted") {
+TEST_CASE("recurrent layers with states and weights that fit their rows are accepted") {
   CHECK(contract_error("aten::lstm.input", recurrent_call(two_states(), layer_weights(4))).empty());
   CHECK(contract_error("aten::gru.input", recurrent_call(at::ones({1, 2, 6}), layer_weights(3))).empty());
   for (const auto* const name : {"aten::rnn_tanh.input", "aten::rnn_relu.input"})
@@ -68,7 +68,7 @@ TEST_CASE("an LSTM with a projection has outputs of its width") {
              ContainsSubstring("weight 4 is Float [6, 2]; expected Float [2, 6]"));
 }
 
-TEST_CASE("states of other rows are refused") {
+TEST_CASE("states of another number of rows are refused") {
   CHECK(lstm_with("hx", two_states(1)) ==
         "aten::lstm: state 0 is Float [1, 1, 6]; expected Float [1, 2, 6] for its rows");
   CHECK_THAT(lstm_with("hx", tensor_list{at::ones({1, 2, 6}), at::ones({1, 1, 6})}), ContainsSubstring("state 1 is"));
@@ -95,7 +95,7 @@ TEST_CASE("weights that are too few, too short or of another type are refused") 
     CHECK_THAT(lstm_with("num_layers", layers), ContainsSubstring("expected 1 to 64"));
 }
 
-TEST_CASE("rows without steps, and packed rows that do not add up, are refused") {
+TEST_CASE("rows without steps, and packed rows with wrong sums, are refused") {
   CHECK_THAT(lstm_with("input", at::ones({0, 2, 3})), ContainsSubstring("its rows are [0, 2, 3]"));
   CHECK_THAT(lstm_with("input", at::ones({2, 3})), ContainsSubstring("its rows are [2, 3]"));
   const auto packed = [](const at::Tensor& batch_sizes, std::int64_t rows) {

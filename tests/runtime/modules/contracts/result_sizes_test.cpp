@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto enormous = std::int64_t{1} << 62;
 
-/// An accepted call of an operator, and one with too large a result.
+/// Accepted call of an operator, and one with too large a result.
 struct sized_call {
   const char* name;
   named_arguments right, wrong;
@@ -18,7 +18,7 @@ struct sized_call {
 
 } // namespace
 
-TEST_CASE("results have at most 2^31 numbers") {
+TEST_CASE("results have at most 2^31 elements") {
   const auto row = at::ones({1, 4});
   const std::vector<sized_call> calls{
       {"aten::expand",
@@ -61,7 +61,7 @@ TEST_CASE("results have at most 2^31 numbers") {
         "aten::zeros: its result would have 4611686018427387904 numbers; expected at most 2147483648");
 }
 
-TEST_CASE("a tensor is cut into at most 65536 parts") {
+TEST_CASE("a tensor is split into at most 65536 parts") {
   const auto long_row = at::zeros({1}).expand({1 << 20});
   const std::vector<sized_call> calls{
       {"aten::unbind.int", {{"self", at::ones({3, 4})}, {"dim", 0}}, {{"self", long_row}, {"dim", 0}}},
@@ -84,7 +84,7 @@ TEST_CASE("a tensor is cut into at most 65536 parts") {
           .empty());
 }
 
-TEST_CASE("lists and texts have at most 2^20 items or letters") {
+TEST_CASE("lists and strings have at most 2^20 elements or letters") {
   const auto list = c10::IValue(std::vector<std::int64_t>{1, 2, 3});
   const auto long_list = c10::IValue(std::vector<std::int64_t>(1 << 20, 1));
   const std::string text = "abc", long_text(1 << 20, 'a');
@@ -107,7 +107,7 @@ TEST_CASE("lists and texts have at most 2^20 items or letters") {
              ContainsSubstring("it replaces an empty text"));
 }
 
-TEST_CASE("calls say what they add outside of LibTorch's allocator") {
+TEST_CASE("calls declare the memory that they allocate outside of LibTorch's allocator") {
   const auto bytes = [](const std::string& name, const std::string& overload, const named_arguments& given) {
     const auto& schema = schema_of_operator(name, overload);
     const auto arguments = arguments_of(schema, given);

@@ -16,7 +16,7 @@ at::Tensor images() { return at::ones({2, 4, 9, 9}); }
 
 } // namespace
 
-TEST_CASE("steps of a convolution are at most 4096") {
+TEST_CASE("convolution strides are at most 4096") {
   const named_arguments plain{{"input", images()}, {"weight", at::ones({6, 4, 3, 3})}};
   CHECK(contract_error("aten::conv2d", plain).empty());
   CHECK(contract_error("aten::conv2d", with_argument(plain, "stride", integer_list({4096, 1}))).empty());
@@ -35,7 +35,7 @@ TEST_CASE("steps of a convolution are at most 4096") {
     CHECK_THAT(contract_error(name, {{"stride", integer_list({5000})}}), ContainsSubstring("stride is [5000]"));
 }
 
-TEST_CASE("windows of pools and of im2col are at most 2^24") {
+TEST_CASE("windows of pooling and im2col are at most 2^24") {
   const named_arguments plain{{"self", images()}, {"kernel_size", integer_list({2, 2})}};
   CHECK(contract_error("aten::max_pool2d", plain).empty());
   CHECK(contract_error("aten::max_pool2d", with_argument(plain, "kernel_size", integer_list({most, 1}))).empty());
@@ -53,7 +53,7 @@ TEST_CASE("windows of pools and of im2col are at most 2^24") {
              ContainsSubstring("output_size is"));
 }
 
-TEST_CASE("paddings are at most 2^24 and cut no axis beyond its size") {
+TEST_CASE("padding is at most 2^24 and does not crop an axis beyond its size") {
   const auto error = [](const char* name, const char* argument, std::vector<std::int64_t> numbers) {
     return contract_error(name, {{"self", images()}, {argument, integer_list(std::move(numbers))}});
   };
@@ -71,7 +71,7 @@ TEST_CASE("paddings are at most 2^24 and cut no axis beyond its size") {
   CHECK_THAT(error("aten::pad", "pad", {0, 0, 0, 0, 0, 0, 0, 0, 1, 1}), ContainsSubstring("expected no more axes"));
 }
 
-TEST_CASE("scales of resizing are finite and not far from one") {
+TEST_CASE("resizing scales must be finite and moderate") {
   const auto resized = [](double scale) {
     return contract_error("aten::_upsample_bilinear2d_aa", {{"self", images()},
                                                             {"output_size", integer_list({5, 5})},
@@ -94,7 +94,7 @@ TEST_CASE("scales of resizing are finite and not far from one") {
              ContainsSubstring("output_size is"));
 }
 
-TEST_CASE("modes of grid sampling are those that LibTorch has") {
+TEST_CASE("grid sampling modes must be those of LibTorch") {
   for (const std::int64_t mode : {0, 1, 2})
     CHECK(contract_error("aten::grid_sampler", {{"interpolation_mode", mode}, {"padding_mode", 0}}).empty());
   CHECK_THAT(contract_error("aten::grid_sampler", {{"interpolation_mode", 9}, {"padding_mode", 0}}),

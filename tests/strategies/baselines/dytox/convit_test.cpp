@@ -1,4 +1,4 @@
-// convit: a transformer with task tokens, compared with the authors' code, and properties that follow from its shape.
+// convit: a transformer with task tokens, compared with the official code, and properties of its architecture.
 #include "tests/support/nets.hpp"
 #include "tests/support/small_convit.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -61,7 +61,7 @@ trained_pass pass_of(const model& net, const at::Tensor& weights, const at::Tens
 
 } // namespace
 
-TEST_CASE("the net is the authors'", "[convit]") {
+TEST_CASE("the net equals the official code's", "[convit]") {
   const auto record = golden_record("dytox/official")["net"];
   const convit net(small_convit_shape(task_sizes));
   const auto flat = official_weights(net, task_sizes);
@@ -88,7 +88,7 @@ TEST_CASE("the net is the authors'", "[convit]") {
   }
 }
 
-TEST_CASE("gates, values and places begin as the authors' do", "[convit]") {
+TEST_CASE("gates, values and positions are initialized like the official code's", "[convit]") {
   const auto record = golden_record("dytox/official");
   auto shape = small_convit_shape(task_sizes);
   shape.width = 24;
@@ -104,7 +104,7 @@ TEST_CASE("gates, values and places begin as the authors' do", "[convit]") {
   CHECK_THAT(at::sigmoid(first("gating_param"))[0].item<double>(), WithinAbs(0.731059, 1e-6));
 }
 
-TEST_CASE("parameters are as many as the paper's net has", "[convit]") {
+TEST_CASE("the number of parameters is the paper's", "[convit]") {
   const auto size_for = [](std::int64_t tasks, std::int64_t classes, bool divergence) {
     convit_shape shape{.input = {3, 32, 32}, .divergence = divergence};
     for (std::int64_t k = 0; k < tasks; ++k)
@@ -127,12 +127,12 @@ TEST_CASE("parameters are as many as the paper's net has", "[convit]") {
   CHECK(decoder == 1'773'312);
 }
 
-TEST_CASE("tokens do not see each other", "[convit]") {
+TEST_CASE("task tokens do not affect each other", "[convit]") {
   const convit net(small_convit_shape(task_sizes));
   const auto weights = official_weights(net, task_sizes).to(at::kFloat).unsqueeze(0);
   const auto before = net.forward(weights, shown_images(), {0, 5}, nullptr, nullptr);
   auto moved = weights.clone();
-  net.token_of(moved[0], 1).add_(at::linspace(0.0, 0.5, 8)); // the same for all channels would be normalised away
+  net.token_of(moved[0], 1).add_(at::linspace(0.0, 0.5, 8)); // differs by channel
   const auto after = net.forward(moved, shown_images(), {0, 5}, nullptr, nullptr);
   CHECK(at::equal(before.logits.narrow(2, 0, 3), after.logits.narrow(2, 0, 3)));
   CHECK((before.logits.narrow(2, 3, 2) - after.logits.narrow(2, 3, 2)).abs().min().item<float>() > 0.0F);
@@ -141,7 +141,7 @@ TEST_CASE("tokens do not see each other", "[convit]") {
   CHECK(apart(equal.narrow(1, 0, 8), equal.narrow(1, 8, 8)) < 1e-6);
 }
 
-TEST_CASE("attention of equal patches shows one of them, whatever the gate: its rows sum to 1", "[convit]") {
+TEST_CASE("attention over equal patches returns one of them for any gate, since its rows sum to 1", "[convit]") {
   auto shape = small_convit_shape(task_sizes);
   shape.depth = 1;
   const convit net(shape);
@@ -155,7 +155,7 @@ TEST_CASE("attention of equal patches shows one of them, whatever the gate: its 
   CHECK(apart(logits(-3.0F), logits(4.0F)) < 1e-6);
 }
 
-TEST_CASE("a pass computes the tasks of its classes, and shows zeros for the others", "[convit]") {
+TEST_CASE("a pass computes only the tasks of its classes and returns zeros for the others", "[convit]") {
   const convit net(small_convit_shape({3, 2, 4}));
   const auto weights = initial_weights(net, 5).unsqueeze(0);
   const auto whole = net.forward(weights, shown_images(), {0, 9}, nullptr, nullptr);
@@ -163,7 +163,7 @@ TEST_CASE("a pass computes the tasks of its classes, and shows zeros for the oth
   CHECK(apart(early.logits, whole.logits.narrow(2, 0, 3)) < 1e-6); // matrix products of different width
   CHECK(apart(early.features.narrow(2, 0, 8), whole.features.narrow(2, 0, 8)) < 1e-6);
   CHECK(early.features.narrow(2, 8, 16).abs().max().item<float>() == 0.0F);
-  const auto inner = net.forward(weights, shown_images(), {4, 7}, nullptr, nullptr); // in the second and the third task
+  const auto inner = net.forward(weights, shown_images(), {4, 7}, nullptr, nullptr); // of the second and the third task
   CHECK(apart(inner.logits, whole.logits.narrow(2, 4, 3)) < 1e-6);
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("a row does not depend on other rows, nor do its bits on other models"
   }
 }
 
-TEST_CASE("branches are left out in training, by the stream, of blocks that learn", "[convit]") {
+TEST_CASE("drop path applies in training, by the stream, to blocks that are trained", "[convit]") {
   auto shape = small_convit_shape(task_sizes);
   shape.drop_path = 0.5;
   const convit net(shape);
@@ -213,7 +213,7 @@ TEST_CASE("branches are left out in training, by the stream, of blocks that lear
   CHECK(net.draws());
 }
 
-TEST_CASE("parameters that are not trained get no gradient", "[convit]") {
+TEST_CASE("untrained parameters have no gradient", "[convit]") {
   const convit net(small_convit_shape(task_sizes));
   const auto weights = initial_weights(net, 5).unsqueeze(0);
   auto chosen = parameter_choice::layers_of(net, {"decoder", "task_tokens.1", "head"});
@@ -244,7 +244,7 @@ TEST_CASE("images and heads that do not fit are refused", "[convit]") {
   CHECK_FALSE(kind->build({3, 12, 12}, 4));
 }
 
-TEST_CASE("tasks that share classes have one token", "[convit]") {
+TEST_CASE("tasks with the same classes share one token", "[convit]") {
   const auto tokens_for = [](const std::vector<class_range>& tasks, std::int64_t classes) {
     auto kind = kind_with("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "1"}});
     kind->use_tasks(tasks);

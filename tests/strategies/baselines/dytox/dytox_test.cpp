@@ -1,4 +1,4 @@
-// DyTox: its losses by hand and against the authors' code; what learns in which stage, and what a token is herded by.
+// DyTox: its losses by hand and compared with the official code, trained parts per stage, and features for herding.
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include "tests/support/nets.hpp"
@@ -19,7 +19,7 @@ rehearsing_client token_client(const std::vector<std::int64_t>& sizes, key_list 
 }
 const convit& net_of_client(const rehearsing_client& client) { return dynamic_cast<const convit&>(*client.setup.net); }
 
-/// The divergence head's outputs as the net shows them: those of the largest task.
+/// Outputs of the divergence head in the layout of the net: those of the largest task.
 at::Tensor shown_map(const at::Tensor& outputs, std::int64_t largest) {
   return at::constant_pad_nd(outputs, {0, largest + 1 - outputs.size(1)}).unsqueeze(-1).unsqueeze(-1);
 }
@@ -34,7 +34,7 @@ at::Tensor weights_after(const rehearsing_client& client, std::uint32_t task, bo
   return client.round(client.work(client.sent(task, last_round), client.rows_of(0, task, 5))).upload->at(flat_weights);
 }
 
-/// Names as the script gives them: rows of a head by the task.
+/// Names of the script's parameters; head rows are named by task.
 std::set<std::string> fixed_parts(const rehearsing_client& client, const train_job& job) {
   const auto& net = *client.setup.net;
   const auto chosen = trained_parameters(net, job.options.trained, job.options.layers);
@@ -54,7 +54,7 @@ std::vector<train_job> trainings(const rehearsing_client& client, const broadcas
 
 } // namespace
 
-TEST_CASE("DyTox's losses are the authors'", "[dytox]") {
+TEST_CASE("DyTox's losses equal the official code's", "[dytox]") {
   const auto record = golden_record("dytox/official"), theirs = record["losses"];
   const auto client = token_client({3, 2});
   const rehearsed_step step{.logits = formula_tensor("dytox.logits", {6, 5}, 2.0),
@@ -72,7 +72,7 @@ TEST_CASE("DyTox's losses are the authors'", "[dytox]") {
   CHECK(slopes.narrow(1, 3, 1).abs().max().item<float>() == 0.0F);
 }
 
-TEST_CASE("the method builds its net with a divergence head, unless its weight is 0", "[dytox]") {
+TEST_CASE("the method builds its net with a divergence head unless its weight is 0", "[dytox]") {
   const auto maps_with = [](const std::string& method, const char* weight) {
     const auto built = strategy_named(method);
     if (weight)
@@ -85,7 +85,7 @@ TEST_CASE("the method builds its net with a divergence head, unless its weight i
   CHECK(maps_with("fedavg", nullptr).empty());
 }
 
-TEST_CASE("distillation takes the place of labels as old classes become more", "[dytox]") {
+TEST_CASE("distillation gains weight over labels as the share of old classes grows", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto value = [&](std::uint32_t task) {
     const auto opened = 2 * static_cast<std::int64_t>(task + 1);
@@ -107,7 +107,7 @@ TEST_CASE("distillation is a mean over rows and old classes", "[dytox]") {
   CHECK_THAT(rows.item<double>(), WithinAbs(0.130812 / 2.0, 1e-6));
 }
 
-TEST_CASE("the divergence head tells new classes apart and from all old ones", "[dytox]") {
+TEST_CASE("the divergence head separates new classes from each other and from all old ones", "[dytox]") {
   const auto client = token_client({10, 10});
   const rehearsed_step step{.logits = at::zeros({3, 20}),
                             .labels = at::tensor({3, 10, 19}, at::kLong),
@@ -119,7 +119,7 @@ TEST_CASE("the divergence head tells new classes apart and from all old ones", "
   CHECK(((slopes < 0).sum(1) == 1).all().item<bool>());
 }
 
-TEST_CASE("each stage leaves as it is what the authors' leaves", "[dytox]") {
+TEST_CASE("each stage freezes the parts that the official code freezes", "[dytox]") {
   const auto record = golden_record("dytox/official")["frozen"];
   const auto client = token_client({3, 2});
   const auto jobs = trainings(client, client.sent(1, true), client.rows_of(0, 1, 5));
@@ -127,9 +127,9 @@ TEST_CASE("each stage leaves as it is what the authors' leaves", "[dytox]") {
   const auto theirs = record["task"].get<std::set<std::string>>();
   CHECK(fixed_parts(client, jobs[0]) == theirs);
   auto tuned = record["fine_tuning"].get<std::set<std::string>>();
-  std::erase_if(tuned, [](const auto& name) { return name.starts_with("blocks.1."); }); // the net here has one block
+  std::erase_if(tuned, [](const auto& name) { return name.starts_with("blocks.1."); }); // this net has one block
   auto ours = fixed_parts(client, jobs[1]);
-  std::erase_if(ours, [](const auto& name) { return name.starts_with("divergence."); }); // is in no loss there
+  std::erase_if(ours, [](const auto& name) { return name.starts_with("divergence."); }); // not used by the loss
   CHECK(ours == tuned);
 }
 
@@ -154,12 +154,13 @@ TEST_CASE("old tokens and heads keep their bits until they are tuned, and the en
     CHECK_FALSE(at::equal(part(client, earlier, name), part(client, begun, name)));
 }
 
-TEST_CASE("the first task knows neither teacher nor divergence, and later tokens keep their draws", "[dytox]") {
+TEST_CASE("the first task has neither teacher nor divergence loss, and later tokens keep their initial draws",
+          "[dytox]") {
   const auto client = token_client({2, 2});
   const auto job = client.training(0);
   CHECK(job.teachers.empty());
   CHECK(job.options.maps.empty());
-  CHECK(trainings(client, client.sent(0, true), client.rows_of(0, 0, 5)).size() == 1); // nothing is tuned
+  CHECK(trainings(client, client.sent(0, true), client.rows_of(0, 0, 5)).size() == 1); // no tuning
   const auto begun = client.setup.initial->at(flat_weights), learnt = weights_after(client, 0, true);
   for (const auto* const name : {"task_tokens.1.token", "head_norms.1.bias", "divergence.linear.weight"})
     CHECK(at::equal(part(client, learnt, name), part(client, begun, name)));
@@ -167,7 +168,7 @@ TEST_CASE("the first task knows neither teacher nor divergence, and later tokens
   CHECK(at::equal(later_rows(learnt), later_rows(begun)));
 }
 
-TEST_CASE("tuning is by labels alone, on as many rows of each class, with branches left out as ever", "[dytox]") {
+TEST_CASE("tuning uses only labels, equal numbers of rows per class, and drop path", "[dytox]") {
   const auto client = token_client({2, 2}, {{"tuning_epochs", "3"}, {"tuning_rate", "0.01"}});
   const auto jobs = trainings(client, client.sent(1, true), client.rows_of(0, 1, 5));
   REQUIRE(jobs.size() == 2);
@@ -182,7 +183,7 @@ TEST_CASE("tuning is by labels alone, on as many rows of each class, with branch
   CHECK_THAT(step.loss_of(*jobs[1].objective).values.item<double>(), WithinAbs(std::log(2.0), 1e-6));
 }
 
-TEST_CASE("without distillation nobody teaches, and labels weigh as in the first task", "[dytox]") {
+TEST_CASE("without distillation there is no teacher, and labels have the weight of the first task", "[dytox]") {
   const auto client = token_client({2, 2}, {{"distillation", "0"}, {"divergence", "0"}});
   const auto job = client.training(1);
   CHECK(job.teachers.empty());
@@ -191,9 +192,9 @@ TEST_CASE("without distillation nobody teaches, and labels weigh as in the first
   CHECK_THAT(step.loss_of(*job.objective).values.item<double>(), WithinAbs(std::log(2.0), 1e-6));
 }
 
-TEST_CASE("exemplars are chosen by the tokens of tasks that are over", "[dytox]") {
+TEST_CASE("exemplars are selected by the tokens of finished tasks", "[dytox]") {
   auto client = token_client({2, 2});
-  const auto large = initial_weights(*client.setup.net, 5) * 8.0; // tokens matter beside what they are shown
+  const auto large = initial_weights(*client.setup.net, 5) * 8.0; // so that tokens matter compared with the images
   const auto memory_with = [&](std::int64_t moved_token) {
     auto flat = large.clone();
     if (moved_token >= 0)
@@ -206,12 +207,12 @@ TEST_CASE("exemplars are chosen by the tokens of tasks that are over", "[dytox]"
   CHECK_FALSE(at::equal(memory_with(0), unmoved));
 }
 
-TEST_CASE("herding with repeats is the authors'", "[dytox]") {
+TEST_CASE("herding with repeats equals the official code's", "[dytox]") {
   const auto theirs = golden_record("dytox/official")["herding"].get<std::vector<std::int64_t>>();
   CHECK(chosen_exemplars(formula_tensor("dytox.features", {30, 8}), 12, exemplar_choice::repeats) == theirs);
 }
 
-TEST_CASE("rates rise in the first round of a task and end at the least", "[dytox]") {
+TEST_CASE("rates rise in the first round of a task and end at the minimum", "[dytox]") {
   auto client = token_client({2, 2}, {{"warmup_epochs", "5"}, {"rate_min", "0.02"}});
   client.setup.training.epochs = 20;
   client.setup.training.schedule = schedule_kind::cosine;
@@ -219,7 +220,7 @@ TEST_CASE("rates rise in the first round of a task and end at the least", "[dyto
   const auto first = trainings(client, client.sent(0, false), client.rows_of(0, 0, 5));
   REQUIRE(first.size() == 2);
   CHECK(first[0].options.epochs == 5);
-  CHECK_THAT(first[0].options.learning_rate, WithinAbs((1e-6 + 0.4 * (0.1 - 1e-6)), 1e-12)); // of 0, 1, 2, 3, 4 fifths
+  CHECK_THAT(first[0].options.learning_rate, WithinAbs((1e-6 + 0.4 * (0.1 - 1e-6)), 1e-12)); // at 0, 1, 2, 3, 4 fifths
   CHECK(first[1].options.epochs == 15);
   CHECK_THAT(first[1].options.learning_rate, WithinAbs(0.1, 1e-12));
   CHECK_FALSE(first[0].stream == first[1].stream);
@@ -229,7 +230,7 @@ TEST_CASE("rates rise in the first round of a task and end at the least", "[dyto
   CHECK_THAT(last[0].options.learning_rate, WithinAbs(0.02 + 0.08 * 0.25, 1e-12)); // cosine at 2 / 3: 1 / 4
 }
 
-TEST_CASE("the server draws a divergence head for each task, and nothing else", "[dytox]") {
+TEST_CASE("the server draws only a divergence head for each task", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto server = client.method->make_server();
   job_desk desk;
@@ -252,7 +253,7 @@ TEST_CASE("the server draws a divergence head for each task, and nothing else", 
   CHECK_THAT(server->figures().at("token_distance"), WithinAbs(sum / 3.0, 1e-6));
 }
 
-TEST_CASE("a net without a token for each task, and one whose encoder stays, are refused", "[dytox]") {
+TEST_CASE("a net without a token per task, and one with a fixed encoder, are refused", "[dytox]") {
   auto client = token_client({2, 2});
   CHECK(client.method->check(client.setup).empty());
   client.setup.trainable = trainable_part::head;

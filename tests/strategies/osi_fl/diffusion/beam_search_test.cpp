@@ -9,7 +9,7 @@ namespace {
 
 using words = std::vector<std::int64_t>;
 
-/// Log-probabilities of the next word behind each beginning, from a table; what it lacks is 1e-6.
+/// Log-probabilities of the next word after each prefix, from a table; missing entries are 1e-6.
 words best_of(const beam_settings& with, const std::map<words, std::map<std::int64_t, double>>& table) {
   beam_search search(with);
   while (!search.is_over()) {
@@ -29,7 +29,7 @@ const beam_settings two_beams{.beams = 2, .length = 4, .words = 10, .start = end
 
 } // namespace
 
-TEST_CASE("a beginning that looks worse at first can win, with two beams and not with one") {
+TEST_CASE("a prefix with a lower score can win with two beams but not with one") {
   const std::map<words, std::map<std::int64_t, double>> table{
       {{end}, {{1, 0.6}, {2, 0.4}}}, {{end, 1}, {{3, 0.5}, {4, 0.5}}}, {{end, 2}, {{5, 0.95}}},
       {{end, 1, 3}, {{end, 1.0}}},   {{end, 1, 4}, {{end, 1.0}}},      {{end, 2, 5}, {{end, 1.0}}},
@@ -37,10 +37,10 @@ TEST_CASE("a beginning that looks worse at first can win, with two beams and not
   CHECK(best_of(two_beams, table) == words{end, 2, 5, end}); // 0.38 against 0.3
   auto greedy = two_beams;
   greedy.beams = 1;
-  CHECK(best_of(greedy, table) == words{end, 1, 3, end}); // and of equals the lower word
+  CHECK(best_of(greedy, table) == words{end, 1, 3, end}); // ties go to the lower word
 }
 
-TEST_CASE("scores are means over the words behind the start, so that a longer caption can win") {
+TEST_CASE("scores are means over the words after the start, so that a longer caption can win") {
   // exp(mean): 0.5 after one word; sqrt(0.45 * 0.9) = 0.636 after two.
   const std::map<words, std::map<std::int64_t, double>> table{{{end}, {{end, 0.5}, {1, 0.45}}},
                                                               {{end, 1}, {{end, 0.9}}}};
@@ -51,13 +51,13 @@ TEST_CASE("scores are means over the words behind the start, so that a longer ca
   CHECK(best_of(two_beams, worse) == words{end, end});
 }
 
-TEST_CASE("a search ends at the length, without an end") {
+TEST_CASE("a search ends at the maximum length without an end token") {
   const std::map<words, std::map<std::int64_t, double>> table{
       {{end}, {{1, 0.9}}}, {{end, 1}, {{1, 0.9}}}, {{end, 1, 1}, {{1, 0.9}}}};
   CHECK(best_of(two_beams, table) == words{end, 1, 1, 1});
 }
 
-TEST_CASE("of equal scores the earlier beginning and the lower word come first") {
+TEST_CASE("with equal scores the earlier prefix and the lower word come first") {
   beam_search search({.beams = 3, .length = 5, .words = 6, .start = 5, .end = 5});
   const std::vector<float> even(18, std::log(1.0F / 6.0F));
   search.advance(even);

@@ -1,4 +1,4 @@
-// The tiny captioner and text encoder against transformers (tools/research/export/picture_parts_reference.py).
+// The tiny captioner and text encoder, compared with transformers (tools/research/export/picture_parts_reference.py).
 #include "runtime/training/executor.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/tiny_parts.hpp"
@@ -10,12 +10,12 @@ namespace {
 
 constexpr double bound = 1e-4;
 
-/// What the reference was shown: [8, 3, 16, 16] in [-1, 1], which the captioner makes of [0, 1].
+/// Input of the reference, [8, 3, 16, 16] in [-1, 1]; the captioner converts from [0, 1].
 at::Tensor pictures() { return formula_tensor("pictures", {8, 3, 16, 16}) * 0.5 + 0.5; }
 
 } // namespace
 
-TEST_CASE("captions are those of transformers word by word, for any number of beams") {
+TEST_CASE("captions equal transformers' word by word for any number of beams") {
   const auto record = parts_record("captions");
   std::set<std::vector<std::int64_t>> different;
   for (const auto& search : record["searches"]) {
@@ -29,7 +29,7 @@ TEST_CASE("captions are those of transformers word by word, for any number of be
       auto expected = search["ids"][i].get<std::vector<std::int64_t>>();
       const auto end = tiny_words().end();
       auto ours = found[i];
-      ours.resize(expected.size(), end); // filled up as the longest of all pictures
+      ours.resize(expected.size(), end); // padded to the longest caption
       CHECK((ours == expected));
       CHECK(by->text(found[i]) == search["texts"][i].get<std::string>());
       different.insert(ours);
@@ -38,14 +38,14 @@ TEST_CASE("captions are those of transformers word by word, for any number of be
   CHECK(different.size() > 5);
 }
 
-TEST_CASE("the captioner's encoder sees what transformers' sees") {
+TEST_CASE("the captioner's encoder equals transformers'") {
   const auto seen = results_of(part_named("caption_encoder"), formula_tensor("pictures", {8, 3, 16, 16}));
   const auto expected = parts_record("captions")["seen"];
   for (std::int64_t i = 0; i < 2; ++i)
     CHECK(worst_difference(seen[i], recorded(expected[static_cast<std::size_t>(i)])) < bound);
 }
 
-TEST_CASE("texts are encoded as transformers' CLIPTextModelWithProjection encodes them") {
+TEST_CASE("text embeddings equal transformers' CLIPTextModelWithProjection") {
   const auto record = parts_record("texts");
   const auto pooled = tiny_captioner("text_encoder"), states = tiny_captioner("text_states");
   CHECK(pooled->embedding_width() == 24);
@@ -58,7 +58,7 @@ TEST_CASE("texts are encoded as transformers' CLIPTextModelWithProjection encode
   }
 }
 
-TEST_CASE("a picture's caption and embedding do not depend on the pictures beside it") {
+TEST_CASE("an image's caption and embedding do not depend on other images of the batch") {
   const auto by = tiny_captioner("text_encoder");
   const auto together = by->embeddings(pictures());
   const auto captions = by->captions(pictures());
@@ -68,17 +68,18 @@ TEST_CASE("a picture's caption and embedding do not depend on the pictures besid
   }
 }
 
-TEST_CASE("grey pictures of another size are brought to three channels and the captioner's size") {
+TEST_CASE("gray images of another size are converted to three channels and the captioner's size") {
   const auto by = tiny_captioner("text_encoder");
   const auto grey = formula_tensor("grey", {2, 1, 8, 12}) * 0.5 + 0.5;
   const auto colour = grey.expand({-1, 3, -1, -1}).contiguous();
   CHECK(same_bits(by->embeddings(grey), by->embeddings(colour)));
-  // Every pixel four times is what a captioner of 16 pixels sees of one of 8, inside; flat pictures are seen exactly.
+  // Repeating every pixel four times gives a captioner of 16 pixels the inside of an image of 8; uniform images are
+  // exact.
   const auto flat = at::full({1, 1, 4, 4}, 0.25);
   CHECK(same_bits(by->embeddings(flat), by->embeddings(at::full({1, 3, 16, 16}, 0.25))));
 }
 
-TEST_CASE("class means are means of the embeddings of captions, in any company and slice by slice") {
+TEST_CASE("class means are means of caption embeddings, for any stack and slices") {
   const auto by = tiny_captioner("text_encoder");
   const shape3 image{3, 16, 16};
   const auto rows = drawn_data(50, image, 4);

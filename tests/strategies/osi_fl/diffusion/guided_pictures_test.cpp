@@ -1,4 +1,4 @@
-// The tiny denoiser and decoder, and a whole generation, against diffusers
+// The tiny denoiser and decoder, and a whole generation, compared with diffusers
 // (tools/research/export/picture_parts_reference.py).
 #include "runtime/training/executor.hpp"
 #include "tests/support/tiny_parts.hpp"
@@ -15,14 +15,14 @@ at::Tensor noise() { return formula_tensor("noise", {2, 4, 4, 4}); }
 
 } // namespace
 
-TEST_CASE("the denoiser finds the noise that diffusers' U-Net finds, a time and a text for each row") {
+TEST_CASE("the denoiser equals diffusers' U-Net, with a time and a text for each row") {
   const auto rows =
       at::cat({noise().flatten(1), at::tensor({801.0F, 1.0F}).view({2, 1}), at::cat({told(), nothing()})}, 1);
   const auto found = results_of(part_named("denoiser"), rows.view({2, 1, 1, -1}));
   CHECK(worst_difference(found, recorded(parts_record("generation")["denoised_once"])) < bound);
 }
 
-TEST_CASE("a whole generation is that of diffusers: times, guidance, DDIM, decoder") {
+TEST_CASE("a whole generation equals diffusers': times, guidance, DDIM, decoder") {
   const auto record = parts_record("generation");
   for (const auto& line : record["cases"]) {
     const auto steps = line["steps"].get<std::int64_t>();
@@ -40,7 +40,7 @@ TEST_CASE("a whole generation is that of diffusers: times, guidance, DDIM, decod
   }
 }
 
-TEST_CASE("images of a condition have the bits of one job alone, and other noise makes others") {
+TEST_CASE("images of a condition have the bits of a separate job, and other noise gives others") {
   const auto captioner = tiny_captioner("text_states");
   const auto by = std::make_shared<const picture_diffusion>(tiny_diffusion(), 3, 2.0);
   const auto program = guided_pictures(by, captioner, {3, 10, 10}, 3);
@@ -64,7 +64,7 @@ TEST_CASE("images of a condition have the bits of one job alone, and other noise
   CHECK_FALSE(at::equal(images_of(found, 0)[0], images_of(found, 0)[1]));
 }
 
-TEST_CASE("of one channel, images are the brightness of the pictures") {
+TEST_CASE("images with one channel are the brightness of color images") {
   const auto captioner = tiny_captioner("text_states");
   const auto by = std::make_shared<const picture_diffusion>(tiny_diffusion(), 2, 1.0);
   const auto made = [&](std::int64_t channels) {
@@ -78,5 +78,5 @@ TEST_CASE("of one channel, images are the brightness of the pictures") {
   const auto colour = made(3), grey = made(1);
   const auto expected =
       0.299 * colour.narrow(1, 0, 1) + 0.587 * colour.narrow(1, 1, 1) + 0.114 * colour.narrow(1, 2, 1);
-  CHECK((grey - expected).abs().max().item<double>() <= 1.0); // both are rounded to whole numbers
+  CHECK((grey - expected).abs().max().item<double>() <= 1.0); // both are rounded to integers
 }

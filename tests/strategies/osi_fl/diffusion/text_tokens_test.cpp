@@ -1,4 +1,4 @@
-// Vocabularies, and texts as numbers and back, against the library transformers
+// Vocabularies, and conversion between texts and token numbers, compared with the library transformers
 // (tools/research/export/picture_parts_reference.py).
 #include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include "tests/support/tiny_parts.hpp"
@@ -8,7 +8,7 @@ using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("texts have the numbers that transformers' CLIPTokenizer gives them") {
+TEST_CASE("texts have the token numbers of transformers' CLIPTokenizer") {
   const auto tokens = tiny_tokens();
   CHECK(tokens.size() == 537);
   std::size_t tried = 0;
@@ -22,7 +22,7 @@ TEST_CASE("texts have the numbers that transformers' CLIPTokenizer gives them") 
   CHECK(tried == 17);
 }
 
-TEST_CASE("a text is cut so that its end stays") {
+TEST_CASE("a long text is cut but keeps its end token") {
   const auto tokens = tiny_tokens();
   const auto whole = tokens.numbers("a cat and a dog", 77), cut = tokens.numbers("a cat and a dog", 4);
   CHECK(cut.size() == 4);
@@ -31,7 +31,7 @@ TEST_CASE("a text is cut so that its end stays") {
   CHECK((tokens.numbers("", 2) == std::vector<std::int64_t>{535, 536}));
 }
 
-TEST_CASE("captions read as transformers' GPT2Tokenizer writes them") {
+TEST_CASE("captions decode like transformers' GPT2Tokenizer") {
   const auto words = tiny_words();
   CHECK(words.end() == words.size() - 1);
   const auto record = parts_record("captions");
@@ -43,7 +43,7 @@ TEST_CASE("captions read as transformers' GPT2Tokenizer writes them") {
       CHECK(words.text(search["ids"][i].get<std::vector<std::int64_t>>()) == search["texts"][i].get<std::string>());
 }
 
-TEST_CASE("every byte survives the way into letters and back") {
+TEST_CASE("every byte survives encoding to letters and decoding") {
   const auto& letters = byte_letters();
   std::string json = "{";
   for (std::size_t byte = 0; byte < letters.size(); ++byte) {
@@ -53,7 +53,7 @@ TEST_CASE("every byte survives the way into letters and back") {
   }
   const auto words = caption_words::read(json + "\"<|endoftext|>\": 256}");
   REQUIRE(words);
-  std::string text = "x"; // then every letter of two bytes, and some of three and four
+  std::string text = "x"; // then every letter of two bytes, and some of three and four bytes
   for (char32_t point = 0x80; point < 0x800; ++point)
     add_point(text, point);
   text += "\u20AC\uFFFD\U0001F600\U0010FFFF!";
@@ -63,17 +63,17 @@ TEST_CASE("every byte survives the way into letters and back") {
   CHECK(words->text(numbers) == text);
 }
 
-TEST_CASE("bytes that are no whole letter become one mark for each longest piece") {
+TEST_CASE("incomplete UTF-8 becomes one replacement character per longest invalid piece") {
   const auto seen = [](std::string_view bytes) { return points_of(bytes); };
   CHECK(seen("a\xE2\x82") == U"a\xFFFD");
   CHECK(seen("\xE2\x82\x41") == U"\xFFFD\x41");
-  CHECK(seen("\xC0\x80") == U"\xFFFD\xFFFD");           // a longer form than needed
-  CHECK(seen("\xED\xA0\x80") == U"\xFFFD\xFFFD\xFFFD"); // half of a pair
+  CHECK(seen("\xC0\x80") == U"\xFFFD\xFFFD");           // overlong form
+  CHECK(seen("\xED\xA0\x80") == U"\xFFFD\xFFFD\xFFFD"); // half of a surrogate pair
   CHECK(seen("\xF4\x90\x80\x80") == U"\xFFFD\xFFFD\xFFFD\xFFFD");
   CHECK(seen("\xF0\x9F\x98") == U"\xFFFD");
 }
 
-TEST_CASE("vocabularies and merges that do not fit are refused, with their place") {
+TEST_CASE("vocabularies and merges that do not fit are refused with their location") {
   const auto said = [](const std::string& json) { return read_vocabulary(json).error(); };
   const auto misshapen = [](int entry) {
     return fmt::format("entry {}: expected one object of tokens and whole numbers from 0", entry);
