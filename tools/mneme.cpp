@@ -48,15 +48,16 @@ void open_standard_streams() {
 int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
-  mneme::keep_arithmetic(words);
+  mneme::apply_arithmetic(words);
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   std::signal(SIGPIPE, SIG_IGN); // and so is a reader that goes away: `mneme help | head -1` has an exit code
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
   mneme::use_arithmetic(); // modules are tried with the arithmetic that runs them
-  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
-    std::_Exit(mneme::become_cell(arguments));
-  const bool tells_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
-  mneme::set_cell_program("/proc/self/exe", tells_peers ? mneme::cell_begin::anew : mneme::cell_begin::fork_if_alone);
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::sandbox_argument) // no command of the user's
+    std::_Exit(mneme::sandbox_main(arguments));
+  const bool serves_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
+  mneme::set_sandbox_program("/proc/self/exe", serves_peers ? mneme::sandbox_start::exec_program
+                                                            : mneme::sandbox_start::fork_if_single_threaded);
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.

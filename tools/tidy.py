@@ -274,8 +274,9 @@ def clocks_and_generators(tree):
 
 CATCH = re.compile(r"\bcatch\s*\(")
 # Files that convert exceptions to values, undo half a step, or have their own error for lack of memory.
-MAY_CATCH = {"runtime/base/failure_of.cpp", "runtime/base/failure_of.hpp", "runtime/base/tensor_exchange.hpp",
-             "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp", "runtime/modules/cell_process.cpp",
+MAY_CATCH = {"runtime/base/exception_message.cpp", "runtime/base/exception_message.hpp",
+             "runtime/base/tensor_exchange.hpp", "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp",
+             "runtime/modules/sandbox_process.cpp",
              "runtime/modules/load_module.cpp", "runtime/modules/pickle_check.cpp", "runtime/scenario/layers.cpp",
              "runtime/transport/connection_loop.cpp", "runtime/transport/make_keys.cpp"}
 
@@ -286,7 +287,7 @@ def catches(tree):
         if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
             for line, content in numbered(code_of(text)):
                 if CATCH.search(content):
-                    yield Finding(path, line, "catch", "call failure_of() or its like: runtime/base/failure_of.hpp")
+                    yield Finding(path, line, "catch", "call exception_message_of() of runtime/base")
 
 
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------

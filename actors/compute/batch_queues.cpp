@@ -20,16 +20,17 @@ std::vector<worker_id> batch_queues::put(std::size_t line, std::vector<ready_bat
   double multiplications = 0.0;
   for (const auto& batch : batches)
     multiplications += batch.multiplications;
-  const auto others_max = std::min(static_cast<double>(batches.size() - 1), multiplications / tuning::worth_waking);
+  const auto others_max =
+      std::min(static_cast<double>(batches.size() - 1), multiplications / tuning::wake_multiplications_min);
 
   const std::lock_guard hold(mutex_);
   for (auto& batch : batches) {
     batch.queue = line;
     queues_.at(line).push_back(std::move(batch));
   }
-  auto tell = [&](worker_id who) {
-    waits_[who.value] = false;
-    told.push_back(who);
+  auto tell = [&](worker_id worker) {
+    waits_[worker.value] = false;
+    told.push_back(worker);
   };
   if (const auto host = host_of(line); waits_[host.value])
     tell(host);
@@ -42,13 +43,13 @@ std::vector<worker_id> batch_queues::put(std::size_t line, std::vector<ready_bat
   return told;
 }
 
-std::optional<ready_batch> batch_queues::take(worker_id who) {
+std::optional<ready_batch> batch_queues::take(worker_id worker) {
   const std::lock_guard hold(mutex_);
-  auto* line = longest(who);
+  auto* line = longest(worker);
   if (!line)
     line = longest(std::nullopt);
   if (!line) {
-    waits_.at(who.value) = true;
+    waits_.at(worker.value) = true;
     return std::nullopt;
   }
   auto next = std::move(line->front());

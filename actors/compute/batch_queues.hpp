@@ -28,7 +28,7 @@ public:
   [[nodiscard]] std::vector<worker_id> put(std::size_t line, std::vector<ready_batch> batches);
   /// Removes the next batch for a worker: from its own shards' queues, else from the longest other queue. Returns
   /// nullopt if all are empty; the worker then counts as idle until put() returns it.
-  [[nodiscard]] std::optional<ready_batch> take(worker_id who);
+  [[nodiscard]] std::optional<ready_batch> take(worker_id worker);
   [[nodiscard]] std::size_t queue_of(party_id who) const noexcept { return shards_ + index_of(who); }
   /// Party of a queue, as an index of `parties`; nullopt for a shard's queue.
   [[nodiscard]] std::optional<std::size_t> party_of(std::size_t line) const noexcept {

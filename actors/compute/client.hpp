@@ -2,7 +2,7 @@
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/run_context.hpp"
-#include "runtime/method/client_run.hpp"
+#include "runtime/method/client_round_runner.hpp"
 namespace mneme {
 
 class client_state {
@@ -20,7 +20,7 @@ private:
   client_actor::pointer self_;
   worker_actor host_;
   shard_id shard_;
-  client_run round_;
+  client_round_runner round_;
 };
 
 } // namespace mneme

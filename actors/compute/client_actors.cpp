@@ -3,14 +3,14 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-class client_actors::hosted final : public hosted_client {
+class client_actors::hosted final : public client_handle {
 public:
   hosted(client_actors& host, client_actor actor) : host_(host), actor_(std::move(actor)) {}
   void resume(outcomes results) override {
-    host_.unit_.within([&] { host_.worker_->send(actor_, job_outcomes{.results = std::move(results)}); });
+    host_.unit_.run_inside([&] { host_.worker_->send(actor_, job_outcomes{.results = std::move(results)}); });
   }
   void abandon() override {
-    host_.unit_.within([&] { host_.worker_->send_exit(actor_, caf::exit_reason::kill); });
+    host_.unit_.run_inside([&] { host_.worker_->send_exit(actor_, caf::exit_reason::kill); });
   }
 
 private:
@@ -21,8 +21,8 @@ private:
 client_actors::client_actors(worker_actor::pointer worker, shard_id home, const run_context& run)
     : worker_(worker), shard_(home), run_(run), unit_(*worker) {}
 
-std::unique_ptr<hosted_client> client_actors::start(assignment assigned) {
-  auto actor = unit_.within([&] {
+std::unique_ptr<client_handle> client_actors::start(assignment assigned) {
+  auto actor = unit_.run_inside([&] {
     using client = client_actor::stateful_impl<client_state>;
     return worker_->spawn<client, caf::hidden>(worker_actor{worker_}, shard_, std::cref(run_), std::move(assigned));
   });

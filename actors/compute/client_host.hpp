@@ -1,13 +1,13 @@
 /// client_host: interface through which a shard runs its clients.
 #pragma once
-#include "runtime/method/client_run.hpp"
+#include "runtime/method/client_round_runner.hpp"
 #include <memory>
 namespace mneme {
 
 /// Client with an assignment. Each of its turns ends with a call of shard::answered.
-class hosted_client {
+class client_handle {
 public:
-  virtual ~hosted_client() = default;
+  virtual ~client_handle() = default;
   /// Passes the results of its jobs to the client, which continues with the next run_turns().
   virtual void resume(outcomes results) = 0;
   /// Ends the client without a call of shard::answered, at the latest in the next run_turns().
@@ -18,7 +18,7 @@ class client_host {
 public:
   virtual ~client_host() = default;
   /// Creates a client. Its first turn runs with the next run_turns().
-  [[nodiscard]] virtual std::unique_ptr<hosted_client> start(assignment assigned) = 0;
+  [[nodiscard]] virtual std::unique_ptr<client_handle> start(assignment assigned) = 0;
   /// Runs all started or resumed clients to their next stage or their end, on the calling thread.
   virtual void run_turns() = 0;
 };

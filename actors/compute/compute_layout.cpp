@@ -47,7 +47,7 @@ compute_layout layout_of(const run_context& run, std::int64_t threads) {
   layout.workers = run.scenario.worker.count > 0 ? run.scenario.worker.count : threads;
   const auto at_work = clients_at_work(run.scenario);
   const auto wave = static_cast<double>(at_work) * multiplications_of_client(run);
-  const auto kept_busy = static_cast<std::int64_t>(std::min(wave / tuning::worth_hosting, 1e6));
+  const auto kept_busy = static_cast<std::int64_t>(std::min(wave / tuning::host_multiplications_min, 1e6));
   layout.hosts = std::clamp<std::int64_t>(std::min(kept_busy, at_work), 1, layout.workers);
   if (run.scenario.worker.shards == 0)
     layout.shards = std::max(layout.shards, layout.hosts);

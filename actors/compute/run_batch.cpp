@@ -1,15 +1,16 @@
 #include "actors/compute/run_batch.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include <limits>
 namespace mneme {
 
-outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns, slice_watch* watch) {
+outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
+                   slice_monitor* watch) {
   const recorder_stopwatch busy;
   outcomes done;
-  const auto why = failure_of([&] { done = on.run(jobs, watch); });
+  const auto reason = exception_message_of([&] { done = on.run(jobs, watch); });
   if (done.size() != jobs.size())
-    done.assign(jobs.size(), job_outcome{why});
+    done.assign(jobs.size(), job_outcome{reason});
   busy_ns += static_cast<std::int64_t>(1e9 * busy.seconds());
   return done;
 }

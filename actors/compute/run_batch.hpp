@@ -7,7 +7,7 @@ namespace mneme {
 /// Computes `jobs` and adds the computing time to `busy_ns`, which only the report uses. A failed job, also in
 /// LibTorch, has the error text as its outcome. @param watch is called between the slices of programs; may be null
 [[nodiscard]] outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
-                                 slice_watch* watch = nullptr);
+                                 slice_monitor* watch = nullptr);
 
 /// Estimated number of multiplications of a job, from its rows and the size of its net. Returns infinity if unknown.
 [[nodiscard]] double multiplications_of(const work& job);

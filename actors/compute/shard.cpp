@@ -2,9 +2,9 @@
 #include "actors/compute/run_batch.hpp"
 #include "actors/protocol/batch_rules_of.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 #include "runtime/training/executor.hpp"
-#include "runtime/training/impossible_training.hpp"
+#include "runtime/training/job_validation.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -12,8 +12,8 @@ namespace mneme {
 namespace {
 
 /// True if same_kind() compares all parts of this job that determine its kind.
-bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.notes.targets.defined(); }
-/// True if key_of and chosen_width return the same values for both jobs.
+bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.annotations.targets.defined(); }
+/// True if key_of and choose_width return the same values for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }
@@ -56,7 +56,7 @@ void shard::start(start_rounds wave) {
   clients_.run_turns();
 }
 
-void shard::answered(assignment_id id, round_step&& step) {
+void shard::on_round_progress(assignment_id id, round_step&& step) {
   auto* const round = rounds_.find(id);
   if (!round) // the round was discarded after the client had been resumed
     return;
@@ -75,7 +75,7 @@ void shard::answered(assignment_id id, round_step&& step) {
     start_at_once();
   if (run_.gate && answers_missing_ == 0 && batches_missing_ > 0 && !report_.finished.empty())
     report_finished(); // sent over the network while the next batch is computed
-  report_if_quiet();
+  report_if_idle();
 }
 
 void shard::take(const composition& ids, outcomes done) {
@@ -97,7 +97,7 @@ void shard::take(const composition& ids, outcomes done) {
   }
 
   if (answers_missing_ == 0) // otherwise all rounds were discarded, or other results are missing
-    report_if_quiet();
+    report_if_idle();
   else
     clients_.run_turns();
 }
@@ -112,7 +112,7 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
 }
 
 /// Discards the round without a report. A resumed run reruns it from its assignment.
-void shard::interrupt(job_id last, hosted_round& round) {
+void shard::interrupt(job_id last, python_round& round) {
   report_.failed.push_back({.last_job = last, .client = round.client, .reason = interrupted_text});
   round.turns->abandon();
   rounds_.erase(last.assignment);
@@ -124,7 +124,7 @@ void shard::finish(assignment_id id, client_result&& result) {
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;
     if (format != wire_format::fp32) // fp32 arrives unchanged
-      part = across_the_wire(part, format, run_.method->wire_layout(*run_.net));
+      part = convert_for_transfer(part, format, run_.method->wire_layout(*run_.net));
     bytes[p] = wire_bytes(part.get(), format);
   }
   report_.finished.emplace_back(id, std::move(result), bytes);
@@ -133,14 +133,14 @@ void shard::finish(assignment_id id, client_result&& result) {
     report_finished();
 }
 
-void shard::park(assignment_id id, hosted_round& round, plan jobs) {
+void shard::park(assignment_id id, python_round& round, plan jobs) {
   round.known = outcomes(jobs.size());
   round.outcomes_missing = jobs.size();
   for (std::uint32_t step = 0; step < jobs.size(); ++step) {
     const auto& job = jobs[step];
     if (run_.gate) // true on a node: broadcasts and memories come from the run's process
-      if (const auto why = wrong_weights(job); !why.empty())
-        throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
+      if (const auto error_text = validate_weights(job); !error_text.empty())
+        throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, error_text));
     const auto& kind = kind_of(job);
     const auto rows = rows_of(job);
     auto& issued = report_.issued.emplace_back(issued_job{.id = {id, round.stage, step},
@@ -148,7 +148,7 @@ void shard::park(assignment_id id, hosted_round& round, plan jobs) {
                                                           .rows = rows,
                                                           .bytes = outcome_bytes(job),
                                                           .width = kind.width});
-    issued.takes = run_.population->devices().compute_time(round.client, device_work_of(issued));
+    issued.compute_duration = run_.population->devices().compute_time(round.client, device_work_of(issued));
   }
   round.parked = std::move(jobs);
 }
@@ -159,11 +159,11 @@ const shard::job_kind& shard::kind_of(const work& job) {
     training = nullptr;
   if (training && last_training_.net && same_kind(*training, last_training_))
     return last_kind_;
-  const auto fixed = run_.scenario.worker.models_max;
-  last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : chosen_width(job, run_.device)};
+  const auto fixed = run_.scenario.worker.fused_clients_max;
+  last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : choose_width(job, run_.device)};
   last_training_ = {};
   const auto* const source = training ? training->samples.source.get() : nullptr;
-  if (source && !source->passing) { // does not extend the lifetime of generated rows
+  if (source && !source->is_temporary) { // does not extend the lifetime of generated rows
     last_training_.net = training->net;
     last_training_.objective = training->objective;
     last_training_.samples.source = training->samples.source;
@@ -177,7 +177,7 @@ const shard::job_kind& shard::kind_of(const work& job) {
 void shard::release(std::vector<composition> batches) {
   batches_missing_ += batches.size();
   for (auto& ids : batches)
-    ready_.push_back(made_ready(std::move(ids)));
+    ready_.push_back(make_ready_batch(std::move(ids)));
 }
 
 /// Releases the first jobs of the started rounds. Assumes that every shard has the same number of jobs, because the
@@ -204,12 +204,13 @@ void shard::start_at_once() {
 
 virtual_time shard::due_of(const issued_job& issued) {
   const auto& round = rounds_.at(issued.id.assignment);
-  const auto sent = later_by(round.ready, issued.takes);
-  return later_by(sent, run_.population->devices().upload_time(
+  const auto sent = add_saturating(round.ready, issued.compute_duration);
+  return add_saturating(sent,
+                        run_.population->devices().upload_time(
                             {.client = round.client, .bytes = issued.bytes, .begins = sent, .visit = round.visit}));
 }
 
-ready_batch shard::made_ready(composition ids) {
+ready_batch shard::make_ready_batch(composition ids) {
   ready_batch batch{.ids = std::move(ids)};
   batch.jobs.reserve(batch.ids.size());
   for (const auto& id : batch.ids) {
@@ -242,7 +243,7 @@ void shard::report_finished() {
 }
 
 /// Barrier: makes the last report of a wave, in id order, once no answer of a client and no batch result is missing.
-void shard::report_if_quiet() {
+void shard::report_if_idle() {
   if (answers_missing_ + batches_missing_ > 0)
     return;
   sort_unless_sorted(report_.issued, [](const issued_job& issued) { return issued.id; });

@@ -16,7 +16,7 @@ public:
   /// Starts the rounds of a wave. Each is reported once it has requested its first jobs or has ended.
   void start(start_rounds wave);
   /// Handles the end of a client's turn: new jobs, the result of the round, or its failure.
-  void answered(assignment_id id, round_step&& step);
+  void on_round_progress(assignment_id id, round_step&& step);
   /// Makes exactly these batches of parked jobs ready to run. Throws std::invalid_argument for a job that is not
   /// parked.
   void release(std::vector<composition> batches);
@@ -35,11 +35,11 @@ public:
 
 private:
   /// A client's round: the jobs of its current stage, and the results received so far.
-  struct hosted_round {
+  struct python_round {
     client_id client{};
     std::uint32_t visit = 0;
     virtual_time ready{}; // virtual time at which its download ends
-    std::unique_ptr<hosted_client> turns{};
+    std::unique_ptr<client_handle> turns{};
     std::uint32_t stage = 0;
     plan parked{}; // a job that was moved into a batch leaves an empty slot
     outcomes known{};
@@ -50,22 +50,22 @@ private:
     std::int64_t width = 1;
   };
 
-  void interrupt(job_id last, hosted_round& round);
+  void interrupt(job_id last, python_round& round);
   void finish(assignment_id id, client_result&& result);
-  void park(assignment_id id, hosted_round& round, plan jobs);
+  void park(assignment_id id, python_round& round, plan jobs);
   /// Returns key and width of a job. The last value is cached, since clients of a round usually request the same
   /// training.
   [[nodiscard]] const job_kind& kind_of(const work& job);
   void start_at_once();
   [[nodiscard]] virtual_time due_of(const issued_job& issued);
-  [[nodiscard]] ready_batch made_ready(composition ids);
+  [[nodiscard]] ready_batch make_ready_batch(composition ids);
   [[nodiscard]] work& waiting_job(const job_id& id);
   void report_finished();
-  void report_if_quiet();
+  void report_if_idle();
 
   const run_context& run_;
   client_host& clients_;
-  assignment_table<hosted_round> rounds_;
+  assignment_table<python_round> rounds_;
   train_job last_training_; // without rows and weights; the training of last_kind_
   job_kind last_kind_;
   bool at_once_ = false;            // the rounds that are being started run without a release

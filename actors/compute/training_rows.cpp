@@ -16,7 +16,7 @@ sample_view training_rows::of_enrolled(task_id task) const {
   return view_of(std::move(rows));
 }
 
-sample_view training_rows::of_public(task_id task) const { return view_of(run_.tasks->tasks[task.value].open); }
+sample_view training_rows::of_public(task_id task) const { return view_of(run_.tasks->tasks[task.value].public_rows); }
 
 sample_view training_rows::view_of(std::vector<std::int64_t> rows) const {
   return {.source = run_.tasks->train, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};

@@ -1,7 +1,7 @@
 #include "actors/compute/worker.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/compute/enqueue_and_wake.hpp"
 #include "actors/compute/run_batch.hpp"
-#include "actors/compute/wake.hpp"
 #include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <thread>
@@ -20,27 +20,27 @@ worker_state::worker_state(worker_actor::pointer self, worker_id id, run_context
 worker_actor::behavior_type worker_state::make_behavior() {
   return {
       // CAF tries handlers in this order, so the most frequent message comes first.
-      [this](round_answer& answer) {
-        hosted(answer.to).answered(answer.id, std::move(answer.step));
-        pass_on(answer.to);
+      [this](round_progress& answer) {
+        hosted(answer.to).on_round_progress(answer.id, std::move(answer.step));
+        forward_pending(answer.to);
       },
-      [this](worker_peers& peers) {
+      [this](worker_links& peers) {
         peers_ = std::move(peers);
-        watch_.show_to(peers_.recorder);
+        watch_.report_progress_to(peers_.recorder);
       },
       [this](start_rounds& wave) {
         const auto to = wave.to;
         hosted(to).start(std::move(wave));
-        pass_on(to);
+        forward_pending(to);
       },
       [this](release& command) {
         hosted(command.to).release(std::move(command.batches));
-        pass_on(command.to);
+        forward_pending(command.to);
       },
       [this](next_batch) { run_next(); },
       [this](batch_done& in) {
         hosted(in.to).take(in.ids, std::move(in.done));
-        pass_on(in.to);
+        forward_pending(in.to);
       },
       [this](const abandon& rounds) { hosted(rounds.to).forget(rounds.assignments); },
   };
@@ -52,23 +52,23 @@ shard& worker_state::hosted(shard_id id) {
   return held->rounds;
 }
 
-void worker_state::pass_on(shard_id id) {
+void worker_state::forward_pending(shard_id id) {
   auto& from = hosted(id);
   if (!from.has_news()) // the most frequent case
     return;
   for (auto& report : from.take_reports())
     self_->send(peers_.scheduler, std::move(report));
   if (auto batches = from.take_batches(); !batches.empty())
-    put_and_wake(self_, *queues_, peers_.workers, id.value, std::move(batches));
+    enqueue_and_wake(self_, *queues_, peers_.workers, id.value, std::move(batches));
 }
 
 /// Runs one batch. Then it handles pending messages before it continues with the next batch.
 void worker_state::run_next() {
-  if (context_->gate && context_->gate->holds_back()) // the uplink wakes the worker once results are sent
+  if (context_->gate && context_->gate->should_wait()) // the uplink wakes the worker once results are sent
     return;
   auto batch = queues_->take(id_);
   if (!batch)
-    return stay_awake();
+    return keep_polling();
   has_computed_ = true;
   auto done = run_batch(batch->jobs, *executor_, *context_->busy_ns, &watch_);
   batch->jobs.clear();
@@ -77,7 +77,7 @@ void worker_state::run_next() {
 }
 
 /// Polls for a short time, because the next round often starts within microseconds and waking a thread takes longer.
-void worker_state::stay_awake() {
+void worker_state::keep_polling() {
   if (!has_own_thread(*context_, id_))
     return;
   for (int polls = 0; polls < tuning::mailbox_polls && self_->mailbox().empty(); ++polls)
@@ -90,7 +90,7 @@ void worker_state::hand_over(ready_batch batch, outcomes done) {
   const shard_id owner{static_cast<std::uint32_t>(batch.queue)};
   if (shards_.at(batch.queue)) {
     hosted(owner).take(batch.ids, std::move(done));
-    return pass_on(owner);
+    return forward_pending(owner);
   }
   self_->send(peers_.workers.at(queues_->host_of(batch.queue).value),
               batch_done{.to = owner, .ids = std::move(batch.ids), .done = std::move(done)});

@@ -1,7 +1,7 @@
 /// worker: actor that hosts shards and runs batches, first those of its own shards. No other actor computes.
 #pragma once
 #include "actors/compute/client_actors.hpp"
-#include "actors/compute/program_watch.hpp"
+#include "actors/compute/program_monitor.hpp"
 #include "actors/compute/shard.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/training/executor.hpp"
@@ -27,9 +27,9 @@ private:
   };
   [[nodiscard]] shard& hosted(shard_id id);
   /// Forwards the output of a shard: reports to the scheduler, batches to its queue.
-  void pass_on(shard_id id);
+  void forward_pending(shard_id id);
   void run_next();
-  void stay_awake();
+  void keep_polling();
   void hand_over(ready_batch batch, outcomes done);
 
   worker_actor::pointer self_;
@@ -37,9 +37,9 @@ private:
   run_context_ref context_;
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
-  program_watch watch_;
+  program_monitor watch_;
   std::vector<std::unique_ptr<hosted_shard>> shards_; // by shard number; null: hosted by another worker
-  worker_peers peers_;
+  worker_links peers_;
   bool has_computed_ = false;
 };
 

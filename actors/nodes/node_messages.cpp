@@ -21,7 +21,7 @@ std::string kernel_variables() {
 }
 
 const char* kernels_name() {
-  switch (kernels::machine_level()) {
+  switch (kernels::result_isa()) {
   case kernels::instruction_level::wide:
     return "AVX-512";
   case kernels::instruction_level::half:
@@ -34,16 +34,16 @@ const char* kernels_name() {
 
 } // namespace
 
-const named_facts& program_facts() {
-  static const named_facts facts = [] {
-    named_facts named{{"version of mneme", MNEME_VERSION},
-                      {"build of mneme", build_digest()},
-                      {"protocol", std::to_string(protocol_version)},
-                      {"arithmetic", is_portable() ? portable_word : "machine"},
-                      {"LibTorch", TORCH_VERSION},
-                      {"instruction set of LibTorch", at::get_cpu_capability()},
-                      {"instruction set of mneme's kernels", kernels_name()},
-                      {"setting of variables that choose kernels", kernel_variables()}};
+const fingerprint_fields& program_fingerprint() {
+  static const fingerprint_fields facts = [] {
+    fingerprint_fields named{{"version of mneme", MNEME_VERSION},
+                             {"build of mneme", build_digest()},
+                             {"protocol", std::to_string(protocol_version)},
+                             {"arithmetic", is_portable() ? portable_word : "machine"},
+                             {"LibTorch", TORCH_VERSION},
+                             {"instruction set of LibTorch", at::get_cpu_capability()},
+                             {"instruction set of mneme's kernels", kernels_name()},
+                             {"setting of variables that choose kernels", kernel_variables()}};
     for (auto& library : library_versions())
       named.push_back(std::move(library));
     return named;
@@ -51,9 +51,9 @@ const named_facts& program_facts() {
   return facts;
 }
 
-std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node) {
+std::vector<std::string> differences(const fingerprint_fields& of_run, const fingerprint_fields& of_node) {
   std::vector<std::string> differing;
-  const auto value_in = [](const named_facts& facts, const std::string& name) {
+  const auto value_in = [](const fingerprint_fields& facts, const std::string& name) {
     for (const auto& [known, value] : facts)
       if (known == name)
         return value;

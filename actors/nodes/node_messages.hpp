@@ -11,7 +11,7 @@ enum class node_message : std::uint8_t {
   greeting,     ///< Node: its identity; the first message.
   refusal,      ///< Either side: reason why the node cannot take part; then the connection closes.
   offer,        ///< Run: the scenario, and the files that it names.
-  wanted_files, ///< Node: list of offered files to send.
+  file_request, ///< Node: list of offered files to send.
   file,         ///< Run: one requested file.
   ready,        ///< Node: everything is loaded; with its fingerprint.
   begin,        ///< Run: layout; rounds follow.
@@ -25,21 +25,21 @@ enum class node_message : std::uint8_t {
 };
 
 /// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
-using named_facts = std::vector<std::pair<std::string, std::string>>;
+using fingerprint_fields = std::vector<std::pair<std::string, std::string>>;
 
 inline constexpr std::int64_t node_workers_max = 4096; // the limit of worker.count
 
-struct node_greeting {
-  std::uint64_t process = 0; ///< Random number of the node's process; distinguishes a reconnect from a new node.
-  std::string name{};        ///< Host name.
-  named_facts program{};     ///< Compared with the run's program before anything is loaded.
+struct node_hello {
+  std::uint64_t process = 0;    ///< Random number of the node's process; distinguishes a reconnect from a new node.
+  std::string name{};           ///< Host name.
+  fingerprint_fields program{}; ///< Compared with the run's program before anything is loaded.
   std::int64_t workers = 0;
   void persist(archive& state) { state(process)(name)(program)(workers); }
 };
 struct no_content {
   void persist(archive& /*state*/) {}
 };
-struct node_refusal {
+struct node_rejection {
   std::vector<std::string> reasons{};
   void persist(archive& state) { state(reasons); }
 };
@@ -56,7 +56,7 @@ struct run_offer {
   std::vector<std::string> emptied{}; ///< Keys that the run clears: nodes do not need them or have their own value.
   void persist(archive& state) { state(name)(scenario)(files)(emptied); }
 };
-struct wanted_files {
+struct file_request {
   std::vector<std::string> keys{};
   void persist(archive& state) { state(keys); }
 };
@@ -65,9 +65,9 @@ struct file_content {
   std::vector<std::byte> bytes{};
   void persist(archive& state) { state(key).plain(bytes); }
 };
-struct ready_node {
-  named_facts world{};
-  void persist(archive& state) { state(world); }
+struct node_ready {
+  fingerprint_fields fingerprint{};
+  void persist(archive& state) { state(fingerprint); }
 };
 /// Layout of the run; the members have the meaning of those in run_context.
 struct node_layout {
@@ -76,10 +76,10 @@ struct node_layout {
 };
 
 /// Counters of a node, sent with each report.
-struct node_figures {
-  std::uint64_t heard = 0;  ///< Number of messages with tensors that it has handled.
-  std::int64_t busy_ns = 0; ///< Computing time of its workers in this run, in nanoseconds.
-  void persist(archive& state) { state(heard)(busy_ns); }
+struct node_counters {
+  std::uint64_t messages_handled = 0; ///< Number of messages with tensors that it has handled.
+  std::int64_t busy_ns = 0;           ///< Computing time of its workers in this run, in nanoseconds.
+  void persist(archive& state) { state(messages_handled)(busy_ns); }
 };
 
 template <class Content>
@@ -90,9 +90,9 @@ template <class Content>
 }
 
 /// Returns one text per field that differs, with both values.
-[[nodiscard]] std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node);
+[[nodiscard]] std::vector<std::string> differences(const fingerprint_fields& of_run, const fingerprint_fields& of_node);
 /// Fingerprint of this program: build, LibTorch version, instruction set and kernel variables.
-[[nodiscard]] const named_facts& program_facts();
+[[nodiscard]] const fingerprint_fields& program_fingerprint();
 
 /// Converts text from a peer to one line of printable ASCII of at most 1,000 characters.
 [[nodiscard]] std::string printable_ascii(const std::string& text);

@@ -1,6 +1,6 @@
 #include "actors/nodes/node_pool.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
@@ -16,7 +16,7 @@ std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
-connection_figures sum_of(const connection_figures& a, const connection_figures& b) {
+connection_stats sum_of(const connection_stats& a, const connection_stats& b) {
   return {.bytes_sent = a.bytes_sent + b.bytes_sent,
           .bytes_received = a.bytes_received + b.bytes_received,
           .message_bytes_given = a.message_bytes_given + b.message_bytes_given,
@@ -31,7 +31,7 @@ node_pool::node_pool(node_pool_settings settings)
 // -- called on the run's thread ---------------------------------------------------------------------------------------
 
 expected<std::uint16_t> node_pool::listen() {
-  static_cast<void>(program_facts()); // caches it: reading the program file takes longer than a node waits
+  static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than a node waits
   auto port = loop_.listen(settings_.listen);
   if (port)
     address_.port = *port;
@@ -48,14 +48,14 @@ std::pair<std::int64_t, std::int64_t> node_pool::ready_nodes_and_workers() const
   return sum;
 }
 
-expected<void> node_pool::await_ready(named_facts world, const node_minimum& minimum,
+expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node_minimum& minimum,
                                       const std::atomic<int>* interrupts) {
   constexpr std::chrono::milliseconds interrupt_check_interval{50};
   std::unique_lock hold(mutex_);
-  world_ = std::move(world);
+  fingerprint_ = std::move(fingerprint);
   for (auto& node : nodes_)
     if (node.reached == stage::ready)
-      compare_worlds(node);
+      compare_fingerprints(node);
   const auto is_enough = [&] {
     const auto [nodes, workers] = ready_nodes_and_workers();
     return nodes >= minimum.nodes && workers >= minimum.workers;
@@ -105,11 +105,11 @@ void node_pool::consumed(node_number number, std::size_t bytes) {
   loop_.consumed(nodes_.at(number).connection, bytes);
 }
 
-void node_pool::drop(node_number number, const std::string& why) {
+void node_pool::drop(node_number number, const std::string& error_text) {
   const std::lock_guard hold(mutex_);
   auto& node = nodes_.at(number);
   node.is_dropped = true;
-  refuse(node.connection, node.address, {why});
+  refuse(node.connection, node.address, {error_text});
 }
 
 void node_pool::release(node_number number) {
@@ -212,7 +212,7 @@ void node_pool::received(connection_id id, archive::buffer message) {
 }
 
 void node_pool::handle(connection_id id, const archive::buffer& message) {
-  const auto error = failure_of([&] {
+  const auto error = exception_message_of([&] {
     auto content = reader_of(message);
     auto kind = node_message::greeting;
     content(kind);
@@ -235,24 +235,24 @@ void node_pool::handle(connection_id id, const archive::buffer& message) {
 
 void node_pool::handle(node_state& node, node_message kind, archive& content) {
   if (kind == node_message::refusal) {
-    node_refusal in;
+    node_rejection in;
     content(in);
     for (auto& reason : in.reasons)
       reason = printable_ascii(reason);
     refuse(node.connection, node.address, std::move(in.reasons));
-  } else if (kind == node_message::wanted_files && node.reached == stage::loading) {
-    wanted_files in;
+  } else if (kind == node_message::file_request && node.reached == stage::loading) {
+    file_request in;
     content(in);
     send_files(node, in.keys);
   } else if (kind == node_message::ready && node.reached == stage::loading) {
-    ready_node in;
+    node_ready in;
     content(in);
-    for (auto& [name, value] : in.world)
+    for (auto& [name, value] : in.fingerprint)
       value = printable_ascii(value);
-    node.world = std::move(in.world);
+    node.fingerprint = std::move(in.fingerprint);
     node.reached = stage::ready;
-    if (world_)
-      compare_worlds(node);
+    if (fingerprint_)
+      compare_fingerprints(node);
   } else if (kind == node_message::leaving && node.reached == stage::at_work) {
     no_content in;
     content(in);
@@ -275,16 +275,16 @@ node_pool::node_state* node_pool::find_or_add(std::uint64_t process) {
 }
 
 void node_pool::greet(connection_id id, archive& content) {
-  node_greeting in;
+  node_hello in;
   content(in);
   if (in.workers < 1 || in.workers > node_workers_max)
     throw archive_error("does not come from a node");
-  loop_.trust(id);
+  loop_.mark_authenticated(id);
   const auto address = describe(id);
   const auto name = printable_ascii(in.name);
   for (auto& [fact, value] : in.program)
     value = printable_ascii(value);
-  if (auto differing = differences(program_facts(), in.program); !differing.empty())
+  if (auto differing = differences(program_fingerprint(), in.program); !differing.empty())
     return refuse(id, name + " at " + address, std::move(differing));
   auto* const node = find_or_add(in.process);
   if (!node)
@@ -310,8 +310,8 @@ void node_pool::send_files(node_state& node, const std::vector<std::string>& key
   }
 }
 
-void node_pool::compare_worlds(node_state& node) {
-  if (auto differing = differences(*world_, node.world); !differing.empty()) {
+void node_pool::compare_fingerprints(node_state& node) {
+  if (auto differing = differences(*fingerprint_, node.fingerprint); !differing.empty()) {
     node.reached = stage::loading; // the run does not count it as ready while its connection closes
     return refuse(node.connection, node.name + " at " + node.address, std::move(differing));
   }
@@ -335,18 +335,18 @@ void node_pool::refuse(connection_id id, const std::string& node, std::vector<st
     else
       refused_.push_back({"node " + node, reason});
   const auto first = reasons.front();
-  loop_.send(id, message_of(node_message::refusal, node_refusal{.reasons = std::move(reasons)}));
+  loop_.send(id, message_of(node_message::refusal, node_rejection{.reasons = std::move(reasons)}));
   loop_.close(id, first);
 }
 
-void node_pool::closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) {
+void node_pool::closed(connection_id id, const std::string& peer, const std::string& error_text, bool may_retry) {
   const std::lock_guard hold(mutex_);
   peers_.erase(id);
   changed_.notify_all();
   auto* const node = node_of(id);
   if (!node) {
-    if (!may_retry && rejections_.insert(why).second)
-      log("peer " + peer + " is rejected: it " + why);
+    if (!may_retry && rejections_.insert(error_text).second)
+      log("peer " + peer + " is rejected: it " + error_text);
     return;
   }
   node->before = sum_of(node->before, loop_.figures(id));
@@ -354,7 +354,7 @@ void node_pool::closed(connection_id id, const std::string& peer, const std::str
   const bool was_at_work = node->reached == stage::at_work;
   node->reached = stage::away;
   if (was_at_work)
-    hooks_.lost(number_of(*node), why);
+    hooks_.lost(number_of(*node), error_text);
 }
 
 } // namespace mneme

@@ -36,7 +36,7 @@ struct node_pool_hooks {
   std::function<void(node_number, archive::buffer)> reported{}; ///< A node has sent a message of kind `report`.
   std::function<void(node_number)> joined{};                    ///< A node is ready for work.
   std::function<void(node_number)> leaving{};                   ///< A node leaves the run.
-  std::function<void(node_number, const std::string& why)> lost{};
+  std::function<void(node_number, const std::string& reason)> lost{};
   std::function<void(const std::string& text)> warn{};
 };
 
@@ -45,9 +45,9 @@ struct node_view {
   std::string address{}, name{}; ///< Of the latest connection.
   std::int64_t workers = 0;
   bool is_ready = false;
-  bool is_initial = false;      ///< true: ready when the run began.
-  bool is_dropped = false;      ///< true: rejected, so not used again.
-  connection_figures traffic{}; ///< Sum over all connections of the node.
+  bool is_initial = false;    ///< true: ready when the run began.
+  bool is_dropped = false;    ///< true: rejected, so not used again.
+  connection_stats traffic{}; ///< Sum over all connections of the node.
 };
 
 /// Holds all nodes of a run from listen() to the destructor. Thread-safe.
@@ -62,9 +62,9 @@ public:
   [[nodiscard]] expected<std::uint16_t> listen();
   /// Waits until the minimum is ready. Fails at the timeout. If a number of nodes is required, it also fails as soon as
   /// a node cannot take part.
-  /// @param world fingerprint of the run, which every node must match
+  /// @param fingerprint fingerprint of the run, which every node must match
   /// @param interrupts a value above 0 ends the waiting
-  [[nodiscard]] expected<void> await_ready(named_facts world, const node_minimum& minimum,
+  [[nodiscard]] expected<void> await_ready(fingerprint_fields fingerprint, const node_minimum& minimum,
                                            const std::atomic<int>* interrupts);
   /// Starts the work. hooks.joined() is called for each ready node and for each that becomes ready later.
   void begin(const node_layout& layout, node_pool_hooks hooks);
@@ -72,7 +72,7 @@ public:
   void send(node_number number, archive message);
   void consumed(node_number number, std::size_t bytes);
   /// Rejects a node: its connection closes, and it is not used again in this run.
-  void drop(node_number number, const std::string& why);
+  void drop(node_number number, const std::string& reason);
   /// Lets a leaving node disconnect.
   void release(node_number number);
   /// Ends the programs of all nodes between two slices.
@@ -96,19 +96,19 @@ private:
     std::set<std::string> sent_files{}; // keys of files sent in this connection
     std::string name{}, address{};
     std::int64_t workers = 0;
-    named_facts world{};
-    connection_figures before{}; // sum over closed connections
+    fingerprint_fields fingerprint{};
+    connection_stats before{}; // sum over closed connections
   };
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
   void received(connection_id id, archive::buffer message) override;
-  void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) override;
+  void closed(connection_id id, const std::string& peer, const std::string& reason, bool may_retry) override;
   void handle(connection_id id, const archive::buffer& message);
   void handle(node_state& node, node_message kind, archive& content);
   void greet(connection_id id, archive& content);
   [[nodiscard]] node_state* find_or_add(std::uint64_t process);
   void send_files(node_state& node, const std::vector<std::string>& keys);
-  void compare_worlds(node_state& node);
+  void compare_fingerprints(node_state& node);
   void start_work(node_state& node);
   void refuse(connection_id id, const std::string& node, std::vector<std::string> reasons);
   void log(const std::string& text);
@@ -127,7 +127,7 @@ private:
   std::map<connection_id, std::string> peers_; // addresses of all connections
   diagnostics refused_;                        // nodes that cannot take part, before begin()
   std::set<std::string> rejections_;           // reasons for rejecting peers, each logged once
-  std::optional<named_facts> world_;
+  std::optional<fingerprint_fields> fingerprint_;
   std::optional<node_layout> layout_;
   node_pool_hooks hooks_;
   connection_loop loop_; // last, so that its thread ends before the members it uses

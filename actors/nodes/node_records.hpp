@@ -15,13 +15,13 @@ public:
     change(records_[node]);
   }
   /// Records that a node has returned wrong results, so that the run's checkpoints are removed.
-  void distrust() {
+  void mark_untrusted() {
     const std::lock_guard hold(mutex_);
-    are_trusted_ = false;
+    results_trusted_ = false;
   }
-  [[nodiscard]] bool are_trusted() const {
+  [[nodiscard]] bool results_trusted() const {
     const std::lock_guard hold(mutex_);
-    return are_trusted_;
+    return results_trusted_;
   }
   [[nodiscard]] std::vector<node_record> all() const {
     const std::lock_guard hold(mutex_);
@@ -31,7 +31,7 @@ public:
 private:
   mutable std::mutex mutex_;
   std::vector<node_record> records_;
-  bool are_trusted_ = true;
+  bool results_trusted_ = true;
 };
 
 } // namespace mneme

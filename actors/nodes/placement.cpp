@@ -1,6 +1,6 @@
 #include "actors/nodes/placement.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/federation/carry.hpp"
+#include "runtime/federation/wave_serialization.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -21,10 +21,10 @@ std::uint64_t draw_sample_secret() {
 
 placement_state::placement_state(placement_actor::pointer self, run_context_ref context,
                                  std::shared_ptr<node_pool> nodes, std::shared_ptr<node_records> records,
-                                 placement_peers peers)
+                                 placement_links peers)
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
       peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), context_->local_workers,
-                                     context_->scenario.worker.without_nodes == lonely_run::here),
+                                     context_->scenario.worker.without_nodes == no_nodes_policy::here),
       validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
@@ -33,19 +33,19 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
 }
 
 placement_actor::behavior_type placement_state::make_behavior() {
-  self_->delayed_send(self_, node_check_interval, look_after_nodes{});
+  self_->delayed_send(self_, node_check_interval, node_tick{});
   return {
       [this](start_rounds& wave) { on_command(std::move(wave)); },
       [this](release& command) { on_command(std::move(command)); },
       [this](abandon& rounds) { on_command(std::move(rounds)); },
       [this](wave_report& report) { on_local_report(report); },
       [this](const node_frame& in) { on_frame(in); },
-      [this](const node_change& change) { on_change(change); },
+      [this](const node_status_change& change) { on_change(change); },
       [this](replay_report& outcome) { on_replay(outcome); },
-      [this](look_after_nodes) { check_nodes(); },
-      [this](look_for_frames) {
-        if (awake_.goes_on())
-          self_->send(self_, look_for_frames{});
+      [this](node_tick) { check_nodes(); },
+      [this](poll_tick) {
+        if (awake_.should_continue())
+          self_->send(self_, poll_tick{});
       },
   };
 }
@@ -66,15 +66,15 @@ void placement_state::on_command(Command command) {
 /// Moves a shard to its preferred host, or away from a leaving node, if no computed result is lost by it.
 void placement_state::return_to_preferred(shard_id shard) {
   auto& journal = journals_.at(shard.value);
-  const auto before = map_.place_of(shard);
-  const bool is_leaving = before.where == shard_place::kind::node && map_.is_leaving(before.node);
+  const auto before = map_.location_of(shard);
+  const bool is_leaving = before.where == shard_location::kind::node && map_.is_leaving(before.node);
   if (!can_move(journal, is_leaving) || !map_.return_to_preferred(shard))
     return;
   if (!journal.is_idle() && !is_leaving)
     return send(before, shard, journal.change_host());
   journal.host_lost();
   held_.at(shard.value).clear();
-  if (map_.place_of(shard).where != shard_place::kind::unassigned)
+  if (map_.location_of(shard).where != shard_location::kind::unassigned)
     journal.host_found();
 }
 
@@ -88,13 +88,13 @@ bool placement_state::can_move(const shard_journal& journal, bool is_urgent) con
 void placement_state::forward(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   for (auto& command : journal.take_commands())
-    send(map_.place_of(shard), shard, std::move(command));
+    send(map_.location_of(shard), shard, std::move(command));
   for (auto& report : journal.take_reports())
     self_->send(peers_.scheduler, std::move(report));
 }
 
-void placement_state::send(shard_place to, shard_id shard, shard_journal::command order) {
-  if (to.where == shard_place::kind::local)
+void placement_state::send(shard_location to, shard_id shard, shard_journal::command order) {
+  if (to.where == shard_location::kind::local)
     std::visit([&](auto& command) { self_->send(peers_.local.at(shard.value), std::move(command)); }, order);
   else {
     if (const auto* const wave = std::get_if<start_rounds>(&order))
@@ -111,27 +111,27 @@ archive placement_state::encode(node_state& node, shard_journal::command& comman
   auto kind = node_message::start;
   if (auto* const wave = std::get_if<start_rounds>(&command)) {
     message(kind);
-    carry(message, *wave, *node.tensors);
+    serialize_wave(message, *wave, *node.tensors);
     auto forgotten = node.tensors->end_message();
     message(forgotten);
   } else if (auto* const released = std::get_if<release>(&command)) {
     message(kind = node_message::release);
-    carry(message, *released);
+    serialize_wave(message, *released);
   } else {
     message(kind = node_message::abandon);
-    carry(message, std::get<abandon>(command));
+    serialize_wave(message, std::get<abandon>(command));
   }
   return message;
 }
 
 void placement_state::keep_polling() {
   if (awake_.extend())
-    self_->send(self_, look_for_frames{});
+    self_->send(self_, poll_tick{});
 }
 
 // -- nodes -----------------------------------------------------------------------------------------------------------
 
-void placement_state::on_change(const node_change& change) {
+void placement_state::on_change(const node_status_change& change) {
   while (nodes_.size() < pool_->size()) {
     nodes_.emplace_back();
     map_.add();
@@ -142,7 +142,7 @@ void placement_state::on_change(const node_change& change) {
   case node_event::leaving:
     return leave(change.node);
   case node_event::lost:
-    return lose(change.node, change.reason);
+    return on_node_lost(change.node, change.reason);
   }
 }
 
@@ -150,8 +150,9 @@ void placement_state::join(node_number number) {
   auto& node = nodes_.at(number);
   const auto view = pool_->view(number);
   const bool is_back = node.away.has_value();
-  records_->change(number, [&](node_record& record) { record.away_seconds += is_back ? node.away->seconds() : 0.0; });
-  node = {.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes)};
+  records_->change(number,
+                   [&](node_record& record) { record.disconnected_seconds += is_back ? node.away->seconds() : 0.0; });
+  node = {.tensors = std::make_unique<run_tensor_cache>(tuning::node_tensor_bytes)};
   map_.join(number, view.workers);
   if (!view.is_initial)
     warn(fmt::format("node {} {}, with {} workers", view.address, is_back ? "is back" : "has joined", view.workers));
@@ -159,12 +160,12 @@ void placement_state::join(node_number number) {
 }
 
 void placement_state::leave(node_number number) {
-  if (!map_.is_there(number))
+  if (!map_.is_connected(number))
     return;
   warn(fmt::format("node {} leaves; its shards move to other hosts", pool_->view(number).address));
   map_.leave(number);
   for (std::uint32_t s = 0; s < journals_.size(); ++s)
-    if (map_.place_of({s}) == shard_place{.where = shard_place::kind::node, .node = number}) {
+    if (map_.location_of({s}) == shard_location{.where = shard_location::kind::node, .node = number}) {
       return_to_preferred({s});
       forward({s});
     }
@@ -172,16 +173,16 @@ void placement_state::leave(node_number number) {
 }
 
 void placement_state::end_leave_if_empty(node_number number) {
-  if (!map_.is_there(number) || !map_.is_leaving(number) || map_.hosts_shards(number))
+  if (!map_.is_connected(number) || !map_.is_leaving(number) || map_.hosts_shards(number))
     return;
-  static_cast<void>(map_.lose(number)); // the node has no shards, so none is orphaned
+  static_cast<void>(map_.on_node_lost(number)); // the node has no shards, so none is orphaned
   pool_->release(number);
 }
 
-void placement_state::lose(node_number number, const std::string& reason) {
-  if (!map_.is_there(number)) // it has left, or was dropped
+void placement_state::on_node_lost(node_number number, const std::string& reason) {
+  if (!map_.is_connected(number)) // it has left, or was dropped
     return;
-  const auto orphaned = map_.lose(number);
+  const auto orphaned = map_.on_node_lost(number);
   for (const auto shard : orphaned) {
     journals_.at(shard.value).host_lost();
     held_.at(shard.value).clear();
@@ -189,9 +190,9 @@ void placement_state::lose(node_number number, const std::string& reason) {
   nodes_.at(number).away.emplace();
   const auto view = pool_->view(number);
   records_->change(number, [&](node_record& record) {
-    ++record.losses;
+    ++record.disconnects;
     if (view.is_dropped)
-      record.wrong = reason;
+      record.rejection_reason = reason;
   });
   warn(fmt::format("node {} is lost: it {}; its {} shards move to other hosts{}", view.address, reason, orphaned.size(),
                    view.is_dropped ? ", and it is not used again" : ""));
@@ -211,10 +212,10 @@ void placement_state::check_nodes() {
     if (!std::exchange(interrupted_, true))
       pool_->interrupt();
     for (std::uint32_t s = 0; s < journals_.size(); ++s)
-      if (map_.place_of({s}).where == shard_place::kind::unassigned) // no host would ever reply for this shard
+      if (map_.location_of({s}).where == shard_location::kind::unassigned) // no host would ever reply for this shard
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
-  self_->delayed_send(self_, node_check_interval, look_after_nodes{});
+  self_->delayed_send(self_, node_check_interval, node_tick{});
 }
 
 } // namespace mneme

@@ -4,7 +4,7 @@
 #include "actors/nodes/node_records.hpp"
 #include "actors/nodes/report_validator.hpp"
 #include "actors/nodes/shard_map.hpp"
-#include "actors/nodes/shared_tensors.hpp"
+#include "actors/nodes/tensor_caches.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -15,8 +15,8 @@
 namespace mneme {
 
 /// Actors with which it exchanges messages.
-struct placement_peers {
-  report_taker_actor scheduler{};
+struct placement_links {
+  report_sink_actor scheduler{};
   recorder_actor recorder{};
   std::vector<shard_host_actor> local{}; ///< By shard: its host in the run's own process.
   /// Computes a sampled round in the run's own process. The outcome arrives as a replay_report.
@@ -29,17 +29,17 @@ public:
   static constexpr const char* name = "mneme.placement";
   /// @param records receives the records of nodes for summary.json
   placement_state(placement_actor::pointer self, run_context_ref context, std::shared_ptr<node_pool> nodes,
-                  std::shared_ptr<node_records> records, placement_peers peers);
+                  std::shared_ptr<node_records> records, placement_links peers);
   placement_actor::behavior_type make_behavior();
 
 private:
-  struct held_report { // waits for the replay of a sampled round, or for earlier reports
+  struct pending_report { // waits for the replay of a sampled round, or for earlier reports
     wave_report report{};
     std::size_t bytes = 0; // size of its message
     std::int64_t busy_ns = 0;
   };
   struct node_state {
-    std::unique_ptr<run_side_tensors> tensors{};
+    std::unique_ptr<run_tensor_cache> tensors{};
     std::int64_t busy_ns = 0; // computing time in its current session
     std::optional<recorder_stopwatch> away{};
   };
@@ -50,7 +50,7 @@ private:
   void return_to_preferred(shard_id shard);
   [[nodiscard]] bool can_move(const shard_journal& journal, bool is_urgent) const;
   void forward(shard_id shard);
-  void send(shard_place to, shard_id shard, shard_journal::command order);
+  void send(shard_location to, shard_id shard, shard_journal::command order);
   [[nodiscard]] archive encode(node_state& node, shard_journal::command& command) const;
   void keep_polling();
 
@@ -61,16 +61,16 @@ private:
   void on_replay(replay_report& outcome);
   void accept_reports(shard_id shard);
   [[nodiscard]] bool accept_next_report(shard_id shard, node_number number);
-  void accept(held_report held, shard_id shard, node_number number);
+  void accept(pending_report held, shard_id shard, node_number number);
   void reject(node_number number, const std::string& reason);
   void end_for_other_result(node_number number, const std::string& reason);
 
   // -- changes of nodes
-  void on_change(const node_change& change);
+  void on_change(const node_status_change& change);
   void join(node_number number);
   void leave(node_number number);
   void end_leave_if_empty(node_number number);
-  void lose(node_number number, const std::string& reason);
+  void on_node_lost(node_number number, const std::string& reason);
   void assign_orphaned_shards();
   void check_nodes();
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
@@ -79,14 +79,14 @@ private:
   run_context_ref context_;
   std::shared_ptr<node_pool> pool_;
   std::shared_ptr<node_records> records_;
-  placement_peers peers_;
+  placement_links peers_;
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
   report_validator validator_;
-  std::vector<std::deque<held_report>> held_; // by shard; reports from its current host
+  std::vector<std::deque<pending_report>> held_; // by shard; reports from its current host
   std::vector<node_state> nodes_;
   bool interrupted_ = false;
-  awake_time awake_; // limits polling on the thread shared with scheduler and server
+  spin_window awake_; // limits polling on the thread shared with scheduler and server
 };
 
 } // namespace mneme

@@ -1,15 +1,15 @@
 // Reports of nodes. A report is validated as a whole before any part of it is forwarded.
 #include "actors/nodes/placement.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/federation/carry.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/federation/wave_serialization.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
 namespace mneme {
 
 void placement_state::on_frame(const node_frame& in) {
-  if (!map_.is_there(in.node))
+  if (!map_.is_connected(in.node))
     return;
-  const auto error = failure_of([&] {
+  const auto error = exception_message_of([&] {
     auto content = reader_of(in.content);
     content.onto(c10::Device(context_->device));
     auto kind = node_message::report;
@@ -23,19 +23,19 @@ void placement_state::on_frame(const node_frame& in) {
 
 void placement_state::on_report(archive& content, node_number number, std::size_t bytes) {
   auto& node = nodes_.at(number);
-  node_figures figures;
-  held_report held{.bytes = bytes};
+  node_counters figures;
+  pending_report held{.bytes = bytes};
   content(figures);
-  if (!node.tensors->heard(figures.heard))
+  if (!node.tensors->acknowledge(figures.messages_handled))
     throw archive_error("confirms messages that it was not sent");
   if (figures.busy_ns < node.busy_ns)
     throw archive_error("states less computing time than before");
-  carry(content, held.report, *node.tensors);
+  serialize_wave(content, held.report, *node.tensors);
   content.expect_end();
   held.busy_ns = figures.busy_ns - std::exchange(node.busy_ns, figures.busy_ns);
   const auto shard = held.report.from;
   if (shard.value >= journals_.size() ||
-      map_.place_of(shard) != shard_place{.where = shard_place::kind::node, .node = number})
+      map_.location_of(shard) != shard_location{.where = shard_location::kind::node, .node = number})
     throw archive_error("is of a shard that it does not host");
   held_[shard.value].push_back(std::move(held));
   accept_reports(shard);
@@ -43,8 +43,8 @@ void placement_state::on_report(archive& content, node_number number, std::size_
 
 /// Accepts the held reports of a shard in order. Stops at one that waits for a replay.
 void placement_state::accept_reports(shard_id shard) {
-  const auto place = map_.place_of(shard);
-  while (!held_[shard.value].empty() && map_.place_of(shard) == place)
+  const auto place = map_.location_of(shard);
+  while (!held_[shard.value].empty() && map_.location_of(shard) == place)
     if (!accept_next_report(shard, place.node))
       return;
 }
@@ -53,7 +53,7 @@ void placement_state::accept_reports(shard_id shard) {
 bool placement_state::accept_next_report(shard_id shard, node_number number) {
   auto& held = held_[shard.value];
   const auto& journal = journals_[shard.value];
-  if (const auto error = journal.wrong_with(held.front().report); !error.empty()) {
+  if (const auto error = journal.report_error(held.front().report); !error.empty()) {
     reject(number, "sends a report that " + error);
     return false;
   }
@@ -70,7 +70,7 @@ bool placement_state::accept_next_report(shard_id shard, node_number number) {
   return true;
 }
 
-void placement_state::accept(held_report held, shard_id shard, node_number number) {
+void placement_state::accept(pending_report held, shard_id shard, node_number number) {
   auto& report = held.report;
   const auto rounds = std::ssize(report.finished);
   for (const auto& finished : report.finished)
@@ -88,7 +88,7 @@ void placement_state::accept(held_report held, shard_id shard, node_number numbe
     record.busy_seconds += 1e-9 * static_cast<double>(held.busy_ns);
   });
   forward(shard);
-  if (map_.is_there(number) && map_.is_leaving(number)) {
+  if (map_.is_connected(number) && map_.is_leaving(number)) {
     return_to_preferred(shard);
     forward(shard);
     end_leave_if_empty(number);
@@ -114,14 +114,14 @@ void placement_state::on_replay(replay_report& outcome) {
 /// Disconnects the node for the rest of the run.
 void placement_state::reject(node_number number, const std::string& reason) {
   pool_->drop(number, reason);
-  lose(number, reason);
+  on_node_lost(number, reason);
 }
 
 /// Ends the run and has its checkpoints removed, because results of the node outside the sample may be wrong, too.
 void placement_state::end_for_other_result(node_number number, const std::string& reason) {
   pool_->drop(number, reason);
-  records_->change(number, [&](node_record& record) { record.wrong = reason; });
-  records_->distrust();
+  records_->change(number, [&](node_record& record) { record.rejection_reason = reason; });
+  records_->mark_untrusted();
   self_->quit(caf::make_error(
       run_errc::round_failed,
       fmt::format("node {} {}. Checkpoints of this process may contain other results of the node and are removed: "

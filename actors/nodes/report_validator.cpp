@@ -1,5 +1,5 @@
 #include "actors/nodes/report_validator.hpp"
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,21 +20,21 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= letters_max && std::all_of(text.begin(), text.end(), is_letter);
 }
 
-using figures_by_name = std::map<std::string, double>;
+using metrics_by_name = std::map<std::string, double>;
 
-bool are_names(const figures_by_name& figures) {
+bool are_names(const metrics_by_name& figures) {
   return figures.size() <= names_max &&
          std::all_of(figures.begin(), figures.end(), [](const auto& entry) { return is_name(entry.first); });
 }
 
-const figures_by_name& counts_of(const client_result& result) {
-  static const figures_by_name none;
+const metrics_by_name& counts_of(const client_result& result) {
+  static const metrics_by_name none;
   return result.counts.get() ? *result.counts.get() : none;
 }
 
 /// Sum of each loss term, by name; empty if nothing was trained.
-figures_by_name terms_of(const client_result& result) {
-  figures_by_name sums;
+metrics_by_name terms_of(const client_result& result) {
+  metrics_by_name sums;
   if (result.losses)
     for (const auto& term : result.losses->terms)
       sums[term.name] = term.sum;
@@ -43,7 +43,7 @@ figures_by_name terms_of(const client_result& result) {
 
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-bool same_bits(const figures_by_name& a, const figures_by_name& b) {
+bool same_bits(const metrics_by_name& a, const metrics_by_name& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& left, const auto& right) {
     return left.first == right.first && same_bits(left.second, right.second);
   });
@@ -95,7 +95,7 @@ std::optional<shard_id> report_validator::end(replay_report outcome) {
   return entry->second.at;
 }
 
-report_verdict report_validator::validate(const wave_report& report, const shard_journal& journal) const {
+validation_result report_validator::validate(const wave_report& report, const shard_journal& journal) const {
   for (const auto& job : report.issued)
     if (!lies_within(job.rows, 0, rows_max) || !lies_within(job.bytes, 0, bytes_max) ||
         !lies_within(job.width, 1, width_max))
@@ -103,7 +103,7 @@ report_verdict report_validator::validate(const wave_report& report, const shard
   for (const auto& failure : report.failed)
     if (auto error = failure_error(failure); !error.empty())
       return {.error = std::move(error)};
-  report_verdict verdict;
+  validation_result verdict;
   for (const auto& finished : report.finished) {
     const auto& given = *journal.given(finished.id);
     if (auto error = value_error(finished, given); !error.empty())
@@ -147,7 +147,7 @@ std::string report_validator::value_error(const finished_round& finished, const 
   for (std::size_t p = 0; p < parties.size(); ++p)
     if (finished.bytes[p] != wire_bytes((result.*parties[p].part).get(), format))
       return reject("an upload of other bytes than it states");
-  if (given.looks && (result.upload || result.to_proxy))
+  if (given.observes && (result.upload || result.to_proxy))
     return reject("an upload, although the client only observes");
   if (result.to_proxy && !run_->needs.has_proxy)
     return reject("a message for a proxy, which the method does not have");

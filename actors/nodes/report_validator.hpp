@@ -6,7 +6,7 @@
 namespace mneme {
 
 /// Result of the validation of a report.
-struct report_verdict {
+struct validation_result {
   std::string error{};           ///< Reason for rejecting the report; empty: valid.
   bool has_other_result = false; ///< true: the error is a result that differs from the local one.
   bool is_pending = false;       ///< true: a sampled round has not been replayed yet; validate again after its replay.
@@ -19,7 +19,7 @@ public:
   /// @param secret selects the sampled rounds; no result of the run depends on it
   report_validator(run_context_ref run, std::uint64_t secret) : run_(std::move(run)), secret_(secret) {}
 
-  [[nodiscard]] report_verdict validate(const wave_report& report, const shard_journal& journal) const;
+  [[nodiscard]] validation_result validate(const wave_report& report, const shard_journal& journal) const;
   /// True if the round is sampled.
   [[nodiscard]] bool is_sampled(assignment_id id) const;
   /// Records that the replay of a sampled round starts. Returns false if it was started before.

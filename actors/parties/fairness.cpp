@@ -43,8 +43,8 @@ caf::result<fairness> server_state::measure() {
   party_.steps().run_all(std::move(jobs), [this, answer, cell_of, cells](outcomes results) mutable {
     std::vector<evaluate_output> sums(cells);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (auto* why = std::get_if<std::string>(&results[i]))
-        return answer.deliver(caf::make_error(run_errc::server_failed, "server, evaluation: " + *why));
+      if (auto* reason = std::get_if<std::string>(&results[i]))
+        return answer.deliver(caf::make_error(run_errc::server_failed, "server, evaluation: " + *reason));
       const auto& part = std::get<evaluate_output>(std::get<work_output>(results[i]));
       sums[cell_of[i]].rows += part.rows;
       sums[cell_of[i]].correct += part.correct;

@@ -1,8 +1,8 @@
 /// party_host: behavior common to all parties.
 #pragma once
-#include "actors/compute/step_host.hpp"
-#include "actors/compute/wake.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "actors/compute/enqueue_and_wake.hpp"
+#include "actors/compute/step_runner.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/federation/party_steps.hpp"
 namespace mneme {
 
@@ -24,7 +24,7 @@ public:
       : steps_(*setup.run, row_of(who).name,
                {.put =
                     [self, who, queues = setup.queues, workers = setup.workers](std::vector<ready_batch> batches) {
-                      put_and_wake(self, *queues, workers, queues->queue_of(who), std::move(batches));
+                      enqueue_and_wake(self, *queues, workers, queues->queue_of(who), std::move(batches));
                     },
                 .warn = [self, recorder = setup.recorder](
                             std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
@@ -33,8 +33,8 @@ public:
   }
 
   [[nodiscard]] Half& half() const { return *half_; }
-  [[nodiscard]] step_host& steps() { return steps_; }
-  [[nodiscard]] const step_host& steps() const { return steps_; }
+  [[nodiscard]] step_runner& steps() { return steps_; }
+  [[nodiscard]] const step_runner& steps() const { return steps_; }
 
   caf::result<void> take(const deliveries& in) {
     return tried("taking in what clients sent", [&]() -> caf::result<void> {
@@ -51,9 +51,9 @@ public:
   }
   caf::result<restored_state> restore(restore_state& in) {
     return tried("going on from a checkpoint", [&]() -> caf::result<restored_state> {
-      const auto damage = archive_damage([&] { half_->persist(in.sections.section(section())); });
+      const auto damage = archive_error_of([&] { half_->persist(in.sections.section(section())); });
       if (!damage.empty())
-        return steps_.error_in("going on from a checkpoint", "it " + damage);
+        return steps_.step_error("going on from a checkpoint", "it " + damage);
       return restored_state{.sections = std::move(in.sections)};
     });
   }
@@ -61,16 +61,16 @@ public:
   template <class Act>
   auto tried(const char* step, Act act) -> decltype(act()) {
     std::optional<decltype(act())> answer;
-    const auto why = failure_of([&] { answer.emplace(act()); });
-    if (why.empty())
+    const auto reason = exception_message_of([&] { answer.emplace(act()); });
+    if (reason.empty())
       return std::move(*answer);
-    return steps_.error_in(step, why);
+    return steps_.step_error(step, reason);
   }
 
 private:
-  [[nodiscard]] std::string section() const { return std::string(steps_.whose()) + " half"; }
+  [[nodiscard]] std::string section() const { return std::string(steps_.owner()) + " half"; }
 
-  step_host steps_;
+  step_runner steps_;
   std::unique_ptr<Half> half_;
 };
 

@@ -10,7 +10,7 @@ public:
   party_actor::behavior_type make_behavior();
 
 private:
-  caf::result<step_taken> look_at_model(take_step& in);
+  caf::result<step_taken> advise_on_model(take_step& in);
   [[nodiscard]] step_taken answer_of(const tensors_ref& advice) const;
 
   party_actor::pointer self_;

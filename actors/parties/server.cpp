@@ -2,7 +2,7 @@
 #include "actors/compute/training_rows.hpp"
 #include "actors/parties/finite_step.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 #include "runtime/results/class_scores.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <ATen/core/Tensor.h>
@@ -43,7 +43,7 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](const deliveries& in) { return party_.take(in); },
       [this](const take_step& in) { return close(in); },
       [this](save_model) {
-        return party_.tried("saving the model", [&]() -> caf::result<learnt> { return named_model(); });
+        return party_.tried("saving the model", [&]() -> caf::result<final_model> { return named_model(); });
       },
       [this](save_state& in) { return party_.save(in); },
       [this](restore_state& in) { return party_.restore(in); },
@@ -57,19 +57,19 @@ server_actor::behavior_type server_state::make_behavior() {
   };
 }
 
-opened_round server_state::broadcast_of(const round_place& place) {
-  auto sent = party_.half().open_round(place);
+opened_round server_state::broadcast_of(const round_info& info) {
+  auto sent = party_.half().open_round(info);
   expect_finite(*context_, "the broadcast", sent.weights);
   expect_finite(*context_, "the broadcast", sent.extra);
   const auto format = context_->scenario.devices.wire;
   opened_round answer;
   answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format);
-  answer.first_contact_bytes = wire_bytes(sent.first_contact.get(), format);
+  answer.initial_payload_bytes = wire_bytes(sent.initial_payload.get(), format);
   const auto& layout = context_->method->wire_layout(*context_->net);
-  sent.place = place;
-  sent.weights = across_the_wire(sent.weights, format, layout);
-  sent.extra = across_the_wire(sent.extra, format, layout);
-  sent.first_contact = across_the_wire(sent.first_contact, format, layout);
+  sent.info = info;
+  sent.weights = convert_for_transfer(sent.weights, format, layout);
+  sent.extra = convert_for_transfer(sent.extra, format, layout);
+  sent.initial_payload = convert_for_transfer(sent.initial_payload, format, layout);
   answer.in = std::make_shared<const broadcast>(std::move(sent));
   return answer;
 }
@@ -79,22 +79,22 @@ opened_round server_state::broadcast_of(const round_place& place) {
 caf::result<task_plan> server_state::open(const open_task& in) {
   return party_.steps().run(
       self_->make_response_promise<task_plan>(), in.where, rows_.get(),
-      [this](server_context& ctx, const round_place& where) { return party_.half().open_task(ctx, where); },
+      [this](server_context& ctx, const round_info& where) { return party_.half().open_task(ctx, where); },
       [](task<task_plan>& step) { return step.take(); });
 }
 
 caf::result<step_taken> server_state::close(const take_step& in) {
   return party_.steps().run(
       self_->make_response_promise<step_taken>(), in.where, rows_.get(),
-      [this](server_context& ctx, const round_place& where) { return party_.half().close_round(ctx, where); },
+      [this](server_context& ctx, const round_info& where) { return party_.half().close_round(ctx, where); },
       [this, in](task<void>& step) {
         step.take();
         const auto model = party_.half().predict();
         expect_finite(*context_, "the new model", model);
         step_taken answer{.digest = digest_of_model(model)};
         if (context_->needs.has_proxy)
-          answer.says = model.weights;
-        if (context_->values_round == std::int64_t{in.where.round.value} + 1)
+          answer.advice = model.weights;
+        if (context_->dumped_round == std::int64_t{in.where.round.value} + 1)
           answer.kept = named_weights();
         return answer;
       });
@@ -123,7 +123,7 @@ bool server_state::is_of_all_tasks(const evaluate& in) const {
 
 /// Records the predicted classes of a part of a task's test rows. @param first index of the part's first row in the
 /// task
-void server_state::note_answers(const task_rows& task, std::size_t first, const evaluate_output& part) {
+void server_state::record_answers(const task_rows& task, std::size_t first, const evaluate_output& part) {
   for (std::size_t i = 0; i < part.answers.size(); ++i)
     labels_.push_back(context_->tasks->test->label(task.test[first + i]));
   answers_.insert(answers_.end(), part.answers.begin(), part.answers.end());
@@ -160,14 +160,14 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
       auto& sum = sums.per_task[t];
       const auto rows = context_->tasks->tasks[t].test.size();
       for (std::size_t first = 0; first < rows; first += tuning::evaluation_rows, ++next) {
-        if (auto* why = std::get_if<std::string>(&*next))
-          return answer.deliver(party_.steps().error_in("evaluation", *why));
+        if (auto* reason = std::get_if<std::string>(&*next))
+          return answer.deliver(party_.steps().step_error("evaluation", *reason));
         const auto& part = std::get<evaluate_output>(std::get<work_output>(*next));
         sum.rows += part.rows;
         sum.correct += part.correct;
         sum.loss_sum += part.loss_sum;
         if (is_of_all_tasks(in))
-          note_answers(context_->tasks->tasks[t], first, part);
+          record_answers(context_->tasks->tasks[t], first, part);
         if (in.end_of_task)
           count_classes(context_->tasks->tasks[t], first, part, sums.per_class);
       }
@@ -189,18 +189,19 @@ tensors_ref server_state::named_weights() const {
   return std::make_shared<const tensor_map>(std::move(named));
 }
 
-learnt server_state::named_model() const {
+final_model server_state::named_model() const {
   if (party_.steps().is_interrupted())
     return {};
-  auto figures = party_.half().figures();
+  auto figures = party_.half().summary_metrics();
   if (!answers_.empty()) {
     const class_answers all_rows{.labels = labels_, .answers = answers_, .classes = context_->tasks->classes};
-    figures.merge(class_figures(all_rows, context_->scenario.seed));
+    figures.merge(class_metrics(all_rows, context_->scenario.seed));
     if (const auto newest = context_->tasks->tasks.back().classes;
         newest.low > 0) // 0 if all tasks have the same classes
-      figures["new_share"] = share_taken_for(all_rows, newest);
+      figures["new_share"] = predicted_share(all_rows, newest);
   }
-  return {.model = named_weights(), .figures = std::move(figures), .pictures = party_.half().pictures()};
+  return {
+      .model = named_weights(), .summary_metrics = std::move(figures), .sample_images = party_.half().sample_images()};
 }
 
 } // namespace mneme

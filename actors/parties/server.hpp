@@ -12,14 +12,14 @@ public:
 private:
   caf::result<task_plan> open(const open_task& in);
   caf::result<step_taken> close(const take_step& in);
-  opened_round broadcast_of(const round_place& place);
+  opened_round broadcast_of(const round_info& info);
   caf::result<evaluated> evaluate_model(const evaluate& in);
-  learnt named_model() const;
+  final_model named_model() const;
   caf::result<fairness> measure();
 
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
   [[nodiscard]] bool is_of_all_tasks(const evaluate& in) const;
-  void note_answers(const task_rows& task, std::size_t first, const evaluate_output& part);
+  void record_answers(const task_rows& task, std::size_t first, const evaluate_output& part);
   void count_classes(const task_rows& task, std::size_t first, const evaluate_output& part,
                      std::vector<class_tally>& per_class) const;
   [[nodiscard]] tensors_ref named_weights() const;

@@ -7,7 +7,7 @@ namespace mneme {
 [[nodiscard]] inline batch_rules batch_rules_of(const run_context& run) {
   return {.workers = run.node_workers > 0 ? run.node_workers : run.hosts,
           .balance_over_workers = run.device == "cpu",
-          .width_is_fixed = run.scenario.worker.models_max > 0,
+          .width_is_fixed = run.scenario.worker.fused_clients_max > 0,
           .batches_per_worker = run.batches_per_worker};
 }
 

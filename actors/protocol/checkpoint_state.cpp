@@ -22,7 +22,7 @@ void persist(archive& state, accuracy_matrix& matrix) {
   state(rows)(pooled);
 }
 
-void recorded_past::persist(archive& state) {
+void recorder_snapshot::persist(archive& state) {
   state.section("recorder")(device)(rounds)(client_rounds)(lines.events)(lines.digests)(lines.deliveries)(
       matrix)(evaluations)(course);
   state(wall_seconds)(cpu_seconds)(busy_seconds)(peak_rss_bytes);

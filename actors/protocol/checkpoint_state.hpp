@@ -8,7 +8,7 @@ void persist(archive& state, evaluation_record& line);
 void persist(archive& state, accuracy_matrix& matrix);
 
 /// State of the recorder. A resumed run starts with it.
-struct recorded_past {
+struct recorder_snapshot {
   std::string device{};    ///< Device on which the run computes.
   std::int64_t rounds = 0; ///< Number of closed rounds.
   std::int64_t client_rounds = 0;
@@ -22,11 +22,11 @@ struct recorded_past {
 };
 
 /// State with which a run resumes.
-struct run_past {
+struct resume_state {
   archive run{}; ///< State of scheduler and parties.
-  recorded_past recorded{};
+  recorder_snapshot recorded{};
 };
-using past_ref = std::shared_ptr<const run_past>;
+using resume_state_ref = std::shared_ptr<const resume_state>;
 
 /// The parts of a checkpoint, in their order in the file.
 enum checkpoint_part : std::size_t { recorder_part, run_part, checkpoint_parts };

@@ -15,7 +15,7 @@ using scheduler_actor = caf::typed_actor<
     caf::result<void>(wave_report)>;
 
 /// Receives the wave reports of all shards.
-using report_taker_actor = caf::typed_actor<
+using report_sink_actor = caf::typed_actor<
     // Receives the report of a shard.
     caf::result<void>(wave_report)>;
 
@@ -41,24 +41,24 @@ using placement_actor = caf::typed_actor<
     // Receives a message of a node, not parsed yet.
     caf::result<void>(node_frame),
     // Handles a node that has joined, leaves, or is lost.
-    caf::result<void>(node_change),
+    caf::result<void>(node_status_change),
     // Receives the outcome of a sampled round that the run's own process has computed.
     caf::result<void>(replay_report),
     // Timer: ends the programs of nodes if the run is interrupted. Sent to itself.
-    caf::result<void>(look_after_nodes),
+    caf::result<void>(node_tick),
     // Keeps its thread polling while more messages are expected. Sent to itself.
-    caf::result<void>(look_for_frames)>;
+    caf::result<void>(poll_tick)>;
 
 /// Carries messages between the run and the workers of a node.
-using uplink_actor = caf::typed_actor<
+using node_gateway_actor = caf::typed_actor<
     // Receives the workers. First message.
-    caf::result<void>(worker_peers),
+    caf::result<void>(worker_links),
     // Sends the report of a worker to the run.
     caf::result<void>(wave_report),
     // Forwards a message of the run, not parsed yet, to the worker that it concerns.
     caf::result<void>(node_frame),
     // Timer: wakes paused workers after results have been sent. Sent to itself.
-    caf::result<void>(look_after_nodes)>;
+    caf::result<void>(node_tick)>;
 
 /// Hosts the half of the method that a party runs (runtime/federation/parties.hpp).
 using party_actor = caf::typed_actor<
@@ -67,7 +67,7 @@ using party_actor = caf::typed_actor<
     // Takes the step at the end of a round. Returns the model or the advice.
     caf::result<step_taken>(take_step),
     // Returns the summary metrics of the half. The server also returns the named tensors of its predictor.
-    caf::result<learnt>(save_model),
+    caf::result<final_model>(save_model),
     // Appends the state of the half to a checkpoint, which holds each shared tensor once.
     caf::result<saved_state>(save_state),
     // Restores the state of the half. Returns the rest of the checkpoint.
@@ -87,7 +87,7 @@ using server_actor = party_actor::extend<
     caf::result<fairness>(measure_fairness)>;
 
 /// Hosts one round of one client, which starts when the actor is spawned, and ends with it. After each stage and at the
-/// end it sends a round_answer to the worker that hosts its shard.
+/// end it sends a round_progress to the worker that hosts its shard.
 using client_actor = caf::typed_actor<
     // Resumes the round with the results of its jobs.
     caf::result<void>(job_outcomes)>;
@@ -95,11 +95,11 @@ using client_actor = caf::typed_actor<
 /// Hosts shards and runs batches; no other actor computes. It has one executor and one thread.
 using worker_actor = caf::typed_actor<
     // Receives the other actors. First message.
-    caf::result<void>(worker_peers),
+    caf::result<void>(worker_links),
     // Starts rounds of a shard. The replies are wave_reports; the last one is marked.
     caf::result<void>(start_rounds),
     // Handles a client that has reached its next stage or its end.
-    caf::result<void>(round_answer),
+    caf::result<void>(round_progress),
     // Runs exactly these batches. The replies are wave_reports; the last one is marked.
     caf::result<void>(release),
     // Runs the next ready batch. Repeats until there is none.
@@ -122,17 +122,17 @@ using recorder_actor = caf::typed_actor<
     // Updates the printed progress of a worker's program.
     caf::result<void>(program_progress),
     // Writes the model at the end of a task to models/task_N.safetensors.
-    caf::result<void>(keep_model),
+    caf::result<void>(save_task_model),
     // Writes the final predictor to model.safetensors. Keeps the summary metrics of the method.
-    caf::result<void>(learnt),
+    caf::result<void>(final_model),
     // Writes summary.json and returns it.
     caf::result<run_summary>(finish_run),
     // Adds its state to a checkpoint. Replies once the checkpoint is on disk.
-    caf::result<void>(keep_state)>;
+    caf::result<void>(save_checkpoint)>;
 
 /// Actors with which workers exchange messages. A node has only workers and the actor that sends reports to the run.
-struct worker_peers {
-  report_taker_actor scheduler{};     ///< Receiver of reports.
+struct worker_links {
+  report_sink_actor scheduler{};      ///< Receiver of reports.
   std::vector<party_actor> parties{}; ///< Indexed by party_id; null if the method has no such party.
   recorder_actor recorder{};
   std::vector<worker_actor> workers{}; ///< All workers, by number.

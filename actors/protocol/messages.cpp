@@ -24,9 +24,9 @@ bool from_integer(std::underlying_type_t<run_errc> value, run_errc& code) {
   return true;
 }
 
-std::string in_words(const caf::error& why) {
-  const auto& context = why.context();
-  return context.match_elements<std::string>() ? context.get_as<std::string>(0) : caf::to_string(why);
+std::string error_message(const caf::error& reason) {
+  const auto& context = reason.context();
+  return context.match_elements<std::string>() ? context.get_as<std::string>(0) : caf::to_string(reason);
 }
 
 } // namespace mneme

@@ -1,8 +1,8 @@
 #include "actors/run/accept_nodes.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
-#include "actors/run/world_facts.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "actors/run/run_fingerprint.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/file_ending.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/device_profiles.hpp"
@@ -50,7 +50,7 @@ diagnostics data_that_stay_here(const scenario& settings) {
 connection_limits limits_of(virtual_duration silence) {
   constexpr std::chrono::milliseconds silence_min{100};
   const auto asked = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
-  return {.silence = std::max(asked, silence_min)};
+  return {.idle_timeout = std::max(asked, silence_min)};
 }
 
 expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options) {
@@ -64,7 +64,7 @@ expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, cons
                                    .limits = limits_of(settings.worker.node_silence),
                                    .log = options.log,
                                    .nodes_stay = options.nodes_stay};
-  if (const auto error = failure_of([&] { pool_settings.offer = offer_of(settings); }); !error.empty())
+  if (const auto error = exception_message_of([&] { pool_settings.offer = offer_of(settings); }); !error.empty())
     return failed("", error);
   auto nodes = std::make_shared<node_pool>(std::move(pool_settings));
   const auto port = nodes->listen();
@@ -78,12 +78,12 @@ expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, cons
 expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
                            const std::atomic<int>* interrupts) {
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.scenario.worker.join_timeout);
-  return nodes.await_ready(world_facts(context),
+  return nodes.await_ready(run_fingerprint(context),
                            {.nodes = options.nodes_min, .workers = options.workers_min, .timeout = timeout},
                            interrupts);
 }
 
-void spread_over_nodes(run_context& context, node_pool& nodes, const accept_options& options) {
+void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_options& options) {
   constexpr std::int64_t unknown_workers = 4; // assumed workers of nodes if no node is ready
   const auto workers = std::max(nodes.workers(), options.workers_min);
   if (options.computes)
@@ -106,7 +106,7 @@ std::vector<node_record> records_of(node_pool& nodes, const node_records& record
     all[n].address = view.address;
     all[n].name = view.name;
     all[n].workers = view.workers;
-    all[n].is_there = view.is_ready;
+    all[n].is_connected = view.is_ready;
     all[n].bytes_sent = view.traffic.bytes_sent;
     all[n].bytes_received = view.traffic.bytes_received;
     all[n].bytes_waiting = view.is_ready ? view.traffic.waiting_bytes() : 0;

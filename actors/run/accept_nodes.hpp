@@ -27,7 +27,7 @@ struct accept_options {
                                          const std::atomic<int>* interrupts);
 /// Lays out a run that accepts nodes. On a CPU it has at least as many shards as nodes have workers, and spare shards
 /// for nodes that join later. @pre await_nodes() has succeeded
-void spread_over_nodes(run_context& context, node_pool& nodes, const accept_options& options);
+void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_options& options);
 /// Returns one record per node, for the summary.
 [[nodiscard]] std::vector<node_record> records_of(node_pool& nodes, const node_records& records);
 /// Derives connection limits from the longest accepted silence of a peer, which is at least 100 ms.

@@ -2,7 +2,7 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "runtime/base/available_memory.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/models/work_count.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/optimizers.hpp"
@@ -115,8 +115,8 @@ private:
 
   void run_once(const job& repeated) {
     const auto done = executor_->run(std::span(&repeated, 1));
-    if (const auto* const why = std::get_if<std::string>(&done.front()))
-      throw std::runtime_error("a job of the net failed: " + *why);
+    if (const auto* const reason = std::get_if<std::string>(&done.front()))
+      throw std::runtime_error("a job of the net failed: " + *reason);
     const auto& output = std::get<work_output>(done.front());
     if (const auto* const looked = std::get_if<extract_output>(&output)) // copying to the CPU waits for the device
       static_cast<void>(looked->features.cpu());
@@ -155,8 +155,8 @@ private:
 } // namespace
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
-  compute_on_one_thread(); // workers do the same
-  auto alone = settings;   // its devices are ignored
+  disable_intra_op_threads(); // workers do the same
+  auto alone = settings;      // its devices are ignored
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;

@@ -25,7 +25,7 @@ std::vector<input_file> named_inputs(const scenario& settings) {
   for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
     if (const auto& file = devices.profiles.at(i).file; !file.empty())
       inputs.push_back({fmt::format("devices.profiles[{}].file", i), file, devices.profiles_read[i]->content});
-  if (auto content = own_content(settings.data); !content.empty()) {
+  if (auto content = user_data_digest(settings.data); !content.empty()) {
     const bool in_file = data_source_named(settings.data.name).own_file;
     const auto roots = data_roots(settings.data);
     inputs.push_back({in_file ? "data.file" : "data.root",

@@ -21,7 +21,7 @@ void gather(diagnostics& problems, const expected<T>& step) {
 }
 
 /// Reads traces and tables of devices. Returns nullopt and appends the errors if one cannot be read.
-std::optional<device_facts> facts_of_devices(const scenario& settings, diagnostics& problems) {
+std::optional<device_inputs> facts_of_devices(const scenario& settings, diagnostics& problems) {
   const auto availability = read_availability_trace(settings);
   const auto links = read_link_trace(settings);
   const auto capacity = read_capacity_table(settings);
@@ -30,19 +30,19 @@ std::optional<device_facts> facts_of_devices(const scenario& settings, diagnosti
   gather(problems, capacity);
   if (!availability || !links || !capacity)
     return std::nullopt;
-  return device_facts{.availability = *availability, .links = *links, .capacity = *capacity};
+  return device_inputs{.availability = *availability, .links = *links, .capacity = *capacity};
 }
 
 /// Makes the population. tasks.staying_share has no effect if the method assigns clients to old tasks itself.
-std::shared_ptr<const population> population_of(scenario settings, const device_facts& facts) {
-  if (settings.strategy.method->needs().own_groups)
+std::shared_ptr<const population> population_of(scenario settings, const device_inputs& facts) {
+  if (settings.strategy.method->needs().assigns_old_task_clients)
     settings.tasks.staying_share = 0.0;
   return std::make_shared<const population>(settings, facts);
 }
 
 /// Adds the training rates of device profiles for this net, in rows per second. Returns false if the scenario has no
 /// profiles or one lacks this net.
-bool add_speeds(device_facts& facts, const scenario& settings, const model& net, const task_stream& tasks,
+bool add_speeds(device_inputs& facts, const scenario& settings, const model& net, const task_stream& tasks,
                 diagnostics& problems) {
   if (settings.devices.profiles.empty())
     return false;
@@ -65,7 +65,7 @@ std::shared_ptr<run_context> assemble_context(const scenario& settings, const st
   context->net = net;
   context->device = device;
   context->needs = settings.strategy.method->needs();
-  context->made_rows = std::make_shared<row_store>(
+  context->generated_rows = std::make_shared<generated_row_store>(
       row_format{.scale = tasks->train->scale, .shift = tasks->train->shift, .classes = setup.classes});
   context->features = std::make_shared<feature_store>(context->needs.feature_folder);
   settings.strategy.method->prepare(setup);
@@ -94,7 +94,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   diagnostics problems;
   auto shared_tasks = std::make_shared<const task_stream>(std::move(*tasks));
 
-  const auto marks = settings.strategy.method->needs().row_marks;
+  const auto marks = settings.strategy.method->needs().partition_column;
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
@@ -114,13 +114,13 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (facts && net && add_speeds(*facts, settings, **net, *shared_tasks, problems))
     people = population_of(settings, *facts);
   expected<at::Tensor> initial;
-  expected<tensors_ref> initial_behind;
+  expected<tensors_ref> initial_downstream;
   if (net) {
-    const auto behind = setup ? settings.strategy.method->net_behind(*setup) : nullptr;
+    const auto behind = setup ? settings.strategy.method->downstream_net(*setup) : nullptr;
     initial = starting_weights(settings, **net, behind.get(), request.backbone, !checks);
-    initial_behind = starting_weights_behind(settings, **net, behind);
+    initial_downstream = downstream_weights(settings, **net, behind);
     gather(problems, initial);
-    gather(problems, initial_behind);
+    gather(problems, initial_downstream);
   }
   if (problems.empty())
     problems = untrained_frozen_net(settings, **net);
@@ -128,7 +128,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     return tl::unexpected{problems};
 
   setup->initial = weights_only(initial->to(at::Device(*device))); // the device of all trained weights
-  setup->initial_behind = *initial_behind;
+  setup->initial_downstream = *initial_downstream;
 
   auto context = assemble_context(settings, shared_tasks, people, *parts, *net, *device, *setup);
   if (request.split)

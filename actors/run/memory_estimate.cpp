@@ -23,7 +23,7 @@ bool changes_by_itself(const scenario& s) {
 
 } // namespace
 
-std::vector<memory_part> memory_of_clients(const scenario& s) {
+std::vector<memory_part> estimate_client_memory(const scenario& s) {
   const auto count = static_cast<double>(s.clients.count);
   const bool async = s.rounds.mode == round_mode::async;
   const auto stated = async ? s.rounds.concurrency : s.rounds.cohort;
@@ -52,8 +52,8 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit > 0 && bytes < 10.0 ? 1 : 0, units[unit]);
 }
 
-diagnostics too_many_clients(const scenario& settings, const memory_room& room) {
-  const auto parts = memory_of_clients(settings);
+diagnostics check_client_memory(const scenario& settings, const memory_budget& room) {
+  const auto parts = estimate_client_memory(settings);
   double sum = 0.0;
   std::string each;
   for (const auto& part : parts) {

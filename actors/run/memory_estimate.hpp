@@ -14,12 +14,12 @@ struct memory_part {
 
 /// Estimates the memory of idle clients and of busy clients. It excludes client memories of the method, whose size is
 /// unknown in advance; clients.memory_limit bounds them.
-[[nodiscard]] std::vector<memory_part> memory_of_clients(const scenario& settings);
+[[nodiscard]] std::vector<memory_part> estimate_client_memory(const scenario& settings);
 
 /// Formats a size, such as "1.5 GiB" or "310 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 
 /// Returns an error if the clients alone need more memory than is available.
-[[nodiscard]] diagnostics too_many_clients(const scenario& settings, const memory_room& room);
+[[nodiscard]] diagnostics check_client_memory(const scenario& settings, const memory_budget& room);
 
 } // namespace mneme

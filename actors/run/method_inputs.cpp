@@ -27,10 +27,10 @@ constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // limit of a 
 
 /// Reads the files that keys of the method name into `into`. Returns their errors.
 diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
-  diagnostics wrong;
+  diagnostics errors;
   const auto add = [&](const std::string& key, const diagnostics& problems) {
     const auto placed_there = at_key(settings, "strategy." + key, problems);
-    wrong.insert(wrong.end(), placed_there.begin(), placed_there.end());
+    errors.insert(errors.end(), placed_there.begin(), placed_there.end());
   };
   const auto needs = settings.strategy.method->needs();
   for (const auto& [key, file] : needs.tensor_files) {
@@ -58,7 +58,7 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
     else
       add(key, net.error());
   }
-  return wrong;
+  return errors;
 }
 
 } // namespace
@@ -85,13 +85,13 @@ expected<method_setup> load_method_inputs(const scenario& settings, const task_s
                      .memory = available_memory()};
   setup.task_classes = classes_of_tasks(tasks);
   for (const auto& task : tasks.tasks)
-    setup.public_rows += std::ssize(task.open);
-  auto wrong = read_files(settings, device, setup);
-  if (wrong.empty())
+    setup.public_rows += std::ssize(task.public_rows);
+  auto errors = read_files(settings, device, setup);
+  if (errors.empty())
     for (const auto& problem : settings.strategy.method->check(setup))
-      wrong.push_back(placed(settings, problem));
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+      errors.push_back(placed(settings, problem));
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return setup;
 }
 

@@ -4,17 +4,17 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-node_actors::node_actors(const run_context_ref& context, uplink_hooks hooks) {
+node_actors::node_actors(const run_context_ref& context, node_gateway_hooks hooks) {
   configure(config_, 1);
   system_ = std::make_unique<caf::actor_system>(config_);
   forget_settings(config_);
-  uplink_ = system_->spawn<uplink_actor::stateful_impl<uplink_state>>(context, std::move(hooks));
+  uplink_ = system_->spawn<node_gateway_actor::stateful_impl<node_gateway_state>>(context, std::move(hooks));
   const auto count = [](std::int64_t number) { return static_cast<std::size_t>(number); };
   queues_ = std::make_shared<batch_queues>(count(context->shards), count(context->workers), count(context->hosts));
   for (std::uint32_t w = 0; w < context->workers; ++w)
     workers_.push_back(
         system_->spawn<worker_actor::stateful_impl<worker_state>, caf::detached>(worker_id{w}, context, queues_));
-  const worker_peers peers{.scheduler = uplink_, .workers = workers_};
+  const worker_links peers{.scheduler = uplink_, .workers = workers_};
   for (const auto& worker : workers_)
     caf::anon_send(worker, peers);
   caf::anon_send(uplink_, peers);

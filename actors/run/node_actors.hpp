@@ -1,7 +1,7 @@
 /// node_actors: the workers of a node for one run.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
-#include "actors/nodes/uplink.hpp"
+#include "actors/nodes/node_gateway.hpp"
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 namespace mneme {
@@ -10,7 +10,7 @@ namespace mneme {
 class node_actors {
 public:
   /// @param context of the node, with the layout of the run
-  node_actors(const run_context_ref& context, uplink_hooks hooks);
+  node_actors(const run_context_ref& context, node_gateway_hooks hooks);
   ~node_actors();
   node_actors(const node_actors&) = delete;
   node_actors& operator=(const node_actors&) = delete;
@@ -24,7 +24,7 @@ private:
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<batch_queues> queues_;
   std::vector<worker_actor> workers_;
-  uplink_actor uplink_;
+  node_gateway_actor uplink_;
 };
 
 } // namespace mneme

@@ -1,7 +1,7 @@
 #include "actors/run/node_service.hpp"
 #include "actors/run/process.hpp"
-#include "actors/run/world_facts.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "actors/run/run_fingerprint.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/tuning.hpp"
 #include <algorithm>
 #include <sys/random.h>
@@ -31,7 +31,7 @@ std::uint64_t draw_process_number() {
 
 expected<node_outcome> join_run(const node_settings& settings) {
   prepare_process();
-  static_cast<void>(program_facts()); // caches it: reading the program file takes longer than the run waits
+  static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than the run waits
   auto identity = tls_identity::load(settings.trust);
   if (!identity)
     return tl::unexpected(identity.error());
@@ -58,7 +58,7 @@ expected<node_outcome> join_run(const node_settings& settings) {
 node_service::node_service(node_settings settings, tls_identity_ref identity)
     : settings_(std::move(settings)), process_(draw_process_number()), loop_(std::move(identity), {}, *this) {}
 
-expected<node_end> node_service::serve() {
+expected<node_exit> node_service::serve() {
   while (!ended_) {
     if (auto ended = check_time(); !ended)
       ended_ = tl::unexpected(ended.error());
@@ -74,11 +74,11 @@ expected<node_end> node_service::serve() {
 // -- called on the connection's thread --------------------------------------------------------------------------------
 
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
-  loop_.trust(id); // TLS has authenticated the run by its secret or certificate
-  loop_.send(id, message_of(node_message::greeting, node_greeting{.process = process_,
-                                                                  .name = machine_name(),
-                                                                  .program = program_facts(),
-                                                                  .workers = workers_of(settings_.threads)}));
+  loop_.mark_authenticated(id); // TLS has authenticated the run by its secret or certificate
+  loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
+                                                               .name = machine_name(),
+                                                               .program = program_fingerprint(),
+                                                               .workers = workers_of(settings_.threads)}));
 }
 
 /// Passes work directly to the actors once all earlier messages have been handled.
@@ -124,15 +124,15 @@ std::optional<node_service::service_event> node_service::next_event() {
 
 /// Checks timeouts: grace period, idle time, and the next attempt to connect. Starts to leave after an interrupt.
 /// Returns the reason if the node ends now.
-expected<std::optional<node_end>> node_service::check_time() {
+expected<std::optional<node_exit>> node_service::check_time() {
   const auto is_over = [](const recorder_stopwatch& since, std::chrono::duration<double> limit) {
     return since.seconds() >= limit.count();
   };
   if (leaving_ && is_over(*leaving_, settings_.grace))
-    return node_end::overdue;
+    return node_exit::overdue;
   if (!leaving_ && settings_.interrupts && settings_.interrupts->load() > 0) {
     if (!actors_)
-      return node_end::left;
+      return node_exit::left;
     settings_.say("leaves the run: it takes no new work and gives its shards back");
     leaving_.emplace();
     send(message_of(node_message::leaving, no_content{}));
@@ -140,7 +140,7 @@ expected<std::optional<node_end>> node_service::check_time() {
   if (connection_ != 0)
     return std::nullopt;
   if (settings_.idle_timeout.count() > 0 && is_over(idle_, settings_.idle_timeout))
-    return node_end::idle;
+    return node_exit::idle;
   if (is_over(waited_, backoff_))
     if (auto done = connect(); !done)
       return tl::unexpected(done.error());
@@ -177,7 +177,7 @@ void node_service::handle(const connection_closed& in) {
   if (failure_)
     ended_ = tl::unexpected(*failure_);
   else if (leaving_)
-    ended_ = node_end::left;
+    ended_ = node_exit::left;
   else if (!in.may_retry)
     ended_ = failed("run at " + settings_.join.text(), in.why);
   else {
@@ -190,7 +190,7 @@ void node_service::handle(const connection_closed& in) {
 }
 
 void node_service::handle(const message_received& in) {
-  const auto error = failure_of([&] {
+  const auto error = exception_message_of([&] {
     auto content = reader_of(in.message);
     auto kind = node_message::greeting;
     content(kind);
@@ -203,7 +203,7 @@ void node_service::handle(const message_received& in) {
 /// Handles a message of the run. Throws archive_error if it is invalid.
 void node_service::handle(node_message kind, archive& content, const archive::buffer& message) {
   if (kind == node_message::refusal) {
-    take_refusal(content);
+    on_rejection(content);
   } else if (kind == node_message::offer && !session_) {
     take_offer(content);
   } else if (!session_) {
@@ -219,15 +219,15 @@ void node_service::handle(node_message kind, archive& content, const archive::bu
   } else if (kind == node_message::interrupt) {
     session_->interrupts = 1;
   } else if (kind == node_message::end) {
-    ended_ = leaving_ ? node_end::left : node_end::run_over;
+    ended_ = leaving_ ? node_exit::left : node_exit::run_over;
   } else {
     throw archive_error("has no place here");
   }
   loop_.consumed(connection_, message->size());
 }
 
-void node_service::take_refusal(archive& content) {
-  node_refusal in;
+void node_service::on_rejection(archive& content) {
+  node_rejection in;
   content(in);
   content.expect_end();
   diagnostics reasons;
@@ -248,7 +248,7 @@ void node_service::take_offer(archive& content) {
   if (session_->missing.empty())
     load();
   else
-    send(message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
+    send(message_of(node_message::file_request, file_request{.keys = session_->missing}));
 }
 
 void node_service::take_file(archive& content) {
@@ -271,14 +271,14 @@ void node_service::load() {
     if (before.joinable())
       before.join();
     scenario_loaded done{.session = std::move(session)};
-    const auto why = failure_of([&] {
+    const auto why = exception_message_of([&] {
       prepare_process();
-      done.world = done.session->load(files_, settings_.native_code, settings_.local_rank);
-      if (done.world)
-        done.facts = world_facts(**done.world); // computes digests of all data
+      done.context = done.session->load(files_, settings_.native_code, settings_.local_rank);
+      if (done.context)
+        done.facts = run_fingerprint(**done.context); // computes digests of all data
     });
     if (!why.empty())
-      done.world = failed("", why);
+      done.context = failed("", why);
     --loading_;
     add(std::move(done));
   });
@@ -288,28 +288,28 @@ void node_service::handle(const scenario_loaded& in) {
   if (in.session != session_)
     return;
   auto& session = *session_;
-  if (in.world) {
-    session.context = *in.world;
-    send(message_of(node_message::ready, ready_node{.world = in.facts}));
+  if (in.context) {
+    session.context = *in.context;
+    send(message_of(node_message::ready, node_ready{.fingerprint = in.facts}));
     return settings_.say("has loaded " + session.offer.name);
   }
-  node_refusal refusal;
-  for (const auto& problem : in.world.error())
+  node_rejection refusal;
+  for (const auto& problem : in.context.error())
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(problem));
   send(message_of(node_message::refusal, std::move(refusal)));
   loop_.close(connection_, "was refused"); // once the refusal has been sent
-  failure_ = in.world.error();
+  failure_ = in.context.error();
 }
 
 void node_service::start_work(const node_layout& layout) {
   session_->lay_out(layout, workers_of(settings_.threads));
   const auto id = connection_;
-  session_->context->gate = std::make_shared<result_gate>(
+  session_->context->gate = std::make_shared<backpressure_gate>(
       [this, id] { return loop_.figures(id).waiting_bytes() > tuning::node_results_bytes; });
   auto actors = std::make_shared<node_actors>(
-      session_->context, uplink_hooks{.send = [this, id](archive message) { loop_.send(id, std::move(message)); },
-                                      .consumed = [this, id](std::size_t bytes) { loop_.consumed(id, bytes); },
-                                      .fail = [this, id](std::string why) { loop_.close(id, std::move(why)); }});
+      session_->context, node_gateway_hooks{.send = [this, id](archive message) { loop_.send(id, std::move(message)); },
+                                            .consumed = [this, id](std::size_t bytes) { loop_.consumed(id, bytes); },
+                                            .fail = [this, id](std::string why) { loop_.close(id, std::move(why)); }});
   const std::lock_guard hold(mutex_);
   working_ = id;
   actors_ = std::move(actors);

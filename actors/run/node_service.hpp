@@ -12,7 +12,7 @@ namespace mneme {
 
 /// Exports measurements, for example to Prometheus, until the returned handle is destroyed. They are read on any
 /// thread. Fails with the reason.
-using shown_measurements =
+using metrics_exporter =
     std::function<expected<std::shared_ptr<const void>>(std::function<std::vector<measurement>()> measure)>;
 
 struct node_settings {
@@ -23,19 +23,19 @@ struct node_settings {
   std::chrono::nanoseconds idle_timeout{};       ///< Longest time without a run; 0: unlimited.
   std::chrono::nanoseconds grace{};              ///< Longest time for leaving a run after an interrupt.
   bool native_code = false;                      ///< true: loads compiled modules that runs send.
-  shown_measurements show_measurements{};        ///< Called at the start; null: no export.
+  metrics_exporter show_measurements{};          ///< Called at the start; null: no export.
   const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
   std::function<void(const std::string&)> say{}; ///< Logs a line.
 };
 
-enum class node_end : std::uint8_t {
+enum class node_exit : std::uint8_t {
   run_over, ///< The run is over.
   left,     ///< Interrupted: the node has no shards any more.
   overdue,  ///< Interrupted, and the grace period is over: other hosts rerun its rounds.
   idle,     ///< No run within the idle timeout.
 };
 struct node_outcome {
-  node_end end = node_end::run_over;
+  node_exit end = node_exit::run_over;
   /// true: a thread is still loading a scenario and cannot be stopped. The process must end without waiting for it.
   bool is_loading = false;
 };
@@ -47,7 +47,7 @@ class node_service final : private connection_watcher {
 public:
   node_service(node_settings settings, tls_identity_ref identity);
   /// Runs until the node ends. Fails if the run rejects the node.
-  [[nodiscard]] expected<node_end> serve();
+  [[nodiscard]] expected<node_exit> serve();
   /// True if a thread is still loading after serve() has returned.
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
   /// Removes the files that runs have sent, for a service that is never destroyed.
@@ -61,32 +61,32 @@ private:
   };
   struct connection_closed {
     connection_id connection = 0;
-    std::string why{};
+    std::string reason{};
     bool may_retry = true;
   };
   struct scenario_loaded {
     std::shared_ptr<node_session> session{};
-    expected<std::shared_ptr<run_context>> world{};
-    named_facts facts{}; // fingerprint of the loaded run
+    expected<std::shared_ptr<run_context>> context{};
+    fingerprint_fields facts{}; // fingerprint of the loaded run
   };
   using service_event = std::variant<message_received, connection_closed, scenario_loaded>;
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
   void received(connection_id id, archive::buffer message) override;
-  void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) override;
+  void closed(connection_id id, const std::string& peer, const std::string& reason, bool may_retry) override;
   void add(service_event next);
   [[nodiscard]] std::optional<service_event> next_event();
 
-  [[nodiscard]] expected<std::optional<node_end>> check_time();
+  [[nodiscard]] expected<std::optional<node_exit>> check_time();
   [[nodiscard]] expected<void> connect();
-  void retry_later(const std::string& why);
+  void retry_later(const std::string& reason);
   void handle(const message_received& in);
   void handle(const connection_closed& in);
   void handle(const scenario_loaded& in);
   void handle(node_message kind, archive& content, const archive::buffer& message);
   void take_offer(archive& content);
   void take_file(archive& content);
-  void take_refusal(archive& content);
+  void on_rejection(archive& content);
   void load();
   void start_work(const node_layout& layout);
   void end_session();
@@ -102,7 +102,7 @@ private:
   std::string last_problem_;
   std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work
   std::optional<diagnostics> failure_;        // of loading; the node ends once the connection is closed
-  std::optional<expected<node_end>> ended_;
+  std::optional<expected<node_exit>> ended_;
   std::mutex mutex_; // guards the members up to actors_
   std::condition_variable changed_;
   std::deque<service_event> events_;

@@ -25,7 +25,7 @@ constexpr const char* lock_name = "lock";
 
 /// Removes folders of killed nodes: their lock files are not locked by any process. A folder without a lock file is new
 /// or empty.
-void remove_left_behind(const std::filesystem::path& around) {
+void remove_leftovers(const std::filesystem::path& around) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(around, ignored), end; !ignored && at != end; at.increment(ignored)) {
     if (!at->path().filename().string().starts_with(folder_begin))
@@ -44,7 +44,7 @@ void remove_left_behind(const std::filesystem::path& around) {
 
 node_files::node_files() {
   const auto around = std::filesystem::temp_directory_path();
-  remove_left_behind(around);
+  remove_leftovers(around);
   auto name = (around / (std::string(folder_begin) + "XXXXXX")).string();
   if (!::mkdtemp(name.data()))
     throw std::system_error(errno, std::generic_category(), "no folder can be made below '" + name + "'");
@@ -89,7 +89,7 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
     over.emplace_back(key, "\"\"");
   for (const auto& file : offer.files)
     over.emplace_back(file.key, "\"" + files.find(file).string() + "\"");
-  auto read = read_offered_scenario(offer.scenario, over);
+  auto read = read_received_scenario(offer.scenario, over);
   if (!read)
     return tl::unexpected(read.error());
   for (const auto& [key, path] : named_paths(read->value)) // also those that a method derives from its keys

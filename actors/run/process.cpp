@@ -2,8 +2,8 @@
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/tuning.hpp"
 #include <c10/util/Logging.h>
 #include <caf/init_global_meta_objects.hpp>
@@ -20,18 +20,18 @@ namespace {
 class one_thread_hook final : public caf::thread_hook {
 public:
   void init(caf::actor_system& /*system*/) override {}
-  void thread_started() override { compute_on_one_thread(); }
+  void thread_started() override { disable_intra_op_threads(); }
   void thread_terminates() override {}
 };
 
 /// Throws std::runtime_error if no thread can be started; libraries would end the process later.
 void expect_threads() {
-  const auto why = failure_of([] { std::thread([] {}).join(); });
-  if (why.empty())
+  const auto reason = exception_message_of([] { std::thread([] {}).join(); });
+  if (reason.empty())
     return;
-  const bool is_refused = why.find(std::generic_category().message(EPERM)) != std::string::npos;
+  const bool is_refused = reason.find(std::generic_category().message(EPERM)) != std::string::npos;
   throw std::runtime_error(fmt::format(
-      "cannot start a thread: {}; {}", why,
+      "cannot start a thread: {}; {}", reason,
       is_refused ? "a sandbox refuses the system call clone3 with EPERM; expected a container runtime that allows it"
                  : "expected higher limits of processes and memory (ulimit -u, the pids limit of a container)"));
 }
@@ -47,7 +47,7 @@ void prepare_process() {
     return true;
   }();
   MNEME_CHECK(types_known);
-  compute_on_one_thread();
+  disable_intra_op_threads();
   use_arithmetic();
 }
 

@@ -1,6 +1,6 @@
 #include "actors/run/recorder.hpp"
-#include "actors/run/machine_facts.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "actors/run/machine_info.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/results/png.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <algorithm>
@@ -63,7 +63,7 @@ recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref con
       cpu_before_(counted_cpu_seconds.load()) {
   past_.device = context_->device;
   if (setup_.live)
-    setup_.live->began(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
+    setup_.live->on_run_started(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
   if (setup_.live && setup_.nodes)
     setup_.live->has_nodes(setup_.nodes);
 }
@@ -74,7 +74,7 @@ auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
     return caf::make_error(run_errc::recorder_failed, failure_);
   using value = decltype(act());
   std::optional<caf::result<value>> result;
-  failure_ = failure_of([&] {
+  failure_ = exception_message_of([&] {
     if constexpr (std::is_void_v<value>) {
       act();
       result.emplace();
@@ -97,28 +97,31 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         static_cast<void>(guarded([&] { past_.course.add(bin_of(now)); }));
         setup_.view->tick(now);
         if (setup_.live)
-          setup_.live->moved_on(bin_of(now), now.jobs, now.batches, busy_seconds(),
+          setup_.live->on_round(bin_of(now), now.jobs, now.batches, busy_seconds(),
                                 {.rounds = now.rounds, .tasks = now.tasks, .elapsed_s = wall_.seconds()});
       },
       [this](const program_progress& now) { setup_.view->tick(now); },
-      [this](const keep_model& in) { return guarded([&] { save(run_directory::model_file(in.task), *in.model); }); },
-      [this](const learnt& in) {
-        figures_ = in.figures;
+      [this](const save_task_model& in) {
+        return guarded([&] { save(run_directory::model_file(in.task), *in.model); });
+      },
+      [this](const final_model& in) {
+        summary_metrics_ = in.summary_metrics;
         return guarded([&] {
           save("model.safetensors", *in.model);
-          for (const auto& [name, picture] : in.pictures)
-            setup_.files->write(name + ".png", png_bytes(picture));
+          for (const auto& [name, image] : in.sample_images)
+            setup_.files->write(name + ".png", png_bytes(image));
         });
       },
       [this](finish_run& in) {
         // Some messages to the recorder have no reply, so a failed write is reported at the latest in the summary.
-        if (const auto why = std::exchange(failure_, {}); !why.empty() && in.report.status != run_status::failed) {
+        if (const auto reason = std::exchange(failure_, {});
+            !reason.empty() && in.report.status != run_status::failed) {
           in.report.status = run_status::failed;
-          in.report.error = why;
+          in.report.error = reason;
         }
         return guarded([&] { return finish(in.report); });
       },
-      [this](keep_state& others) { return keep(others); },
+      [this](save_checkpoint& others) { return keep(others); },
   };
 }
 
@@ -187,11 +190,11 @@ run_summary recorder_state::finish(const run_report& report) {
   return summary;
 }
 
-caf::result<void> recorder_state::keep(keep_state& others) {
+caf::result<void> recorder_state::keep(save_checkpoint& others) {
   if (!failure_.empty()) // the checkpoint would refer to lines that are missing in files
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
-  static_cast<void>(guarded([&] { now.lines = setup_.files->settled_lines(); }));
+  static_cast<void>(guarded([&] { now.lines = setup_.files->sync_lines(); }));
   if (!failure_.empty())
     return caf::make_error(run_errc::recorder_failed, failure_);
   now.wall_seconds += wall_.seconds();
@@ -249,17 +252,17 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   summary.device = context_->device;
   if (setup_.nodes)
     summary.nodes = setup_.nodes();
-  summary.figures = figures_;
+  summary.figures = summary_metrics_;
   for (const auto& [key, count] : report.counts)
     summary.figures[key] += count;
   if (context_->needs.has_proxy)
     summary.figures["proxy_bytes"] = static_cast<double>(report.proxy_bytes);
-  if (report.looks > 0)
-    summary.figures["looks"] = static_cast<double>(report.looks);
-  summary.central_data = context_->needs.central_data;
+  if (report.observations > 0)
+    summary.figures["looks"] = static_cast<double>(report.observations);
+  summary.server_trains_on_rows = context_->needs.server_trains_on_rows;
   summary.arithmetic = settings.worker.arithmetic == arithmetic_kind::portable ? "portable" : "machine";
-  summary.machine = processor_facts();
-  for (auto& fact : library_facts())
+  summary.machine = processor_info();
+  for (auto& fact : library_info())
     summary.machine.push_back(std::move(fact));
   if (context_->trace)
     summary.trace_digest = hex_text(report.trace_digest);

@@ -16,7 +16,7 @@ struct recorder_setup {
   accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: no drawing.
   std::string digest{};              ///< Digest of the scenario.
   checkpoint_writer_actor writer{};  ///< Null: no checkpoints.
-  recorded_past past{};              ///< State with which the run resumes; empty for a new run.
+  recorder_snapshot past{};          ///< State with which the run resumes; empty for a new run.
   /// Returns one record per node for the summary; null if the run accepts no nodes.
   std::function<std::vector<node_record>()> nodes{};
 };
@@ -33,7 +33,7 @@ private:
   void add(evaluation_record line);
   void save(const std::string& file, const tensor_map& model);
   run_summary finish(const run_report& report);
-  caf::result<void> keep(keep_state& others);
+  caf::result<void> keep(save_checkpoint& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
   [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(context_->busy_ns->load()); }
   /// Runs `act`. An exception becomes an error that names the file. After an error only the summary is written.
@@ -43,13 +43,13 @@ private:
   recorder_actor::pointer self_;
   run_context_ref context_;
   recorder_setup setup_;
-  recorded_past past_; // includes the times of earlier processes
+  recorder_snapshot past_; // includes the times of earlier processes
   recorder_stopwatch wall_;
-  double cpu_before_;                       // CPU seconds of this process that are charged to earlier runs
-  std::map<std::string, double> figures_{}; // summary metrics of the method
-  tensor_map values_{};                     // values of the dumped round
-  std::int64_t values_count_ = 0;           // number of deliveries in the dumped round
-  std::string failure_{};                   // why something could not be written; "": all of it was
+  double cpu_before_;                               // CPU seconds of this process that are charged to earlier runs
+  std::map<std::string, double> summary_metrics_{}; // summary metrics of the method
+  tensor_map values_{};                             // values of the dumped round
+  std::int64_t values_count_ = 0;                   // number of deliveries in the dumped round
+  std::string failure_{};                           // why something could not be written; "": all of it was
 };
 
 } // namespace mneme

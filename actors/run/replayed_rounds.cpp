@@ -1,7 +1,7 @@
 #include "actors/run/replayed_rounds.hpp"
 #include "actors/compute/run_batch.hpp"
 #include "actors/compute/shard.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/training/executor.hpp"
 namespace mneme {
 namespace {
@@ -13,19 +13,19 @@ public:
   /// @param owner receives the answers of the client
   void answers_to(shard& owner) { owner_ = &owner; }
 
-  [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override {
+  [[nodiscard]] std::unique_ptr<client_handle> start(assignment assigned) override {
     id_ = assigned.id;
-    round_ = std::make_unique<client_run>(*run_.method, std::move(assigned), run_.made_rows.get());
+    round_ = std::make_unique<client_round_runner>(*run_.method, std::move(assigned), run_.generated_rows.get());
     next_ = [this] { return round_->start(); };
     return std::make_unique<hosted>(*this);
   }
   void run_turns() override {
     while (auto turn = std::exchange(next_, nullptr))
-      owner_->answered(id_, turn());
+      owner_->on_round_progress(id_, turn());
   }
 
 private:
-  class hosted final : public hosted_client {
+  class hosted final : public client_handle {
   public:
     explicit hosted(lone_client& host) : host_(host) {}
     void resume(outcomes results) override {
@@ -41,16 +41,18 @@ private:
   const run_context& run_;
   shard* owner_ = nullptr;
   assignment_id id_{};
-  std::unique_ptr<client_run> round_;
+  std::unique_ptr<client_round_runner> round_;
   std::function<round_step()> next_;
 };
 
 /// Ends programs when the run ends.
-class stop_watch final : public slice_watch {
+class stop_watch final : public slice_monitor {
 public:
   stop_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
-  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override { return !is_over(); }
-  [[nodiscard]] bool is_over() override {
+  [[nodiscard]] bool should_continue(const std::string& /*name*/, double /*progress*/) override {
+    return !should_stop();
+  }
+  [[nodiscard]] bool should_stop() override {
     return stop_.stop_requested() || (run_.interrupts && run_.interrupts->load() > 0);
   }
 
@@ -78,7 +80,7 @@ void replayed_rounds::compute(assignment given) {
 }
 
 void replayed_rounds::run(const std::stop_token& stop) {
-  compute_on_one_thread();
+  disable_intra_op_threads();
   const auto on = make_executor(run_->device, run_->features);
   std::unique_lock hold(mutex_);
   while (changed_.wait(hold, stop, [this] { return !waiting_.empty(); })) {

@@ -63,14 +63,14 @@ public:
       parties_[index_of(party_id::proxy)] = system.spawn<party_actor::stateful_impl<proxy_state>>(party);
     auto peers = [this, &system, context, queues, nodes = setup.nodes,
                   records = setup.records](const scheduler_actor& scheduler) {
-      scheduler_peers peers{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
+      scheduler_links peers{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < context->shards; ++s)
         peers.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
-      report_taker_actor reported = scheduler;
+      report_sink_actor reported = scheduler;
       if (nodes) {
         replays_ = std::make_unique<replayed_rounds>(
             context, [this](replay_report report) { caf::anon_send(placement_, std::move(report)); });
-        const placement_peers placement{
+        const placement_links placement{
             .scheduler = scheduler,
             .recorder = recorder_,
             .local = peers.shards,
@@ -83,11 +83,11 @@ public:
       for (const auto& worker : workers_)
         caf::anon_send(
             worker,
-            worker_peers{.scheduler = reported, .parties = parties_, .recorder = recorder_, .workers = workers_});
+            worker_links{.scheduler = reported, .parties = parties_, .recorder = recorder_, .workers = workers_});
       return peers;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
-        context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
+        context, std::function<scheduler_links(scheduler_actor)>(peers), std::move(setup.past));
   }
   /// Ends all actors, the scheduler first, so that it does not report the end of another actor as a failure.
   ~run_actors() {
@@ -127,7 +127,7 @@ private:
   /// Starts the work of nodes. Their messages go to the placement actor.
   void begin_nodes(const run_context& context) {
     const auto changed = [to = placement_](node_number number, node_event event, std::string reason = {}) {
-      caf::anon_send(to, node_change{.node = number, .event = event, .reason = std::move(reason)});
+      caf::anon_send(to, node_status_change{.node = number, .event = event, .reason = std::move(reason)});
     };
     nodes_->begin(
         {.shards = context.shards,
@@ -139,7 +139,7 @@ private:
              },
          .joined = [changed](node_number number) { changed(number, node_event::joined); },
          .leaving = [changed](node_number number) { changed(number, node_event::leaving); },
-         .lost = [changed](node_number number, const std::string& why) { changed(number, node_event::lost, why); },
+         .lost = [changed](node_number number, const std::string& error) { changed(number, node_event::lost, error); },
          .warn = [to = recorder_](const std::string& text) { caf::anon_send(to, run_warning{.text = text}); }});
   }
   template <class Handle>
@@ -158,9 +158,9 @@ private:
   scheduler_actor scheduler_;
 };
 
-void fail(run_report& report, const std::string& why) {
+void fail(run_report& report, const std::string& error) {
   if (report.status != run_status::failed)
-    report.error = why;
+    report.error = error;
   report.status = run_status::failed;
 }
 
@@ -169,19 +169,19 @@ run_report await_end(caf::scoped_actor& self, const run_actors& actors, const st
   const interrupt_watch watch(interrupts, actors.scheduler());
   self->request(actors.scheduler(), caf::infinite, run_request{})
       .receive([&](run_report& ended) { report = std::move(ended); },
-               [&](const caf::error& why) { fail(report, in_words(why)); });
+               [&](const caf::error& error) { fail(report, error_message(error)); });
   return report;
 }
 
 void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
-  learnt named;
-  auto failed = [&](const caf::error& why) { fail(report, in_words(why)); };
+  final_model named;
+  auto failed = [&](const caf::error& error) { fail(report, error_message(error)); };
   self->request(actors.server(), caf::infinite, save_model{})
-      .receive([&](learnt& in) { named = std::move(in); }, failed);
+      .receive([&](final_model& in) { named = std::move(in); }, failed);
   for (const auto& party : actors.parties())
     if (party && party != actors.server())
       self->request(party, caf::infinite, save_model{})
-          .receive([&](learnt& in) { named.figures.merge(in.figures); }, failed);
+          .receive([&](final_model& in) { named.summary_metrics.merge(in.summary_metrics); }, failed);
   if (named.model)
     self->request(actors.recorder(), caf::infinite, named).receive([] {}, failed);
 }
@@ -189,7 +189,7 @@ void save_predictor(caf::scoped_actor& self, const run_actors& actors, run_repor
 void measure_clients(caf::scoped_actor& self, const run_actors& actors, run_report& report) {
   self->request(actors.server(), caf::infinite, measure_fairness{})
       .receive([&](fairness& in) { report.client_accuracy_deciles = std::move(in.deciles); },
-               [&](const caf::error& why) { fail(report, in_words(why)); });
+               [&](const caf::error& error) { fail(report, error_message(error)); });
 }
 
 } // namespace
@@ -206,8 +206,8 @@ run_summary run_to_end(caf::actor_system& system, const run_context_ref& context
   run_summary summary;
   self->request(actors.recorder(), caf::infinite, finish_run{report})
       .receive([&](run_summary& written) { summary = std::move(written); },
-               [&](const caf::error& why) {
-                 fail(report, in_words(why));
+               [&](const caf::error& error) {
+                 fail(report, error_message(error));
                  summary.status = "failed";
                  summary.error = report.error;
                  summary.run_digest = hex_text(report.digest);

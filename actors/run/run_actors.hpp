@@ -12,7 +12,7 @@ namespace mneme {
 struct run_actors_setup {
   recorder_setup recorder{};                        ///< Its writer is set by run_to_end().
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: no checkpoints are written.
-  past_ref past{};                                  ///< Null for a new run.
+  resume_state_ref past{};                          ///< Null for a new run.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
   std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: all shards are local.
   std::shared_ptr<node_records> records{};          ///< Filled for the summary; null without nodes.

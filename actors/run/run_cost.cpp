@@ -2,7 +2,7 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/load_run_context.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/models/step_bytes.hpp"
 #include "runtime/models/work_count.hpp"
 #include <ATen/ops/mm.h>
@@ -51,8 +51,8 @@ public:
   double of_row(const job_kind& kind) {
     const auto& pass = of_row(kind.classes);
     double sum = pass.forward;
-    if (kind.taught.size() > 0)
-      sum += of_row(kind.taught).forward;
+    if (kind.teacher_classes.size() > 0)
+      sum += of_row(kind.teacher_classes).forward;
     if (!kind.trains)
       return sum;
     // If only the head is trained, its backward pass has one product, for the gradient of its weights.
@@ -117,7 +117,7 @@ double bytes_of(const dataset& rows) {
   return tensors(rows.images) + tensors(rows.vectors) + static_cast<double>(rows.labels.size() * sizeof(std::int32_t));
 }
 
-std::vector<memory_part> memory_of(const run_context& run, const played_run& played, std::int64_t workers) {
+std::vector<memory_part> memory_of(const run_context& run, const dry_run_result& played, std::int64_t workers) {
   const auto weights = 4.0 * static_cast<double>(run.net->size());
   const auto batch = run.scenario.training.batch > 0 ? run.scenario.training.batch : rows_of_step(run);
   const auto step = std::max(static_cast<double>(step_bytes(*run.net, batch)), static_cast<double>(1 << 20));
@@ -127,8 +127,9 @@ std::vector<memory_part> memory_of(const run_context& run, const played_run& pla
       {"data", "data.name", bytes_of(*run.tasks->train) + bytes_of(*run.tasks->test)},
       {"server", "model.name", 5.0 * weights}, // weights, those of the start, sums in float64
       {"workers", "training.batch", static_cast<double>(workers) * 2.0 * step},
-      {"uploads", "worker.ahead_max", std::min(held, 4.0 * static_cast<double>(run.scenario.worker.ahead_max.bytes))}};
-  for (auto& part : memory_of_clients(run.scenario))
+      {"uploads", "worker.ahead_max",
+       std::min(held, 4.0 * static_cast<double>(run.scenario.worker.lookahead_memory.bytes))}};
+  for (auto& part : estimate_client_memory(run.scenario))
     parts.push_back(std::move(part));
   return parts;
 }
@@ -142,14 +143,14 @@ double run_cost::memory_bytes() const {
   return sum;
 }
 
-expected<run_cost> cost_of(const scenario& settings, std::int64_t threads) {
-  compute_on_one_thread(); // workers do the same
+expected<run_cost> estimate_cost(const scenario& settings, std::int64_t threads) {
+  disable_intra_op_threads(); // workers do the same
   diagnostics warnings;
   auto loaded = load_run_context(settings, {.use = run_context_use::check, .warnings = &warnings});
   if (!loaded)
     return tl::unexpected(loaded.error());
   const auto& run = **loaded;
-  auto played = play_run(run);
+  auto played = dry_run(run);
   if (!played)
     return tl::unexpected(played.error());
   run_cost cost{.played = std::move(*played), .room = available_memory(), .warnings = std::move(warnings)};

@@ -1,19 +1,19 @@
 /// run_cost: estimates computation, traffic, memory and time of a run in advance, for `mneme validate --cost`.
 #pragma once
+#include "actors/run/dry_run.hpp"
 #include "actors/run/memory_estimate.hpp"
-#include "actors/run/played_run.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
 struct raw_data;
 
 struct run_cost {
-  played_run played{};
+  dry_run_result played{};
   double train_flops = 0.0;    ///< Jobs of clients: matrix products and convolutions, two per multiply-add,
                                ///< without padding and element-wise operations.
   double evaluate_flops = 0.0; ///< Evaluations, counted in the same way.
   std::vector<memory_part> memory{};
-  memory_room room{};
+  memory_budget room{};
   double flops_per_second = 0.0; ///< Of one worker, measured on this machine for the net's products.
   std::int64_t workers = 1;      ///< Number of workers with work.
   double seconds = 0.0;          ///< Wall-clock time: all FLOPs at that rate, plus a constant per client round.
@@ -24,6 +24,6 @@ struct run_cost {
 
 /// Loads the scenario and estimates its cost by a dry run. Fails with all errors of the scenario.
 /// @param threads as in run_options
-[[nodiscard]] expected<run_cost> cost_of(const scenario& settings, std::int64_t threads = 0);
+[[nodiscard]] expected<run_cost> estimate_cost(const scenario& settings, std::int64_t threads = 0);
 
 } // namespace mneme

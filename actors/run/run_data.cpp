@@ -1,34 +1,35 @@
 #include "actors/run/run_data.hpp"
-#include "actors/run/backbone_run.hpp"
+#include "actors/run/backbone_training.hpp"
 #include "actors/run/memory_estimate.hpp"
 namespace mneme {
 namespace {
 
 /// Returns errors for settings that move pixels, since the rows have none. For generated rows the scenario's own checks
 /// report them earlier. @param kind of the rows: "tokens" or "numbers"
-diagnostics wrong_without_pixels(const scenario& settings, const std::string& kind) {
-  diagnostics wrong;
+diagnostics validate_pixel_use(const scenario& settings, const std::string& kind) {
+  diagnostics errors;
   if (settings.training.augment != augmentation_kind::none)
-    wrong.push_back({settings.where("training.augment"),
-                     "the data are rows of " + kind + ", but augmentation moves pixels; expected \"none\""});
+    errors.push_back({settings.where("training.augment"),
+                      "the data are rows of " + kind + ", but augmentation moves pixels; expected \"none\""});
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
-    wrong.push_back({settings.where("tasks.transform"),
-                     "the data are rows of " + kind + ", but other transforms move pixels; expected \"class-blocks\""});
-  return wrong;
+    errors.push_back(
+        {settings.where("tasks.transform"),
+         "the data are rows of " + kind + ", but other transforms move pixels; expected \"class-blocks\""});
+  return errors;
 }
 
 /// Replaces keys and data sets by locations in the scenario. Locations in files stay as they are.
-diagnostics placed_in_scenario(diagnostics wrong, const scenario& settings) {
-  for (auto& [where, text] : wrong) {
+diagnostics placed_in_scenario(diagnostics errors, const scenario& settings) {
+  for (auto& [where, text] : errors) {
     const bool is_key = where.starts_with("data.");
     if (!is_key && !where.starts_with("data set '"))
       continue;
     text = where + (is_key ? " " : ": ") + text;
     where = settings.where(settings.key_places.contains(where) ? where : "data.name");
   }
-  return wrong;
+  return errors;
 }
 
 } // namespace
@@ -38,7 +39,7 @@ expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, 
   diagnostics problems;
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
-  if (const auto crowd = too_many_clients(settings, available_memory()); !crowd.empty()) {
+  if (const auto crowd = check_client_memory(settings, available_memory()); !crowd.empty()) {
     append(problems, crowd); // stops before anything is loaded
     return tl::unexpected{problems};
   }
@@ -48,9 +49,9 @@ expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, 
     append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())
     return tl::unexpected{problems};
-  problems = wrong_backbone(settings, *raw);
+  problems = validate_backbone(settings, *raw);
   if (raw->train.images.scalar_type() != at::kByte)
-    append(problems, wrong_without_pixels(settings, raw->tokens > 0 ? "tokens" : "numbers"));
+    append(problems, validate_pixel_use(settings, raw->tokens > 0 ? "tokens" : "numbers"));
   if (!problems.empty())
     return tl::unexpected{problems};
   return raw;

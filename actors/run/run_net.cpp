@@ -11,7 +11,7 @@ namespace {
 
 /// Number of outputs of the net's head.
 std::int64_t outputs_of(const scenario& settings, const task_stream& tasks) {
-  return tasks.classes + settings.strategy.method->needs().further_outputs;
+  return tasks.classes + settings.strategy.method->needs().extra_outputs;
 }
 
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
@@ -49,7 +49,7 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
 }
 
 /// Returns an error if the weights do not fit into memory: the server's, and a client's with gradients if it trains.
-diagnostics too_large_net(const scenario& settings, const model& net, const memory_room& room) {
+diagnostics too_large_net(const scenario& settings, const model& net, const memory_budget& room) {
   const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
   const auto bytes = 4.0 * copies * static_cast<double>(net.size());
   if (bytes <= static_cast<double>(room.bytes))
@@ -76,17 +76,17 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
                                                     "\" reads images, and the data are rows of tokens; expected a net "
                                                     "that reads tokens, as \"lstm\"");
   const auto needs = settings.strategy.method->needs();
-  kind.use_head(needs.head);
-  kind.use_proxies(needs.proxies);
-  kind.use_signed_features(needs.signed_features);
-  kind.use_prompts(needs.prompts);
-  kind.use_tasks(classes_of_tasks(tasks));
-  kind.use_tokens(tasks.tokens);
+  kind.set_head(needs.head);
+  kind.set_proxies(needs.proxies);
+  kind.set_signed_features(needs.signed_features);
+  kind.set_prompts(needs.prompts);
+  kind.set_tasks(classes_of_tasks(tasks));
+  kind.set_tokens(tasks.tokens);
   auto net = settings.strategy.method->build_net(kind, tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)
     return failed(place_of_reason(settings, net.error()), net.error());
-  if (auto wrong = too_large_net(settings, **net, available_memory()); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (auto errors = too_large_net(settings, **net, available_memory()); !errors.empty())
+    return tl::unexpected(std::move(errors));
   return *net;
 }
 

@@ -1,17 +1,17 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
-#include "actors/run/backbone_run.hpp"
+#include "actors/run/backbone_training.hpp"
+#include "actors/run/dry_run.hpp"
 #include "actors/run/input_files.hpp"
 #include "actors/run/load_run_context.hpp"
-#include "actors/run/played_run.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
 #include "runtime/base/arithmetic.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/base/resumed_state.hpp"
+#include "runtime/base/checkpoint_loaded.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
-#include "runtime/training/equal_bits.hpp"
+#include "runtime/training/bit_reproducibility.hpp"
 #include <algorithm>
 #include <caf/actor_system_config.hpp>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::int64_t threads_of(const run_options& options) { return options.threads > 0
 /// Number of threads for the actors that do not compute. Passing a message to another thread costs more than handling
 /// it, so a second thread pays only for many workers; more threads than shards would be idle.
 std::size_t control_threads(const run_context& context, const run_options& options) {
-  const auto fed = threads_of(options) / tuning::workers_fed;
+  const auto fed = threads_of(options) / tuning::workers_per_actor_thread;
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
@@ -45,7 +45,7 @@ expected<void> check_arithmetic(const scenario& settings) {
   return {};
 }
 
-struct ready_world {
+struct loaded_run {
   std::shared_ptr<run_context> context{};
   std::shared_ptr<node_pool> nodes{}; // null: the run accepts no nodes
   diagnostics warnings{};
@@ -53,8 +53,8 @@ struct ready_world {
 };
 
 /// Loads all inputs of a scenario. @param split receives the partition for partition.csv; may be null
-expected<ready_world> ready_context(const scenario& settings, const run_options& options,
-                                    std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
+expected<loaded_run> load_run(const scenario& settings, const run_options& options,
+                              std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
   if (auto right = check_arithmetic(settings); !right)
     return tl::unexpected{right.error()};
@@ -80,7 +80,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
-  if (auto ended = ended_traces(context); !ended.empty())
+  if (auto ended = check_trace_ends(context); !ended.empty())
     return tl::unexpected{std::move(ended)};
   if (is_portable() && context.device != "cpu")
     return failed(settings.where("worker.device"),
@@ -92,7 +92,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   context.batches_per_worker = layout.batches_per_worker;
   context.control_computes = layout.control_computes;
   context.trace = options.trace;
-  context.values_round = options.values_round;
+  context.dumped_round = options.dumped_round;
   context.events_max = options.events_max;
   context.stored_results_max = options.stored_results_max;
   if (nodes) {
@@ -101,9 +101,9 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
                     "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
     if (auto ready = await_nodes(*nodes, context, options.accept, options.interrupts); !ready)
       return tl::unexpected{ready.error()};
-    spread_over_nodes(context, *nodes, options.accept);
+    lay_out_for_nodes(context, *nodes, options.accept);
   }
-  return ready_world{
+  return loaded_run{
       .context = *loaded, .nodes = nodes, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
 }
 
@@ -116,10 +116,10 @@ struct prepared_run {
   std::shared_ptr<progress> view{};
 };
 
-run_summary failed_before_it_began(const std::string& why) {
+run_summary failed_before_it_began(const std::string& reason) {
   run_summary summary;
   summary.status = "failed";
-  summary.error = why;
+  summary.error = reason;
   return summary;
 }
 
@@ -153,12 +153,12 @@ void warn_of(const diagnostics& problems, progress& view) {
 /// Removes the checkpoints and the program states of this process, because they contain wrong results of a node.
 void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::path& from,
                       const std::filesystem::path& programs, progress& view) {
-  const auto why = failure_of([&] {
+  const auto reason = exception_message_of([&] {
     checkpoints.forget_after(from);
     std::filesystem::remove_all(programs);
   });
-  if (!why.empty())
-    view.warned("cannot remove untrusted checkpoints: " + why);
+  if (!reason.empty())
+    view.warned("cannot remove untrusted checkpoints: " + reason);
 }
 
 /// Warns if the CPU's results depend on how rows are batched. Devices have other guarantees, so they are not checked.
@@ -166,7 +166,7 @@ void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;
   // Checked once per process, with a token net: its products are the ones that are known to differ.
-  static const auto warning = warning_of(check_equal_bits({small_nets().back()}));
+  static const auto warning = warning_of(check_reproducibility({small_nets().back()}));
   if (!warning.empty())
     run.view->warned(warning);
 }
@@ -201,15 +201,15 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   auto summary = run_to_end(system, run.context, std::move(setup));
   for (const auto& damage : run.context->features->damaged())
     run.view->warned(damage.where + ": " + damage.text + "; it was recomputed");
-  const bool is_trusted = !records || records->are_trusted();
+  const bool is_trusted = !records || records->results_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
   // Without saved features the run is still complete. Without saved slices a resumed run restarts its programs.
-  if (const auto why = failure_of([&] { run.context->features->save(); }); !why.empty())
-    run.view->warned("cannot save features of the frozen net: " + why);
+  if (const auto reason = exception_message_of([&] { run.context->features->save(); }); !reason.empty())
+    run.view->warned("cannot save features of the frozen net: " + reason);
   if (resumable && is_trusted)
-    if (const auto why = failure_of([&] { run.context->slices->save(); }); !why.empty())
-      run.view->warned("cannot save the progress of programs: " + why);
+    if (const auto reason = exception_message_of([&] { run.context->slices->save(); }); !reason.empty())
+      run.view->warned("cannot save the progress of programs: " + reason);
   summary.folder = run.files->path().string();
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->resumable_at().string();
@@ -220,13 +220,13 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
 
 /// Newest intact checkpoint of a run.
 struct starting_point {
-  past_ref past{}; ///< Null if no checkpoint is intact.
+  resume_state_ref past{}; ///< Null if no checkpoint is intact.
   std::filesystem::path file{};
   diagnostics broken{}; ///< Errors of newer checkpoints.
 };
 
 expected<starting_point> starting_point_of(const prepared_run& run) {
-  auto past = std::make_shared<run_past>();
+  auto past = std::make_shared<resume_state>();
   auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& kept) -> std::string {
     if (kept.sections.size() != checkpoint_parts)
       return "this checkpoint has different parts than this version of mneme writes";
@@ -242,7 +242,7 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
     return starting_point{.broken = std::move(search->broken)};
   past->run = search->newest->sections[run_part];
   past->run.onto(c10::Device(run.context->device));
-  note_resumed_state();
+  mark_checkpoint_loaded();
   return starting_point{.past = past, .file = search->newest->path, .broken = std::move(search->broken)};
 }
 
@@ -268,12 +268,12 @@ std::string default_run_name(const scenario& settings, const std::string& digest
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
-  const auto backbone = trained_backbone(settings, options);
+  const auto backbone = load_or_train_backbone(settings, options);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return *backbone->unfinished;
-  auto loaded = ready_context(settings, options, options.trace ? &split : nullptr, backbone->weights);
+  auto loaded = load_run(settings, options, options.trace ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = loaded->context, .nodes = loaded->nodes, .digest = scenario_digest(settings)};
@@ -282,7 +282,7 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
     return tl::unexpected{directory.error()};
   run.files = std::make_shared<run_directory>(std::move(*directory));
   run.view = std::make_shared<progress>(stdout, options.style, options.share_done);
-  const auto unwritten = failure_of([&] {
+  const auto unwritten = exception_message_of([&] {
     auto inputs = input_files_of(settings);
     run.files->write_origin({.scenario = settings.name,
                              .scenario_digest = run.digest,
@@ -321,12 +321,12 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
     return tl::unexpected{std::move(changed)};
   auto resumed = options;
   resumed.trace = origin->trace;
-  const auto backbone = trained_backbone(read->value, resumed);
+  const auto backbone = load_or_train_backbone(read->value, resumed);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return std::optional(*backbone->unfinished);
-  auto loaded = ready_context(read->value, resumed, nullptr, backbone->weights);
+  auto loaded = load_run(read->value, resumed, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   // A changed scenario is reported later, by starting_point_of().
@@ -349,19 +349,19 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   run.view->started(read->value.title, run.files->path().string(), read->value.seed, run.digest);
   warn_of(loaded->warnings, *run.view);
   say_where(run, *from);
-  const auto why = failure_of([&] {
-    run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),
-                        run.context->tasks->class_names, done.lines);
+  const auto reason = exception_message_of([&] {
+    run.files->truncate_to_checkpoint(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),
+                                      run.context->tasks->class_names, done.lines);
     setup.checkpoints = checkpoints_of(run, from->file);
   });
-  if (!why.empty())
-    return failed_before_it_began(why);
+  if (!reason.empty())
+    return failed_before_it_began(reason);
   return perform(run, std::move(setup), options, from->file);
 }
 
 diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {
   const auto loaded = load_run_context(settings, {.use = run_context_use::check, .data = data, .warnings = warnings});
-  return loaded ? ended_traces(**loaded) : loaded.error();
+  return loaded ? check_trace_ends(**loaded) : loaded.error();
 }
 
 } // namespace mneme

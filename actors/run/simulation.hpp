@@ -16,7 +16,7 @@ struct run_options {
   progress_style style = progress_style::lines;
   bool trace = false;
   /// Round, from 1, whose deliveries and model are written to values/round_N.safetensors; 0: none.
-  std::int64_t values_round = 0;
+  std::int64_t dumped_round = 0;
   /// Set to 1 by the first SIGINT or SIGTERM. The run then finishes the current event, takes a checkpoint and ends as
   /// interrupted.
   const std::atomic<int>* interrupts = nullptr;

@@ -31,7 +31,7 @@ seed_weights in_parts(const tensor_map& named, const model& net, const model* be
 
 } // namespace
 
-expected<tensors_ref> starting_weights_behind(const scenario& settings, const model& net, const model_ref& behind) {
+expected<tensors_ref> downstream_weights(const scenario& settings, const model& net, const model_ref& behind) {
   const auto& file = settings.model.seed_weights;
   if (!behind || file.empty())
     return nullptr;

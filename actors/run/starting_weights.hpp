@@ -16,8 +16,8 @@ namespace mneme {
                                                     const std::filesystem::path& backbone, bool draws);
 
 /// Weights of the downstream net in model.seed_weights; null if the file has none. Fails if they do not fit the net.
-[[nodiscard]] expected<tensors_ref> starting_weights_behind(const scenario& settings, const model& net,
-                                                            const model_ref& behind);
+[[nodiscard]] expected<tensors_ref> downstream_weights(const scenario& settings, const model& net,
+                                                       const model_ref& behind);
 
 /// Returns an error if the net is frozen but untrained, unless the scenario allows it by model.weights = "as-drawn".
 [[nodiscard]] diagnostics untrained_frozen_net(const scenario& settings, const model& net);

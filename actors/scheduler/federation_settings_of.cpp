@@ -5,7 +5,7 @@ namespace {
 
 /// Memory for results, in bytes: 4 * worker.ahead_max, or worker.ahead_max if the user set it below its default.
 std::int64_t results_bytes_max(const worker_section& worker) {
-  const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
+  const auto stated = worker.lookahead_memory.bytes, usual = worker_section{}.lookahead_memory.bytes;
   return stated < usual ? stated : 4 * stated;
 }
 
@@ -25,22 +25,23 @@ federation_settings federation_settings_of(const run_context& run) {
                                .method = scenario.strategy.name,
                                .rounds_are_stated = scenario.key_places.contains("rounds.per_task"),
                                .upload_size_known = run.needs.upload_size_known,
-                               .blind_clients = run.needs.blind_clients && !scenario.strategy.oracle,
+                               .hide_task_from_clients = run.needs.hide_task_from_clients && !scenario.strategy.oracle,
                                .observing_costs = scenario.devices.observing_costs,
                                .shards = run.shards,
                                .batching = batch_rules_of(run),
-                               .ahead_bytes_max = scenario.worker.ahead_max.bytes,
+                               .ahead_bytes_max = scenario.worker.lookahead_memory.bytes,
                                .results_bytes_max = results_bytes_max(scenario.worker),
                                .results_are_repeatable = run.device == "cpu",
                                .checkpoint = scenario.checkpoint,
                                .stored_results_bytes_max = run.stored_results_max.bytes,
                                .trace = run.trace,
-                               .values_round = run.values_round,
+                               .dumped_round = run.dumped_round,
                                .events_max = run.events_max};
   if (run.needs.has_proxy)
-    settings.further_parties.push_back(party_id::proxy);
+    settings.other_parties.push_back(party_id::proxy);
   for (std::uint32_t t = 0; t < run.tasks->tasks.size(); ++t)
-    settings.tasks.push_back({.current = run.tasks->tasks[t].classes, .opened = run.tasks->opened({t})});
+    settings.tasks.push_back(
+        {.current_classes = run.tasks->tasks[t].classes, .seen_classes = run.tasks->seen_classes({t})});
   return settings;
 }
 

@@ -4,7 +4,7 @@
 namespace mneme {
 
 scheduler_state::scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
-                                 std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past)
+                                 std::function<scheduler_links(scheduler_actor)> make_peers, resume_state_ref past)
     : self_(self), make_peers_(std::move(make_peers)), federation_(federation_settings_of(*context)),
       past_(std::move(past)) {}
 
@@ -13,7 +13,7 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
     if (down.reason == run_errc::interrupted)
       federation_.finish(run_status::interrupted);
     else if (down.reason == run_errc::round_failed)
-      federation_.finish(run_status::failed, in_words(down.reason));
+      federation_.finish(run_status::failed, error_message(down.reason));
     else
       federation_.finish(run_status::failed, "an actor ended although the run goes on: " + caf::to_string(down.reason));
     carry_out();
@@ -47,11 +47,11 @@ caf::result<run_report> scheduler_state::run() {
   return promise_;
 }
 
-void scheduler_state::fail(const caf::error& why) {
-  if (why == run_errc::interrupted)
+void scheduler_state::fail(const caf::error& error) {
+  if (error == run_errc::interrupted)
     federation_.finish(run_status::interrupted);
   else
-    federation_.finish(run_status::failed, in_words(why));
+    federation_.finish(run_status::failed, error_message(error));
   carry_out();
 }
 
@@ -61,7 +61,7 @@ void scheduler_state::send(Command command) {
     self_->send(peers_.shards.at(command.to.value), std::move(command));
   else
     self_->request(peers_.recorder, caf::infinite, std::move(command))
-        .then([] {}, [this](const caf::error& why) { fail(why); });
+        .then([] {}, [this](const caf::error& error) { fail(error); });
 }
 
 // -- messages to the parties ------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ void scheduler_state::ask(const Peer& peer, Command command) {
             federation_.take(answer);
             carry_out();
           },
-          [this](const caf::error& why) { fail(why); });
+          [this](const caf::error& error) { fail(error); });
 }
 
 void scheduler_state::send(open_task command) { ask<task_plan>(peers_.server, std::move(command)); }
@@ -91,31 +91,32 @@ void scheduler_state::send(save_state command) {
 }
 
 void scheduler_state::send(deliveries command) {
-  const bool tell = command.tell_when_folded;
+  const bool tell = command.ack_when_folded;
   self_->request(party(command.to), caf::infinite, std::move(command))
       .then(
           [this, tell] {
             if (!tell)
               return;
-            federation_.folded();
+            federation_.on_uploads_folded();
             carry_out();
           },
-          [this](const caf::error& why) { fail(why); });
+          [this](const caf::error& error) { fail(error); });
 }
 
 // -- messages to the recorder -----------------------------------------------------------------------------------------
 
 /// Requests a checkpoint. If it cannot be written, the run continues.
-void scheduler_state::send(keep_state command) {
+void scheduler_state::send(save_checkpoint command) {
   const auto ended = [this] {
     pace_.ended();
-    federation_.kept();
+    federation_.on_checkpoint_written();
     carry_out();
   };
-  self_->request(peers_.recorder, caf::infinite, std::move(command)).then(ended, [this, ended](const caf::error& why) {
-    send(run_warning{in_words(why)});
-    ended();
-  });
+  self_->request(peers_.recorder, caf::infinite, std::move(command))
+      .then(ended, [this, ended](const caf::error& error) {
+        send(run_warning{error_message(error)});
+        ended();
+      });
 }
 
 /// Resumes the federation after pending messages, such as a stop request, have been handled.

@@ -3,12 +3,12 @@
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/run_context.hpp"
-#include "actors/scheduler/checkpoint_pace.hpp"
+#include "actors/scheduler/checkpoint_throttle.hpp"
 #include "runtime/federation/federation.hpp"
 #include <caf/typed_response_promise.hpp>
 namespace mneme {
 
-struct scheduler_peers {
+struct scheduler_links {
   server_actor server{};
   std::vector<party_actor> parties{}; ///< Indexed by party_id; null if the method has no such party.
   recorder_actor recorder{};
@@ -23,7 +23,7 @@ public:
   static constexpr const char* name = "mneme.scheduler";
   /// @param past state with which a run resumes; null for a new run
   scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
-                  std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past);
+                  std::function<scheduler_links(scheduler_actor)> make_peers, resume_state_ref past);
   scheduler_actor::behavior_type make_behavior();
 
 private:
@@ -41,7 +41,7 @@ private:
   void send(take_step command);
   void send(save_state command);
   void send(restore_state command);
-  void send(keep_state command);
+  void send(save_checkpoint command);
   void send(pause);
   void send(run_report ended);
 
@@ -50,15 +50,15 @@ private:
   void ask(const Peer& peer, Command command);
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
   /// Ends the run after an error of another actor.
-  void fail(const caf::error& why);
+  void fail(const caf::error& reason);
 
   scheduler_actor::pointer self_;
-  std::function<scheduler_peers(scheduler_actor)> make_peers_;
-  scheduler_peers peers_;
+  std::function<scheduler_links(scheduler_actor)> make_peers_;
+  scheduler_links peers_;
   caf::typed_response_promise<run_report> promise_;
   federation federation_;
-  past_ref past_;
-  checkpoint_pace pace_;
+  resume_state_ref past_;
+  checkpoint_throttle pace_;
   std::vector<federation_command> commands_; // reused to avoid allocation
 };
 

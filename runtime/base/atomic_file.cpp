@@ -178,7 +178,7 @@ void line_file::append(std::string_view lines) {
   }
 }
 
-std::uint64_t line_file::settled() {
+std::uint64_t line_file::sync_and_size() {
   file_.sync();
   struct stat now {};
   if (::fstat(file_.descriptor(), &now) != 0)

@@ -59,7 +59,7 @@ public:
   /// Appends complete lines. Throws std::system_error on failure, also if the file was moved or removed.
   void append(std::string_view lines);
   /// Syncs the file. Returns its size in bytes; all of them are on disk.
-  [[nodiscard]] std::uint64_t settled();
+  [[nodiscard]] std::uint64_t sync_and_size();
 
 private:
   open_file file_;

@@ -42,7 +42,7 @@ struct group_files {
 constexpr group_files version_2{"memory.max", "memory.current", "inactive_file"};
 constexpr group_files version_1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
-void take_limit(memory_room& least, const fs::path& group, const std::string& name, const group_files& files) {
+void take_limit(memory_budget& least, const fs::path& group, const std::string& name, const group_files& files) {
   const auto limit = number_of_file(group / files.limit), used = number_of_file(group / files.usage);
   if (!limit || !used)
     return;
@@ -54,7 +54,7 @@ void take_limit(memory_room& least, const fs::path& group, const std::string& na
 
 /// Applies the limits of the group `name` below `root`, and of all its ancestors. Inside a container `name` may be a
 /// path outside of it; then `root` itself is the process's group.
-void take_limits(memory_room& least, const fs::path& root, const fs::path& name, const group_files& files) {
+void take_limits(memory_budget& least, const fs::path& root, const fs::path& name, const group_files& files) {
   for (auto at = name.relative_path();; at = at.parent_path()) {
     take_limit(least, root / at, (fs::path("/") / at).string(), files);
     if (at.empty())
@@ -64,8 +64,8 @@ void take_limits(memory_room& least, const fs::path& root, const fs::path& name,
 
 } // namespace
 
-memory_room available_memory(const fs::path& proc, const fs::path& groups) {
-  memory_room least{std::numeric_limits<std::int64_t>::max(), "unknown"};
+memory_budget available_memory(const fs::path& proc, const fs::path& groups) {
+  memory_budget least{std::numeric_limits<std::int64_t>::max(), "unknown"};
   if (const auto free = number_behind(proc / "meminfo", "MemAvailable"))
     least = {*free * 1024, "free on this machine"};
   std::ifstream lines(proc / "self" / "cgroup");

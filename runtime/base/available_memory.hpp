@@ -5,7 +5,7 @@
 #include <string>
 namespace mneme {
 
-struct memory_room {
+struct memory_budget {
   std::int64_t bytes = 0;
   std::string source{}; ///< "free on this machine" or "left below the limit of the control group /x".
 };
@@ -13,7 +13,7 @@ struct memory_room {
 /// Minimum of the machine's available memory (MemAvailable) and the free memory of its control groups (cgroup versions
 /// 1 and 2), in bytes. Reclaimable file pages count as free. Returns a huge number if neither is available.
 /// @param proc, groups mount points; tests pass other folders
-[[nodiscard]] memory_room available_memory(const std::filesystem::path& proc = "/proc",
-                                           const std::filesystem::path& groups = "/sys/fs/cgroup");
+[[nodiscard]] memory_budget available_memory(const std::filesystem::path& proc = "/proc",
+                                             const std::filesystem::path& groups = "/sys/fs/cgroup");
 
 } // namespace mneme

@@ -1,5 +1,5 @@
 #include "runtime/base/check.hpp"
-#include "runtime/base/resumed_state.hpp"
+#include "runtime/base/checkpoint_loaded.hpp"
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -7,15 +7,15 @@ namespace mneme {
 namespace {
 
 // True after a checkpoint was loaded: a failed check may then be caused by the file instead of the program.
-std::atomic<bool> goes_on_from_a_file{false};
+std::atomic<bool> resumed_from_file{false};
 
 } // namespace
 
-void note_resumed_state() { goes_on_from_a_file = true; }
+void mark_checkpoint_loaded() { resumed_from_file = true; }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& values) {
   std::fprintf(stderr, "%s:%d: check failed: %s (%s)\n", file, line, condition, values.c_str());
-  if (goes_on_from_a_file) {
+  if (resumed_from_file) {
     std::fputs("error: the run went on from a checkpoint, and what it stands for is impossible: the file has been "
                "changed, or the program has an error; remove the newest checkpoint and resume again, or run the "
                "scenario again\n",

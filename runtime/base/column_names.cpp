@@ -53,7 +53,7 @@ bool same_but_case(std::string_view a, std::string_view b) { return lower_case(a
 std::string similar_name(std::string_view name, const std::vector<std::string>& known) {
   const auto same =
       std::find_if(known.begin(), known.end(), [&](const std::string& other) { return same_but_case(other, name); });
-  return same == known.end() ? nearest(name, known) : *same;
+  return same == known.end() ? closest_match(name, known) : *same;
 }
 
 std::string misspelt_name(std::string_view name, const std::vector<std::string>& known,

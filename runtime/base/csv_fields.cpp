@@ -1,6 +1,6 @@
 #include "runtime/base/csv_fields.hpp"
-#include "runtime/base/blanks.hpp"
 #include "runtime/base/decimal_text.hpp"
+#include "runtime/base/trim.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme::csv {
@@ -42,13 +42,13 @@ bool read_real(std::string_view field, Real& into) {
 
 } // namespace
 
-std::string_view without_mark(std::string_view text) {
+std::string_view strip_bom(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF"))
     text.remove_prefix(3);
   return text;
 }
 
-record_reader::record_reader(std::string_view text) : text_(without_mark(text)) {
+record_reader::record_reader(std::string_view text) : text_(strip_bom(text)) {
   auto first = text_;
   first.remove_prefix(std::min(first.find_first_not_of(" \t\r\n"), first.size()));
   delimiter_ = delimiter_of(first);
@@ -82,7 +82,7 @@ bool record_reader::read_field() {
   std::size_t end = 0;
   while (end < text_.size() && text_[end] != delimiter_ && text_[end] != '\n' && text_[end] != '\r')
     ++end;
-  fields_.push_back(without_blanks(text_.substr(0, end)));
+  fields_.push_back(trim(text_.substr(0, end)));
   text_.remove_prefix(end);
   return end_field();
 }
@@ -155,7 +155,7 @@ void record_reader::skip_blanks() {
 }
 
 std::string field_text(std::string_view text) {
-  const bool changes = text.find_first_of(",\"\r\n") != std::string_view::npos || without_blanks(text) != text;
+  const bool changes = text.find_first_of(",\"\r\n") != std::string_view::npos || trim(text) != text;
   if (!changes)
     return std::string(text);
   std::string quoted = "\"";
@@ -164,13 +164,13 @@ std::string field_text(std::string_view text) {
   return quoted + '"';
 }
 
-bool is_number(std::string_view field, float& into) { return read_real(field, into); }
-bool is_number(std::string_view field, double& into) { return read_real(field, into); }
+bool parse_number(std::string_view field, float& into) { return read_real(field, into); }
+bool parse_number(std::string_view field, double& into) { return read_real(field, into); }
 
 bool is_above_float(std::string_view field) {
   float ignored = 0.0F;
   const auto exact = parse_decimal(field);
-  return exact && exact->exponent > 0 && !is_number(field, ignored);
+  return exact && exact->exponent > 0 && !parse_number(field, ignored);
 }
 
 } // namespace mneme::csv

@@ -12,7 +12,7 @@ namespace mneme::csv {
 inline constexpr std::size_t diagnostics_max = 20;
 
 /// Returns `text` without a leading byte order mark.
-[[nodiscard]] std::string_view without_mark(std::string_view text);
+[[nodiscard]] std::string_view strip_bom(std::string_view text);
 
 /// Splits CSV text into records, one per line. Lines end with LF, CR LF or CR; blank lines and a byte order mark are
 /// skipped. The delimiter is a comma, or a semicolon or tab if the first record contains it and no comma. A quoted
@@ -57,15 +57,15 @@ private:
 /// Parses a number into `into`. Returns true if the whole field is a number, optionally after "+". On failure, `into`
 /// is unspecified.
 template <class Number>
-[[nodiscard]] bool is_number(std::string_view field, Number& into) {
+[[nodiscard]] bool parse_number(std::string_view field, Number& into) {
   if (field.starts_with('+') && !field.starts_with("+-"))
     field.remove_prefix(1);
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), into);
   return error == std::errc{} && end == field.data() + field.size();
 }
 /// Parses the nearest float. Underflow gives 0; overflow returns false. An overload exists for double.
-[[nodiscard]] bool is_number(std::string_view field, float& into);
-[[nodiscard]] bool is_number(std::string_view field, double& into);
+[[nodiscard]] bool parse_number(std::string_view field, float& into);
+[[nodiscard]] bool parse_number(std::string_view field, double& into);
 /// True if the field is a finite number that exceeds the range of float.
 [[nodiscard]] bool is_above_float(std::string_view field);
 

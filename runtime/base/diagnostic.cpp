@@ -22,7 +22,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 } // namespace
 
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t length_max = 100; // longer words are not misspelled names, and the cost grows with the length
   if (word.size() > length_max)
     return {};

@@ -32,6 +32,6 @@ inline void append(diagnostics& to, const diagnostics& added) { to.insert(to.end
 }
 
 /// The candidate with the smallest edit distance to `word`. Returns "" if none is close.
-[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+[[nodiscard]] std::string closest_match(std::string_view word, const std::vector<std::string>& candidates);
 
 } // namespace mneme

@@ -1,5 +1,5 @@
 #include "runtime/base/loaded_libraries.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include <array>
 #include <dlfcn.h>
 #include <link.h>
@@ -50,7 +50,7 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
   std::vector<std::pair<std::string, std::string>> versions;
   for (const auto& [name, file] : loaded_libraries()) {
     std::string digits = "unknown"; // if the file cannot be read
-    static_cast<void>(failure_of([&] { digits = hex_text(digest_of_file(file)).substr(0, 8); }));
+    static_cast<void>(exception_message_of([&] { digits = hex_text(digest_of_file(file)).substr(0, 8); }));
     versions.emplace_back(name, file.filename().string() + ", " + digits);
   }
   return versions;
@@ -67,7 +67,7 @@ std::string build_digest_of(const std::filesystem::path& program, const std::vec
 const std::string& build_digest() {
   static const std::string digest = [] {
     std::string text = "unknown";
-    static_cast<void>(failure_of([&] { text = build_digest_of(own_program(), loaded_libraries()); }));
+    static_cast<void>(exception_message_of([&] { text = build_digest_of(own_program(), loaded_libraries()); }));
     return text;
   }();
   return digest;

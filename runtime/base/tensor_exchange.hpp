@@ -14,7 +14,7 @@ public:
 
 /// Calls read(). Returns the message of its archive_error; "" if it does not throw.
 template <class Read>
-[[nodiscard]] std::string archive_damage(Read&& read) {
+[[nodiscard]] std::string archive_error_of(Read&& read) {
   try {
     read();
     return {};

@@ -12,11 +12,11 @@ namespace mneme::tuning {
 
 /// Minimum number of multiplications for which waking an idle worker pays off; waking takes about 80 us. Evaluations of
 /// `linear` on Fashion-MNIST with four threads took 206 us per client round up to 1e7, and 316 us at 1e8.
-inline constexpr double worth_waking = 1e6;
+inline constexpr double wake_multiplications_min = 1e6;
 /// Multiplications of a wave per worker that hosts shards. B2 with two threads and cohorts of 4, 8, 16 and 32 (waves of
 /// 0.5e6 to 4e6): 18.4, 14.4, 11.3, 11.6 us wall clock per client round with one host; 22.4, 16.4, 13.4, 11.9 us with
 /// two.
-inline constexpr double worth_hosting = 2e6;
+inline constexpr double host_multiplications_min = 2e6;
 /// Range of multiplications per client for which a training counts as short. Below it, a wave ends before a second
 /// thread wakes up. Above it, batches take milliseconds: smaller batches do not help, and a worker on the control
 /// thread delays results of others. ResNet-18, one round of 50 clients with uploads of 45 MB, peak memory with two and
@@ -30,7 +30,7 @@ inline constexpr std::int64_t short_batches_per_worker = 8;
 inline constexpr int mailbox_polls = 5000;
 /// Number of workers per thread that runs other actors. Two such threads woke each other with every message: B3 took
 /// 3.6 instead of 2.4 us with two threads. The value is a guess, since no machine with many cores was available.
-inline constexpr std::int64_t workers_fed = 8;
+inline constexpr std::int64_t workers_per_actor_thread = 8;
 /// Finished uploads are reported when they reach this size, while other jobs run. B2 with two threads and 32, 128 and
 /// 512 KiB: 7.9, 7.4 and 8.4 us wall clock per client round.
 inline constexpr std::int64_t reported_bytes_max = std::int64_t{1} << 17;
@@ -52,7 +52,7 @@ inline constexpr std::int64_t cached_outcomes_bytes = std::int64_t{16} << 20;
 inline constexpr std::int64_t events_without_pause = 1 << 16;
 /// Number of events without progress after which a run counts as stalled: a base, plus a number per client. A guess: a
 /// day with two changes per client has two events per client, and a run handles a million events per second.
-inline constexpr std::int64_t fruitless_events_max = 100'000, fruitless_events_of_client = 100;
+inline constexpr std::int64_t stalled_events_max = 100'000, stalled_events_per_client = 100;
 
 // -- nodes (actors/nodes) ---------------------------------------------------------------------------------------------
 
@@ -64,11 +64,11 @@ inline constexpr std::size_t node_tensor_bytes = std::size_t{64} << 20;
 inline constexpr std::int64_t node_reported_bytes_max = std::int64_t{1} << 20;
 /// Limit in bytes of unsent results on a node; above it the node's workers pause.
 inline constexpr std::uint64_t node_results_bytes = std::uint64_t{64} << 20;
-/// On machines with at least this many cores, threads poll before they sleep: connection threads for frames_looked_for,
-/// the run's threads for frames_awaited. A round of B2 with a node takes 3.5 ms on four cores, 3.9 ms without polling.
+/// On machines with at least this many cores, threads poll before they sleep: connection threads for io_spin_time,
+/// the run's threads for actor_spin_time. A round of B2 with a node takes 3.5 ms on four cores, 3.9 ms without polling.
 /// On two cores it takes 3.3 to 4.1 ms (fastest eighth to median), 2.7 to 3.2 ms without polling.
 inline constexpr unsigned polling_cores = 4;
-inline constexpr std::chrono::microseconds frames_looked_for{300}, frames_awaited{1000};
+inline constexpr std::chrono::microseconds io_spin_time{300}, actor_spin_time{1000};
 /// Messages that an actor handles per turn in a run with nodes. Polling actors send many messages. In a round of B2
 /// with polling on two cores, workers are idle for 0.9 ms with 16 messages and for 0.5 ms with one.
 inline constexpr std::size_t messages_of_turn = 1;
@@ -80,7 +80,7 @@ inline constexpr std::int64_t spare_shards = 4;
 /// Limits of a fused group: its working set in bytes, and its number of models.
 struct width_limits {
   std::int64_t bytes_max;
-  std::uint64_t models_max;
+  std::uint64_t fused_clients_max;
 };
 /// Half of a core's L2 cache (2 MiB on current servers). Milliseconds per client in groups of 1, 16 and 64 models: mlp
 /// 33-17-10 0.56, 0.05, 0.03; mlp 784-200-200-10 8, 11, 27. With 256 small models the cost of calls is negligible.

@@ -1,10 +1,10 @@
 #include "runtime/data/csv_table.hpp"
 #include "runtime/base/available_memory.hpp"
-#include "runtime/base/blanks.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/base/trim.hpp"
 #include "runtime/data/table_columns.hpp"
 #include "runtime/data/table_words.hpp"
 #include <algorithm>
@@ -49,14 +49,14 @@ public:
       : data_(data), path_(data.file.string()), text_(text), records_(text) {}
 
   expected<csv_table> read() {
-    if (auto wrong = read_header(); !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    if (auto wrong = take_memory(); !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    while (!has_too_many_words_ && wrong_.size() < csv::diagnostics_max && records_.next())
+    if (auto errors = read_header(); !errors.empty())
+      return tl::unexpected(std::move(errors));
+    if (auto errors = take_memory(); !errors.empty())
+      return tl::unexpected(std::move(errors));
+    while (!has_too_many_words_ && errors_.size() < csv::diagnostics_max && records_.next())
       read_record();
-    if (!wrong_.empty())
-      return tl::unexpected(std::move(wrong_));
+    if (!errors_.empty())
+      return tl::unexpected(std::move(errors_));
     if (train_.labels.empty())
       return failed(path_, test_.labels.empty() ? "has no line behind its header; expected a row in each"
                                                 : "has no training row; expected some with split = train");
@@ -64,7 +64,9 @@ public:
   }
 
 private:
-  void wrong(std::string text) { wrong_.push_back({fmt::format("{}:{}", path_, records_.line()), std::move(text)}); }
+  void add_error(std::string text) {
+    errors_.push_back({fmt::format("{}:{}", path_, records_.line()), std::move(text)});
+  }
 
   diagnostics read_header() {
     if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF"))
@@ -96,12 +98,12 @@ private:
 
   void read_record() {
     if (!records_.error().empty())
-      return wrong(records_.error());
+      return add_error(records_.error());
     const auto& fields = records_.fields();
     if (fields.size() != columns_.uses.size())
-      return wrong_number_of_fields(fields);
+      return field_count_error(fields);
     if (std::all_of(fields.begin(), fields.end(), [](std::string_view field) { return field.empty(); }))
-      return wrong("the line has delimiters and no value; remove it");
+      return add_error("the line has delimiters and no value; remove it");
     auto* number = row_.data();
     std::int32_t label = 0, domain = 0;
     bool is_test = false, is_whole = true;
@@ -125,11 +127,11 @@ private:
     if (is_whole)
       add_row(is_test ? test_ : train_, label, domain);
   }
-  void wrong_number_of_fields(const std::vector<std::string_view>& fields) {
+  void field_count_error(const std::vector<std::string_view>& fields) {
     const bool ends_with_delimiter = fields.size() == columns_.uses.size() + 1 && fields.back().empty();
-    wrong(fmt::format("the line has {} field{}; expected {}, one for each column of the header{}", fields.size(),
-                      fields.size() == 1 ? "" : "s", columns_.uses.size(),
-                      ends_with_delimiter ? ": remove the delimiter at its end" : ""));
+    add_error(fmt::format("the line has {} field{}; expected {}, one for each column of the header{}", fields.size(),
+                          fields.size() == 1 ? "" : "s", columns_.uses.size(),
+                          ends_with_delimiter ? ": remove the delimiter at its end" : ""));
   }
   void add_row(growing_part& part, std::int32_t label, std::int32_t domain) {
     part.next = std::copy(row_.begin(), row_.end(), part.next);
@@ -139,13 +141,13 @@ private:
   }
 
   bool read_number(std::string_view field, std::size_t column, float& into) {
-    const auto digits = without_blanks(field); // blanks inside of quotes
-    if (csv::is_number(digits, into) && std::isfinite(into))
+    const auto digits = trim(field); // blanks inside of quotes
+    if (csv::parse_number(digits, into) && std::isfinite(into))
       return true;
     if (++broken_[column] <= findings_of_column_max)
-      wrong(fmt::format("the column '{}' {}{}", printable(columns_.names[column]), number_error(digits, column),
-                        broken_[column] == findings_of_column_max ? " (further lines of this column are not named)"
-                                                                  : ""));
+      add_error(fmt::format("the column '{}' {}{}", printable(columns_.names[column]), number_error(digits, column),
+                            broken_[column] == findings_of_column_max ? " (further lines of this column are not named)"
+                                                                      : ""));
     return false;
   }
   [[nodiscard]] std::string number_error(std::string_view field, std::size_t column) const {
@@ -154,7 +156,7 @@ private:
     float number = 0.0F;
     if (field.empty())
       return "is empty; expected a finite number: fill it in, or leave the row out";
-    if (csv::is_number(field, number)) // the value is NaN or infinite
+    if (csv::parse_number(field, number)) // the value is NaN or infinite
       return fmt::format("holds '{}'; expected a finite number: fill it in, or leave the row out", value);
     if (csv::is_above_float(field))
       return fmt::format("holds '{}', which float32 cannot hold; expected a number of at most 3.4e38 in size: scale "
@@ -162,7 +164,7 @@ private:
                          value);
     if (auto text = std::string(field); std::count(text.begin(), text.end(), ',') == 1) {
       text[text.find(',')] = '.';
-      if (csv::is_number(text, number))
+      if (csv::parse_number(text, number))
         return fmt::format("holds '{}'; expected a decimal point, as in {}", value, printable(text));
     }
     return fmt::format("holds '{}'; expected a finite number: write categories as numbers, or leave the column out "
@@ -173,15 +175,15 @@ private:
   bool read_word(std::string_view field, std::size_t column, const char* noun, table_words& words, std::int32_t& into) {
     if (field.empty()) {
       if (++broken_[column] <= findings_of_column_max)
-        wrong(fmt::format("the column '{}' is empty; expected a {}, a word or a number",
-                          printable(columns_.names[column]), noun));
+        add_error(fmt::format("the column '{}' is empty; expected a {}, a word or a number",
+                              printable(columns_.names[column]), noun));
       return false;
     }
     into = words.number_of(field, records_.line());
     if (static_cast<std::int64_t>(words.size()) <= own_classes_max)
       return true;
-    wrong(fmt::format("the column '{}' has more than {} different {}s; is it the right column?",
-                      printable(columns_.names[column]), own_classes_max, noun));
+    add_error(fmt::format("the column '{}' has more than {} different {}s; is it the right column?",
+                          printable(columns_.names[column]), own_classes_max, noun));
     has_too_many_words_ = true;
     return false;
   }
@@ -190,8 +192,8 @@ private:
     is_test = field == "test";
     if (is_test || field == "train")
       return true;
-    wrong(fmt::format("the column '{}' holds '{}'; expected train or test", printable(columns_.names[column]),
-                      printable(field)));
+    add_error(fmt::format("the column '{}' holds '{}'; expected train or test", printable(columns_.names[column]),
+                          printable(field)));
     return false;
   }
 
@@ -203,8 +205,8 @@ private:
                      .count = static_cast<std::int64_t>(classes_.size()),
                      .names = classes_.sorted(train_.labels, test_.labels),
                      .domains = domains_.sorted(train_.domains, test_.domains)};
-    append(problems, wrong_names(table.classes.names, path_));
-    append(problems, wrong_names(table.classes.domains, path_));
+    append(problems, validate_names(table.classes.names, path_));
+    append(problems, validate_names(table.classes.domains, path_));
     if (!problems.empty())
       return tl::unexpected(std::move(problems));
     table.train = train_.table(columns_.numbers);
@@ -222,7 +224,7 @@ private:
   table_words classes_{"label"}, domains_{"domain"};
   bool has_too_many_words_ = false;
   growing_part train_, test_;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 } // namespace

@@ -1,11 +1,11 @@
 /// csv_table: reads a CSV table with a header, one label column and numeric columns.
 #pragma once
-#include "runtime/data/own_rows.hpp"
+#include "runtime/data/user_rows.hpp"
 namespace mneme {
 
 struct csv_table {
   image_table train{}, test{}; ///< [n, 1, 1, F] float32, in line order.
-  own_classes classes{};
+  user_classes classes{};
 };
 
 /// Reads data.file. Numeric columns keep the header's order. Every invalid line is a diagnostic with its line number,

@@ -2,8 +2,8 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/base/registry.hpp"
+#include "runtime/data/image_tree.hpp"
 #include "runtime/data/large_pages.hpp"
-#include "runtime/data/picture_tree.hpp"
 #include "runtime/data/splits.hpp"
 #include "runtime/formats/array_file.hpp"
 #include <algorithm>
@@ -56,7 +56,7 @@ expected<std::vector<std::filesystem::path>> folders_of(const data_source& sourc
   return folders;
 }
 
-std::string own_content(const data_section& data) {
+std::string user_data_digest(const data_section& data) {
   const auto source = data_source_named(data.name);
   if (!source.is_own)
     return {};
@@ -77,7 +77,7 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_v
     std::vector<std::string> names;
     for (const auto& known : sources)
       names.push_back(known.name);
-    const auto meant = nearest(data.name, names);
+    const auto meant = closest_match(data.name, names);
     return failed("data.name",
                   fmt::format("no data set is called '{}'; there are {}{}", data.name, fmt::join(names, ", "),
                               meant.empty() ? "" : ": " + meant + " is the nearest"));
@@ -88,8 +88,8 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_v
     return loaded;
   loaded->train = limited(std::move(loaded->train), train_limits(data), loaded->classes);
   loaded->test = limited(std::move(loaded->test), test_limits(data), loaded->classes);
-  prefer_large_pages(loaded->train.images); // once, before other processes share the memory
-  prefer_large_pages(loaded->test.images);
+  advise_huge_pages(loaded->train.images); // once, before other processes share the memory
+  advise_huge_pages(loaded->test.images);
   const auto channels = static_cast<std::size_t>(loaded->train.images.size(1));
   MNEME_CHECK(loaded->mean.size() == channels && loaded->deviation.size() == channels, data.name, channels);
   return loaded;

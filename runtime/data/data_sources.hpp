@@ -23,14 +23,14 @@ struct data_source {
   std::function<expected<raw_data>(const data_section&)> load_zeros{};
   /// Returns warnings about the user's files without reading rows. Null if the source has none.
   std::function<diagnostics(const data_section&, const std::vector<std::filesystem::path>& roots)> find_warnings{};
-  bool from_seed = false;       ///< Generated from the seed.
-  bool index_files = false;     ///< Images are in idx files, so data.transposed applies.
-  bool picture_folders = false; ///< Images have various sizes and are resized to data.side.
-  bool holds_tokens = false;    ///< Rows hold tokens instead of pixels.
-  bool has_domains = false;     ///< Each row has a domain, for tasks.transform = "domains".
-  bool is_own = false;          ///< Data of the user, at data.file or data.root.
-  bool own_file = false;        ///< Data of the user, at data.file.
-  std::int64_t classes = 0;     ///< Number of classes, if a class order is published for the data set; else 0.
+  bool from_seed = false;     ///< Generated from the seed.
+  bool index_files = false;   ///< Images are in idx files, so data.transposed applies.
+  bool image_folders = false; ///< Images have various sizes and are resized to data.side.
+  bool holds_tokens = false;  ///< Rows hold tokens instead of pixels.
+  bool has_domains = false;   ///< Each row has a domain, for tasks.transform = "domains".
+  bool is_own = false;        ///< Data of the user, at data.file or data.root.
+  bool own_file = false;      ///< Data of the user, at data.file.
+  std::int64_t classes = 0;   ///< Number of classes, if a class order is published for the data set; else 0.
 };
 
 /// Registers a source before main(): `const source_registration line{{.name = ...}};`
@@ -52,7 +52,7 @@ struct source_registration {
 
 /// The part of user data that enters the scenario digest: file content, or names and sizes of images. Returns "" for
 /// other data.
-[[nodiscard]] std::string own_content(const data_section& data);
+[[nodiscard]] std::string user_data_digest(const data_section& data);
 
 /// Selects the values of generated rows.
 enum class row_values : std::uint8_t {

@@ -2,7 +2,7 @@
 #include "runtime/base/check.hpp"
 namespace mneme {
 
-std::array<std::int64_t, 2> shown_size::resized(std::int64_t height, std::int64_t width) const {
+std::array<std::int64_t, 2> resize_spec::resized(std::int64_t height, std::int64_t width) const {
   if (resize == 0)
     return {height, width};
   if (width <= height)

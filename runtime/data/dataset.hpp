@@ -48,7 +48,7 @@ struct pixel_map {
 };
 
 /// Image size after data.resize and data.crop, rounded as in torchvision's Resize and CenterCrop.
-struct shown_size {
+struct resize_spec {
   std::int64_t resize = 0; ///< Length of the shorter side in pixels; 0: no resizing.
   std::int64_t crop = 0;   ///< Side length of the center crop in pixels; 0: no crop.
   [[nodiscard]] bool changes() const noexcept { return resize > 0 || crop > 0; }
@@ -63,14 +63,15 @@ struct dataset {
   std::vector<std::int32_t> labels{};    ///< [N] positions in the class order, or these modulo n; -1: class is unused
   std::vector<std::int64_t> file_rows{}; ///< See image_table.
   std::vector<pixel_map> transforms{};   ///< At least one; the identity if the run has no transforms.
-  shown_size shown{};                    ///< Used only without transforms.
+  resize_spec shown{};                   ///< Used only without transforms.
   std::vector<float> scale{}, shift{};   ///< [C] A pixel v in [0, 255] becomes v * scale + shift.
   // Rows of numbers or tokens instead of images. Transforms, augmentation, scale and shift do not apply to them.
   // Numbers of the data set are normalized in place.
   at::Tensor vectors{};                       ///< [N, D] float32; undefined for images
   std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
   at::Tensor deviations{}; ///< [N, D] float32: standard deviations from which epochs draw rows; or undefined
-  bool passing = false; ///< Generated during the run (row_store.hpp). Data derived from its rows must not outlive it.
+  bool is_temporary =
+      false; ///< Generated during the run (generated_row_store.hpp). Data derived from its rows must not outlive it.
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
   /// The file row of a row, without its transform.
   [[nodiscard]] std::int64_t in_file(std::int64_t row) const {

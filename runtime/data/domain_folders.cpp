@@ -10,36 +10,36 @@ using std::filesystem::path;
 
 constexpr std::size_t folder_diagnostics_max = 20;
 
-struct split_pictures {
-  std::vector<photograph> train{}, test{};
+struct split_entries {
+  std::vector<image_entry> train{}, test{};
 };
 
 /// Lists all images of the folders, in order. @param apart true: every fifth image of a folder goes to `test`
-expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool apart) {
-  split_pictures pictures;
-  diagnostics wrong;
+expected<split_entries> listed(const std::vector<image_folder>& folders, bool apart) {
+  split_entries entries;
+  diagnostics errors;
   for (const auto& [folder, label, domain] : folders) {
-    const auto files = pictures_in(folder);
+    const auto files = image_files_in(folder);
     if (!files) {
-      if (wrong.size() < folder_diagnostics_max)
-        wrong.push_back(files.error().front());
+      if (errors.size() < folder_diagnostics_max)
+        errors.push_back(files.error().front());
       continue;
     }
     for (std::size_t i = 0; i < files->size(); ++i)
-      (apart && i % 5 == 4 ? pictures.test : pictures.train).push_back({(*files)[i], label, domain});
+      (apart && i % 5 == 4 ? entries.test : entries.train).push_back({(*files)[i], label, domain});
   }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return pictures;
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
+  return entries;
 }
 
-expected<raw_data> read(const split_pictures& pictures, const data_section& data, raw_data about) {
-  const auto table = [&](const std::vector<photograph>& files, row_limits limits) {
-    return read_photographs(files, limits, about.classes, data.side, photograph_fit::centre);
+expected<raw_data> read(const split_entries& entries, const data_section& data, raw_data about) {
+  const auto table = [&](const std::vector<image_entry>& files, row_limits limits) {
+    return read_fitted_images(files, limits, about.classes, data.side, image_fit::centre);
   };
   about.mean = {0.485, 0.456, 0.406}; // constants of ImageNet
   about.deviation = {0.229, 0.224, 0.225};
-  return with_splits(about, table(pictures.train, train_limits(data)), table(pictures.test, test_limits(data)));
+  return with_splits(about, table(entries.train, train_limits(data)), table(entries.test, test_limits(data)));
 }
 
 } // namespace
@@ -56,42 +56,41 @@ expected<std::vector<path>> folders_in(const path& folder) {
   return paths;
 }
 
-expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folders, const data_section& data,
+expected<raw_data> read_domain_folders(const std::vector<image_folder>& folders, const data_section& data,
                                        raw_data about) {
-  const auto pictures = listed(folders, true);
-  if (!pictures)
-    return tl::unexpected(pictures.error());
-  return read(*pictures, data, std::move(about));
+  const auto entries = listed(folders, true);
+  if (!entries)
+    return tl::unexpected(entries.error());
+  return read(*entries, data, std::move(about));
 }
 
-expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
-                                       const std::vector<picture_folder>& test, const data_section& data,
-                                       raw_data about) {
-  auto pictures = listed(train, false);
+expected<raw_data> read_domain_folders(const std::vector<image_folder>& train, const std::vector<image_folder>& test,
+                                       const data_section& data, raw_data about) {
+  auto entries = listed(train, false);
   const auto others = listed(test, false);
-  if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  pictures->test = others->train;
-  return read(*pictures, data, std::move(about));
+  if (auto errors = all_diagnostics(entries, others); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  entries->test = others->train;
+  return read(*entries, data, std::move(about));
 }
 
-expected<raw_data> read_domain_lists(const std::vector<picture_list>& train, const std::vector<picture_list>& test,
+expected<raw_data> read_domain_lists(const std::vector<image_list>& train, const std::vector<image_list>& test,
                                      const path& folder, const data_section& data, raw_data about) {
-  auto pictures = read_picture_lists(train, folder);
-  auto others = read_picture_lists(test, folder);
-  if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  auto entries = read_image_lists(train, folder);
+  auto others = read_image_lists(test, folder);
+  if (auto errors = all_diagnostics(entries, others); !errors.empty())
+    return tl::unexpected(std::move(errors));
   std::set<std::int32_t> labels;
-  for (const auto& picture : *pictures)
-    labels.insert(picture.label);
-  for (const auto& picture : *others)
-    about.classes = std::max<std::int64_t>(about.classes, picture.label + 1);
+  for (const auto& image : *entries)
+    labels.insert(image.label);
+  for (const auto& image : *others)
+    about.classes = std::max<std::int64_t>(about.classes, image.label + 1);
   about.classes = std::max<std::int64_t>(about.classes, *labels.rbegin() + 1);
   for (std::int32_t label = 0; label < about.classes; ++label)
     if (!labels.contains(label))
       return failed(train.front().file.string(), "and the other lists have no training picture of class " +
                                                      std::to_string(label) + "; labels count from 0");
-  return read({.train = std::move(*pictures), .test = std::move(*others)}, data, std::move(about));
+  return read({.train = std::move(*entries), .test = std::move(*others)}, data, std::move(about));
 }
 
 } // namespace mneme

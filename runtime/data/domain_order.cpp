@@ -30,9 +30,9 @@ expected<std::vector<std::int32_t>> parse_domain_list(const scenario& from, cons
   for (const auto& entry : list) {
     const auto domain = find_domain(entry, names, by_name);
     if (domain < 0)
-      return order_error(from, "there is no domain " + in_quotes(entry) + "; expected names of " + word_list(names));
+      return order_error(from, "there is no domain " + quote_text(entry) + "; expected names of " + word_list(names));
     if (std::find(order.begin(), order.end(), domain) != order.end())
-      return order_error(from, "the domain " + in_quotes(names[static_cast<std::size_t>(domain)]) +
+      return order_error(from, "the domain " + quote_text(names[static_cast<std::size_t>(domain)]) +
                                    " occurs twice; expected each at most once");
     order.push_back(domain);
   }

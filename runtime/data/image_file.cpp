@@ -2,7 +2,7 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/data/image_format.hpp"
 #include "runtime/data/jpeg.hpp"
-#include "runtime/data/png_picture.hpp"
+#include "runtime/data/png_reader.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 namespace mneme {
 
-void prefer_large_pages(const at::Tensor& memory) {
+void advise_huge_pages(const at::Tensor& memory) {
   constexpr int collapse = 25; // MADV_COLLAPSE; missing in older C libraries, and rejected by Linux before 6.1
   constexpr std::uintptr_t page = 2 << 20;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.const_data_ptr());

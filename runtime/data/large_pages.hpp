@@ -5,6 +5,6 @@ namespace mneme {
 
 /// Moves a CPU tensor to pages of 2 MiB, if the system supports it. With small pages, address translation takes a third
 /// of the time for gathering small images.
-void prefer_large_pages(const at::Tensor& memory);
+void advise_huge_pages(const at::Tensor& memory);
 
 } // namespace mneme

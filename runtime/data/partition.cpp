@@ -86,8 +86,8 @@ expected<owners> split(const task_split& task, const scenario& from) {
 }
 
 /// Splits one task after the other, so that the owners of only one task are in memory.
-expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks,
-                                               const enrolled_clients& enrolled) {
+expected<std::vector<stored_task>> draw_split(const scenario& from, const task_stream& tasks,
+                                              const enrolled_clients& enrolled) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
   const bool some = from.partition.over_enrolled && enrolled;
   std::vector<stored_task> stored;
@@ -146,7 +146,7 @@ private:
 };
 
 expected<std::shared_ptr<const partition>>
-partition_of_file(const scenario& from, std::shared_ptr<const task_stream> tasks, const row_mark_column& marks) {
+partition_of_file(const scenario& from, std::shared_ptr<const task_stream> tasks, const partition_column_spec& marks) {
   auto read = read_partition_file(from, *tasks, marks);
   if (!read)
     return tl::unexpected(read.error());
@@ -178,7 +178,7 @@ rng_key split_key(const scenario& from, purpose purpose_id, task_id task) {
 
 expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
                                                           std::shared_ptr<const task_stream> tasks,
-                                                          const row_mark_column& marks,
+                                                          const partition_column_spec& marks,
                                                           const enrolled_clients& enrolled) {
   MNEME_CHECK(from.clients.count > 0 && from.clients.count < no_client, from.clients.count);
   for (const auto& task : tasks->tasks)
@@ -189,7 +189,7 @@ expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
     return make_sampled(from, std::move(tasks));
   if (from.partition.kind == partition_kind::file)
     return partition_of_file(from, std::move(tasks), marks);
-  auto split = drawn_split(from, *tasks, enrolled);
+  auto split = draw_split(from, *tasks, enrolled);
   if (!split)
     return tl::unexpected(std::move(split.error()));
   return std::make_shared<const stored_partition>(std::move(*split));

@@ -6,7 +6,7 @@
 namespace mneme {
 
 /// A column of partition.file for the method, with integers from 0.
-struct row_mark_column {
+struct partition_column_spec {
   std::string name{};     ///< "" if the method has no column.
   std::int64_t below = 0; ///< Exclusive upper bound of the numbers.
 };
@@ -36,7 +36,7 @@ using enrolled_clients = std::function<std::vector<std::uint32_t>(task_id)>;
 /// @param enrolled used for partition.over = "enrolled" in kinds with one owner per row; null: all clients
 [[nodiscard]] expected<std::shared_ptr<const partition>> make_partition(const scenario& from,
                                                                         std::shared_ptr<const task_stream> tasks,
-                                                                        const row_mark_column& marks = {},
+                                                                        const partition_column_spec& marks = {},
                                                                         const enrolled_clients& enrolled = nullptr);
 
 } // namespace mneme

@@ -21,8 +21,8 @@ rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size
 /// client with a share gets the remainder. `held` counts rows per client.
 void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& dealt,
           std::vector<std::uint64_t>& held) {
-  const auto behind_last = std::find_if(shares.rbegin(), shares.rend(), [](double share) { return share > 0.0; });
-  const auto sharers = static_cast<std::uint32_t>(shares.rend() - behind_last);
+  const auto after_last = std::find_if(shares.rbegin(), shares.rend(), [](double share) { return share > 0.0; });
+  const auto sharers = static_cast<std::uint32_t>(shares.rend() - after_last);
   double cumulative = 0.0;
   std::size_t next = 0;
   for (std::uint32_t client = 0; client < sharers; ++client) {

@@ -1,10 +1,10 @@
 #include "runtime/base/available_memory.hpp"
-#include "runtime/base/blanks.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/column_names.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/base/trim.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
 #include <optional>
@@ -29,13 +29,13 @@ struct header {
 
 class reader {
 public:
-  reader(const scenario& from, const task_stream& tasks, const row_mark_column& marks)
+  reader(const scenario& from, const task_stream& tasks, const partition_column_spec& marks)
       : path_(from.partition.file.string()), clients_(from.clients.count), tasks_(tasks), marks_(marks) {
     MNEME_CHECK(clients_ > 0, clients_);
     for (const auto& task : tasks.tasks) {
-      said_.owned.emplace_back(task.train.size(), no_client);
+      parsed_.owned.emplace_back(task.train.size(), no_client);
       if (!marks_.name.empty())
-        said_.marks.emplace_back(task.train.size(), 0);
+        parsed_.marks.emplace_back(task.train.size(), 0);
     }
     number_rows();
   }
@@ -49,26 +49,26 @@ public:
     const auto named = read_header(records.fields());
     if (!named)
       return tl::unexpected(named.error());
-    while (wrong_.size() < csv::diagnostics_max && records.next()) {
+    while (errors_.size() < csv::diagnostics_max && records.next()) {
       line_ = records.line();
       if (!records.error().empty())
-        wrong(records.error());
+        add_error(records.error());
       else if (const auto row = parsed(records.fields(), *named))
         assign(*row);
     }
-    if (wrong_.empty() && !gives_rows_)
-      return failed(path_, said_.drawn_rows == 0
+    if (errors_.empty() && !gives_rows_)
+      return failed(path_, parsed_.drawn_rows == 0
                                ? "gives no row to a client; expected a line for each row, as in client,row"
-                               : "gives no row to a client but the " + std::to_string(said_.drawn_rows) +
+                               : "gives no row to a client but the " + std::to_string(parsed_.drawn_rows) +
                                      " that data.test_share has drawn for the test; expected training rows, too");
-    if (!wrong_.empty())
-      return tl::unexpected(std::move(wrong_));
-    return std::move(said_);
+    if (!errors_.empty())
+      return tl::unexpected(std::move(errors_));
+    return std::move(parsed_);
   }
 
 private:
   [[nodiscard]] std::string place() const { return path_ + ":" + std::to_string(line_); }
-  void wrong(std::string text) { wrong_.push_back({place(), std::move(text)}); }
+  void add_error(std::string text) { errors_.push_back({place(), std::move(text)}); }
 
   /// Reports unknown column names that look like misspelled known ones. Other unknown columns are ignored.
   diagnostics validate_other_names(const std::vector<std::string_view>& fields) const {
@@ -121,7 +121,7 @@ private:
 
   std::optional<entry> parsed(const std::vector<std::string_view>& fields, const header& named) {
     const auto refuse = [&](std::string text) {
-      wrong(std::move(text));
+      add_error(std::move(text));
       return std::nullopt;
     };
     if (fields.size() != named.columns.size())
@@ -131,8 +131,8 @@ private:
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
       if (!named.columns[column])
         continue;
-      const auto field = without_blanks(fields[column]); // blanks inside of quotes
-      if (!csv::is_number(field, row.*named.columns[column]))
+      const auto field = trim(fields[column]); // blanks inside of quotes
+      if (!csv::parse_number(field, row.*named.columns[column]))
         return refuse("found '" + printable(field.substr(0, 100)) + "' where a " + name_of(named.columns[column]) +
                       " is due; expected a whole number");
     }
@@ -154,27 +154,28 @@ private:
   /// Assigns the row to the client in the given task, or in every task that contains the row.
   void assign(const entry& given) {
     if (given.client < 0 || given.client >= clients_)
-      return wrong("client " + std::to_string(given.client) + " does not exist; expected 0.." +
-                   std::to_string(clients_ - 1) + " (clients.count = " + std::to_string(clients_) + ")");
+      return add_error("client " + std::to_string(given.client) + " does not exist; expected 0.." +
+                       std::to_string(clients_ - 1) + " (clients.count = " + std::to_string(clients_) + ")");
     const auto row = numbered(given.row);
     if (row < 0 && is_drawn(given.row)) {
-      ++said_.drawn_rows;
+      ++parsed_.drawn_rows;
       return;
     }
     if (row < 0)
-      return wrong("row " + std::to_string(given.row) + " does not exist among the " +
-                   std::to_string(tasks_.train->files_rows()) + " training rows of the run" +
-                   "; expected a row of the original training file that data.train_rows and data.train_per_class keep");
+      return add_error(
+          "row " + std::to_string(given.row) + " does not exist among the " +
+          std::to_string(tasks_.train->files_rows()) + " training rows of the run" +
+          "; expected a row of the original training file that data.train_rows and data.train_per_class keep");
     const auto& tasks = tasks_.tasks;
-    const auto wrong_before = wrong_.size();
+    const auto wrong_before = errors_.size();
     bool held = false;
-    for (std::size_t t = 0; t < tasks.size() && wrong_.size() == wrong_before; ++t)
+    for (std::size_t t = 0; t < tasks.size() && errors_.size() == wrong_before; ++t)
       if (given.task == 0 || given.task == static_cast<std::int64_t>(t) + 1)
         held |= own(t, row, given);
     gives_rows_ |= held;
     if (!held && given.task > 0)
-      wrong("row " + std::to_string(given.row) + " is not a row of task " + std::to_string(given.task) +
-            "; expected a row of its classes or domain, or no task column");
+      add_error("row " + std::to_string(given.row) + " is not a row of task " + std::to_string(given.task) +
+                "; expected a row of its classes or domain, or no task column");
   }
 
   /// Assigns a row of one task. Returns false if the task does not contain the row.
@@ -182,14 +183,14 @@ private:
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
     if (position == no_client)
       return false;
-    auto& owner = said_.owned[task][position];
+    auto& owner = parsed_.owned[task][position];
     if (owner != no_client)
-      wrong("row " + std::to_string(line.row) + " is given to client " + std::to_string(line.client) +
-            " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
-            "); expected each row once per task");
+      add_error("row " + std::to_string(line.row) + " is given to client " + std::to_string(line.client) +
+                " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
+                "); expected each row once per task");
     owner = static_cast<std::uint32_t>(line.client);
     if (!marks_.name.empty())
-      said_.marks[task][position] = static_cast<std::int32_t>(line.mark);
+      parsed_.marks[task][position] = static_cast<std::int32_t>(line.mark);
     return true;
   }
 
@@ -221,17 +222,17 @@ private:
   std::int64_t clients_;
   const task_stream& tasks_;
   std::vector<row_position> position_; // indexed by task and file row
-  row_mark_column marks_;              // the method's column
-  filed_split said_;
+  partition_column_spec marks_;        // the method's column
+  filed_split parsed_;
   std::size_t line_ = 1;
   bool gives_rows_ = false;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 } // namespace
 
 expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
-                                          const row_mark_column& marks) {
+                                          const partition_column_spec& marks) {
   const auto where = from.where("partition.file");
   if (from.partition.file.empty())
     return failed(where,

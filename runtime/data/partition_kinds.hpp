@@ -42,7 +42,7 @@ struct filed_split {
 };
 /// Reads partition.file. Fails with line numbers if a line is invalid, or its row or client is unknown.
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
-                                                        const row_mark_column& marks);
+                                                        const partition_column_spec& marks);
 
 /// Kinds in which a row can have several owners. They store nothing; each call draws its result again.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,

@@ -1,5 +1,5 @@
+#include "runtime/base/bounded_number_set.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/base/distinct_numbers.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
 #include <cmath>
@@ -72,7 +72,7 @@ private:
 /// Draws `size` distinct numbers below n, ascending, by Floyd's algorithm (Bentley and Floyd 1987). Time and memory are
 /// proportional to `size` and do not depend on n.
 std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
-  distinct_numbers positions(size);
+  bounded_number_set positions(size);
   for (std::size_t last = n - size; last < n; ++last)
     if (!positions.insert(static_cast<row_position>(stream.below(last + 1))))
       positions.insert(static_cast<row_position>(last));

@@ -40,7 +40,7 @@ void hold_out_public_rows(const scenario& from, const dataset& train, std::vecto
     const auto held = std::stable_partition(task.train.begin(), task.train.end(), [&](std::int64_t row) {
       return owners[static_cast<std::size_t>(train.in_file(row))] == owner::clients;
     });
-    task.open.assign(held, task.train.end());
+    task.public_rows.assign(held, task.train.end());
     task.train.erase(held, task.train.end());
   }
 }

@@ -99,15 +99,15 @@ expected<image_table> read_records(const std::vector<std::filesystem::path>& fil
   MNEME_CHECK(std::max(layout.label_at, layout.domain_at.value_or(0)) < layout.label_bytes, layout.label_bytes);
   std::vector<record_file> opened;
   std::int64_t records = 0;
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& path : files)
     if (auto file = open_records(path, layout); file) {
       records += file->records;
       opened.push_back(std::move(*file));
     } else
-      append(wrong, file.error());
-  if (!wrong.empty())
-    return tl::unexpected(wrong);
+      append(errors, file.error());
+  if (!errors.empty())
+    return tl::unexpected(errors);
   if (records > records_max)
     return failed(files.front().string(), fmt::format("there are {} records in all, but data sets in this format have "
                                                       "at most {}: fetch the files again",

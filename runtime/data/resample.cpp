@@ -92,9 +92,9 @@ void resampler::apply(const std::uint8_t* image, const std::array<std::int64_t, 
   }
 }
 
-pixel_box middle_of(std::int64_t picture_height, std::int64_t picture_width, std::int64_t height, std::int64_t width) {
-  return {.top = half_to_even(picture_height - height),
-          .left = half_to_even(picture_width - width),
+pixel_box middle_of(std::int64_t image_height, std::int64_t image_width, std::int64_t height, std::int64_t width) {
+  return {.top = half_to_even(image_height - height),
+          .left = half_to_even(image_width - width),
           .height = height,
           .width = width};
 }

@@ -39,7 +39,7 @@ private:
 };
 
 /// The center crop of `height` x `width` as in torchvision's CenterCrop, where half pixels round to even.
-[[nodiscard]] pixel_box middle_of(std::int64_t picture_height, std::int64_t picture_width, std::int64_t height,
+[[nodiscard]] pixel_box middle_of(std::int64_t image_height, std::int64_t image_width, std::int64_t height,
                                   std::int64_t width);
 
 } // namespace mneme

@@ -28,7 +28,7 @@ std::vector<tap> taps(std::int64_t from, std::int64_t to) {
 
 } // namespace
 
-at::Tensor resized_bilinear(const at::Tensor& images, std::int64_t height, std::int64_t width) {
+at::Tensor resize_bilinear(const at::Tensor& images, std::int64_t height, std::int64_t width) {
   MNEME_CHECK(images.dim() == 4 && images.scalar_type() == at::kByte, images.dim(), images.scalar_type());
   const auto input = images.contiguous(); // [N, C, H, W]
   const auto rows = taps(input.size(2), height), columns = taps(input.size(3), width);

@@ -4,8 +4,8 @@
 namespace mneme {
 
 expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test) {
-  if (auto wrong = all_diagnostics(train, test); !wrong.empty())
-    return tl::unexpected(wrong);
+  if (auto errors = all_diagnostics(train, test); !errors.empty())
+    return tl::unexpected(errors);
   about.train = std::move(*train);
   about.test = std::move(*test);
   return about;

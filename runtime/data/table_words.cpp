@@ -58,10 +58,10 @@ std::int32_t table_words::number_of(std::string_view word, std::size_t line) {
 }
 
 diagnostics table_words::validate(const std::string& path) const {
-  diagnostics wrong;
+  diagnostics errors;
   const auto add = [&](std::size_t at, std::string text) {
-    if (wrong.size() < csv::diagnostics_max)
-      wrong.push_back({fmt::format("{}:{}", path, lines_[at]), std::move(text)});
+    if (errors.size() < csv::diagnostics_max)
+      errors.push_back({fmt::format("{}:{}", path, lines_[at]), std::move(text)});
   };
   const auto is_number = [](const std::string& word) { return parse_decimal(word).has_value(); };
   const bool any_number = std::any_of(words_.begin(), words_.end(), is_number);
@@ -75,7 +75,7 @@ diagnostics table_words::validate(const std::string& path) const {
                           noun_, printable(words_[at]), noun_));
   const auto values = values_of(words_);
   if (values.empty())
-    return wrong;
+    return errors;
   const auto order = order_of(words_, values);
   for (std::size_t i = 1; i < order.size(); ++i)
     if (values[order[i - 1]] == values[order[i]]) {
@@ -83,7 +83,7 @@ diagnostics table_words::validate(const std::string& path) const {
       add(later, fmt::format("the {} '{}' is the same number as '{}' on line {}; write each {} in one way", noun_,
                              printable(words_[later]), printable(words_[earlier]), lines_[earlier], noun_));
     }
-  return wrong;
+  return errors;
 }
 
 std::vector<std::string> table_words::sorted(std::vector<std::int32_t>& first,

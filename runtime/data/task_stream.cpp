@@ -79,8 +79,8 @@ void set_normalisation(dataset& split, const pixel_constants& by) {
 }
 
 /// Image size after resizing and cropping, if the scenario sets one. Fails if the images are too small.
-expected<shown_size> shown_size_for(const scenario& from, const dataset& train) {
-  const shown_size shown{.resize = from.data.resize, .crop = from.data.crop};
+expected<resize_spec> shown_size_for(const scenario& from, const dataset& train) {
+  const resize_spec shown{.resize = from.data.resize, .crop = from.data.crop};
   if (!shown.changes())
     return shown;
   if (!train.images.defined())
@@ -128,7 +128,7 @@ diagnostics empty_tasks(const scenario& from, const task_stream& stream) {
 
 } // namespace
 
-class_range task_stream::opened(task_id t) const {
+class_range task_stream::seen_classes(task_id t) const {
   MNEME_CHECK(t.value < tasks.size(), t.value, tasks.size());
   class_range classes;
   for (std::size_t task = 0; task <= t.value; ++task)

@@ -8,10 +8,10 @@
 namespace mneme {
 
 struct task_rows {
-  class_range classes{};             ///< Labels that occur in the task.
-  std::vector<std::int64_t> train{}; ///< Rows of `task_stream::train`, ascending.
-  std::vector<std::int64_t> test{};  ///< Rows of `task_stream::test`, ascending.
-  std::vector<std::int64_t> open{};  ///< Public rows of `task_stream::train`, disjoint from `train`.
+  class_range classes{};                   ///< Labels that occur in the task.
+  std::vector<std::int64_t> train{};       ///< Rows of `task_stream::train`, ascending.
+  std::vector<std::int64_t> test{};        ///< Rows of `task_stream::test`, ascending.
+  std::vector<std::int64_t> public_rows{}; ///< Public rows of `task_stream::train`, disjoint from `train`.
 };
 
 struct task_stream {
@@ -23,7 +23,7 @@ struct task_stream {
   std::vector<std::string> class_names{};
   std::vector<std::int64_t> drawn_rows{}; ///< See raw_data.
   /// Labels of tasks 0 to t; a range that starts at 0.
-  [[nodiscard]] class_range opened(task_id t) const;
+  [[nodiscard]] class_range seen_classes(task_id t) const;
 };
 
 /// NumPy's legacy permutation of n numbers (MT19937). Seed 1993 and n = 100 give 68 56 78 8 23 ...

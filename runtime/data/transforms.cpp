@@ -32,7 +32,7 @@ double snapped(double coordinate) {
 
 } // namespace
 
-affine_change drawn_affine(rng_stream& stream) {
+affine_change draw_affine(rng_stream& stream) {
   affine_change change;
   change.rotation_degrees = stream.uniform(-45.0, 45.0);
   change.shear = stream.uniform(-0.3, 0.3);
@@ -80,7 +80,7 @@ std::vector<pixel_map> task_transforms(task_transform kind, std::int64_t tasks, 
     if (kind == task_transform::permute)
       maps.push_back(permuted_pixels(channels * height * width, stream));
     else
-      maps.push_back(affine_pixels(height, width, drawn_affine(stream)));
+      maps.push_back(affine_pixels(height, width, draw_affine(stream)));
   }
   return maps;
 }

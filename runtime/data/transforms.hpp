@@ -12,7 +12,7 @@ struct affine_change {
   bool invert = false;
 };
 /// Draws a rotation in U(-45, 45) degrees, a shear in U(-0.3, 0.3), and an inversion with probability 1/2.
-[[nodiscard]] affine_change drawn_affine(rng_stream& stream);
+[[nodiscard]] affine_change draw_affine(rng_stream& stream);
 
 /// The transform as bilinear taps; pixels outside of the image are 0.
 [[nodiscard]] pixel_map affine_pixels(std::int64_t height, std::int64_t width, const affine_change& change);

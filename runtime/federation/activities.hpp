@@ -7,14 +7,14 @@
 namespace mneme {
 
 enum class activity_id : std::uint8_t {
-  round, ///< A client of the cohort trains and uploads.
-  look,  ///< A client outside the cohort observes its rows.
+  round,   ///< A client of the cohort trains and uploads.
+  observe, ///< A client outside the cohort observes its rows.
 };
 
 struct activity {
   const char* begins_event; ///< Name of the dispatch event in events.csv.
   const char* ends_event;   ///< Name of the end event in events.csv; null if the activity ends with an upload.
-  bool looks;               ///< True: runs strategy::client_look. False: runs strategy::client_round.
+  bool observes;            ///< True: runs strategy::client_observe. False: runs strategy::client_round.
   /// Member of task_plan with the number of clients outside the cohort that do this per round. Null for cohort work.
   std::int64_t task_plan::*clients;
   purpose drawn_by;
@@ -30,13 +30,13 @@ struct activity {
 inline constexpr std::array activities{
     activity{.begins_event = "dispatch",
              .ends_event = nullptr,
-             .looks = false,
+             .observes = false,
              .clients = nullptr,
              .drawn_by = purpose::cohort,
              .costs = nullptr},
     activity{.begins_event = "observe",
              .ends_event = "looked",
-             .looks = true,
+             .observes = true,
              .clients = &task_plan::observers,
              .drawn_by = purpose::observers,
              .costs = &federation_settings::observing_costs},

@@ -19,7 +19,7 @@ availability::availability(std::shared_ptr<const population> clients)
     flags_.resize(count);
   if (random_)
     stays_.resize(count);
-  if (staggered_ || clients_->has_staying_clients())
+  if (staggered_ || clients_->has_clients_keeping_task())
     entered_.resize(count);
   plan_first_changes();
 }
@@ -41,7 +41,7 @@ void availability::plan_first_changes() {
   // Reserves the final size, because growing a vector temporarily needs both the old and the new memory.
   calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < count; ++c)
-    calendar_.push_back({later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
+    calendar_.push_back({add_saturating({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
   for (std::uint32_t c = 0; reaches_ && c < count; ++c) {
     const auto window = clients_->availability({c}, {});
     if (!window.within)
@@ -58,31 +58,31 @@ void availability::open_task(task_id task, virtual_time now) {
     opened_ = task;
     return;
   }
-  const auto left_behind = staying(task);
+  const auto clients_left = clients_keeping_task(task);
   opened_ = task;
-  auto next_staying = left_behind.begin();
+  auto next_staying = clients_left.begin();
   const auto count = static_cast<std::uint32_t>(clients_->size());
   for (std::uint32_t c = 0; c < count; ++c)
-    if (next_staying != left_behind.end() && next_staying->value == c)
+    if (next_staying != clients_left.end() && next_staying->value == c)
       ++next_staying;
     else if (staggered_)
       calendar_.push_back(
-          {later_by(now, clients_->transition_delay({c}, task)), {c}, number(kind::entered_task) + task.value});
+          {add_saturating(now, clients_->transition_delay({c}, task)), {c}, number(kind::entered_task) + task.value});
     else
       entered_[c] = task;
   std::make_heap(calendar_.begin(), calendar_.end(), later);
 }
 
 /// Draws the clients that keep their old task. Only clients that are enrolled now and in the new task are candidates.
-std::vector<client_id> availability::staying(task_id into) const {
+std::vector<client_id> availability::clients_keeping_task(task_id into) const {
   std::vector<client_id> enrolled;
-  if (!clients_->has_staying_clients())
+  if (!clients_->has_clients_keeping_task())
     return enrolled;
   const auto count = static_cast<std::uint32_t>(clients_->size());
   for (std::uint32_t c = 0; c < count; ++c)
     if (member({c}) == membership::active && clients_->member({c}, into) == membership::active)
       enrolled.push_back({c});
-  return clients_->staying(into, std::move(enrolled));
+  return clients_->clients_keeping_task(into, std::move(enrolled));
 }
 
 std::optional<virtual_time> availability::next_change() const {
@@ -114,13 +114,13 @@ void availability::follow_up(const entry& change) {
   case kind::joined:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | enrolled_now) & ~has_left);
     ++enrolled_;
-    return push({later_by(change.at, clients_->enrolled_time(change.client, stays_[client])), change.client,
+    return push({add_saturating(change.at, clients_->enrolled_time(change.client, stays_[client])), change.client,
                  number(kind::left)});
   case kind::left:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | has_left) & ~enrolled_now);
     --enrolled_;
     if (const auto absence = clients_->absence_time(change.client, stays_[client]++))
-      push({later_by(change.at, *absence), change.client, number(kind::joined)});
+      push({add_saturating(change.at, *absence), change.client, number(kind::joined)});
     return;
   case kind::reachable:
   case kind::unreachable: {
@@ -134,7 +134,7 @@ void availability::follow_up(const entry& change) {
   }
 }
 
-bool availability::is_sound(std::size_t tasks) const {
+bool availability::is_valid(std::size_t tasks) const {
   const auto count = static_cast<std::size_t>(clients_->size());
   const auto is_of_client = [count](bool kept, const auto& values) { return values.size() == (kept ? count : 0); };
   const auto is_possible = [&](const entry& change) {
@@ -144,7 +144,7 @@ bool availability::is_sound(std::size_t tasks) const {
            (staggered_ || change.change < number(kind::entered_task));
   };
   return is_of_client(random_ || reaches_, flags_) && is_of_client(random_, stays_) &&
-         is_of_client(staggered_ || clients_->has_staying_clients(), entered_) && opened_.value < tasks &&
+         is_of_client(staggered_ || clients_->has_clients_keeping_task(), entered_) && opened_.value < tasks &&
          enrolled_ >= 0 && enrolled_ <= clients_->size() && std::is_heap(calendar_.begin(), calendar_.end(), later) &&
          std::all_of(calendar_.begin(), calendar_.end(), is_possible) &&
          std::all_of(entered_.begin(), entered_.end(), [&](task_id task) { return task <= opened_; });

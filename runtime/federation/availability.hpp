@@ -43,7 +43,7 @@ public:
   /// True if changes never end; a pending change is then no sign of progress.
   [[nodiscard]] bool endless() const;
   /// True if a loaded calendar is valid for this population and this number of tasks.
-  [[nodiscard]] bool is_sound(std::size_t tasks) const;
+  [[nodiscard]] bool is_valid(std::size_t tasks) const;
   template <class Archive>
   void persist(Archive& state) {
     state(opened_)(calendar_).plain(flags_).plain(stays_).plain(entered_)(enrolled_);
@@ -64,7 +64,7 @@ private:
   static bool later(const entry& a, const entry& b) noexcept;
   void push(const entry& change);
   void plan_first_changes();
-  [[nodiscard]] std::vector<client_id> staying(task_id into) const;
+  [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into) const;
   void follow_up(const entry& change);
 
   std::shared_ptr<const population> clients_;

@@ -53,7 +53,7 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
     return mneme::draw_cohort({}, 1, 1, free);
   const auto count = settings_->clients->size();
   const auto stated = settings_->rounds.cohort; // 0: all available clients
-  const auto size = plan_.everybody || stated == 0 ? count : stated;
+  const auto size = plan_.all_enrolled || stated == 0 ? count : stated;
   const auto drawn = [&](client_id client) {
     return free(client) &&
            (!plan_.first_enrolled_only || settings_->clients->member(client, task_id{}) == membership::active);
@@ -62,13 +62,13 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   return mneme::draw_cohort(key_for(key, purpose::cohort), count, size, drawn);
 }
 
-bool client_pool::works_beside() const noexcept {
+bool client_pool::has_observers() const noexcept {
   return !settings_->rows->central() && std::any_of(activities.begin(), activities.end(), [this](const activity& kind) {
     return kind.clients && plan_.*kind.clients > 0;
   });
 }
 
-std::vector<client_id> client_pool::draw_beside(const activity& kind, round_id round) const {
+std::vector<client_id> client_pool::draw_observers(const activity& kind, round_id round) const {
   if (!kind.clients || plan_.*kind.clients == 0 || settings_->rows->central())
     return {};
   const rng_key key{.seed = settings_->seed, .task = opened_, .index = round.value};
@@ -119,10 +119,10 @@ std::optional<assignment_id> client_pool::assignment_of(client_id client) const 
   return entry->second;
 }
 
-bool client_pool::is_sound() const {
+bool client_pool::is_valid() const {
   const auto clients = settings_->clients->size();
-  return std::ssize(records_) == clients && availability_.is_sound(settings_->tasks.size()) &&
-         idle_.is_sound(settings_->is_async() ? clients : 0) && opened_.value < settings_->tasks.size();
+  return std::ssize(records_) == clients && availability_.is_valid(settings_->tasks.size()) &&
+         idle_.is_valid(settings_->is_async() ? clients : 0) && opened_.value < settings_->tasks.size();
 }
 
 void client_pool::persist(archive& state) { state.plain(records_)(availability_)(idle_)(opened_)(plan_); }

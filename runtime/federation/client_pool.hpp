@@ -39,9 +39,9 @@ public:
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
   /// Draws the clients outside the cohort that do `kind` in a round. Returns ascending ids. @pre the cohort is
   /// dispatched
-  [[nodiscard]] std::vector<client_id> draw_beside(const activity& kind, round_id round) const;
+  [[nodiscard]] std::vector<client_id> draw_observers(const activity& kind, round_id round) const;
   /// True if the open task has work for clients outside the cohort.
-  [[nodiscard]] bool works_beside() const noexcept;
+  [[nodiscard]] bool has_observers() const noexcept;
   /// Draws up to `most` available clients, uniformly without replacement. Returns ascending ids.
   /// @param draw index of the random stream
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
@@ -58,7 +58,7 @@ public:
 
   void persist(archive& state);
   /// True if the loaded state is valid for this population and its tasks.
-  [[nodiscard]] bool is_sound() const;
+  [[nodiscard]] bool is_valid() const;
 
 private:
   /// State of a client in the pool. It contains neither the client's rows nor its method's memory.

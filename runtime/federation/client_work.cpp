@@ -6,7 +6,7 @@ namespace mneme {
 
 bool client_work::stage_over(assignment_in_flight& owner) {
   if (owner.drops_out) {
-    begin_to_drop_out(owner);
+    start_drop_out(owner);
     return false;
   }
   if (owner.stages_reached < owner.stages.size()) {
@@ -19,12 +19,12 @@ bool client_work::stage_over(assignment_in_flight& owner) {
     end_without_upload(owner);
     return true;
   }
-  send_off(owner);
+  start_upload(owner);
   return false;
 }
 
 /// Schedules the drop-out of a client that has started its first job.
-void client_work::begin_to_drop_out(assignment_in_flight& owner) {
+void client_work::start_drop_out(assignment_in_flight& owner) {
   out_.record("client", "start", owner.client);
   const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
   const auto share = settings_.clients->dropout_point(owner.client, dispatch_.pool().visit_of(owner.client));
@@ -33,23 +33,23 @@ void client_work::begin_to_drop_out(assignment_in_flight& owner) {
 }
 
 /// Starts the transfers of all parts at the same time, each on its own link.
-void client_work::send_off(assignment_in_flight& owner) {
+void client_work::start_upload(assignment_in_flight& owner) {
   const auto send = [&](party_id to) {
     out_.record("client", row_of(to).leaves_event, owner.client, owner.sends[index_of(to)]);
   };
   send(party_id::server);
-  for (const auto to : settings_.further_parties)
+  for (const auto to : settings_.other_parties)
     if (owner.sends[index_of(to)] > 0)
       send(to);
   if (links_.share(link_direction::up))
     links_.begin(link_direction::up, owner, owner.upload_bytes());
-  expect_arrival(owner, {.at = owner.sent_at()});
+  schedule_arrival(owner, {.at = owner.sent_at()});
 }
 
 /// Schedules the next arrival. Parts for other parties arrive one by one; the upload is delivered after the last part.
-void client_work::expect_arrival(assignment_in_flight& owner, party_arrival before) {
+void client_work::schedule_arrival(assignment_in_flight& owner, party_arrival before) {
   party_arrival next{.at = never};
-  for (const auto to : settings_.further_parties)
+  for (const auto to : settings_.other_parties)
     if (owner.sends[index_of(to)] > 0) {
       const party_arrival there{.at = owner.sent_at() + upload_time(*settings_.clients, to, owner.sent_to(to)),
                                 .where = to};
@@ -71,7 +71,7 @@ void client_work::links_changed() {
   for (const auto& [direction, id] : links_.take_ended()) {
     auto& owner = in_flight_.at(id);
     const auto there =
-        later_by(clock_.now(), settings_.clients->devices().latency(owner.client, direction, owner.visit));
+        add_saturating(clock_.now(), settings_.clients->devices().latency(owner.client, direction, owner.visit));
     if (direction == link_direction::down) { // the advice of other parties may arrive later
       const auto planned = owner.planned_download_end();
       owner.delay = std::max(there, planned) - planned;
@@ -97,35 +97,35 @@ bool client_work::arrive(assignment_in_flight& owner, party_id where) {
   deliveries bundle{.to = where};
   bundle.uploads.push_back(std::move(sent));
   out_.command(std::move(bundle));
-  expect_arrival(owner, {.at = clock_.now(), .where = where});
+  schedule_arrival(owner, {.at = clock_.now(), .where = where});
   return false;
 }
 
 void client_work::deliver(assignment_in_flight& owner) {
   const auto& server = row_of(party_id::server);
   const auto bytes = owner.upload_bytes();
-  ahead_.delivered(owner);
+  waves_.delivered(owner);
   out_.record(server.name, server.arrives_event, owner.client, bytes);
   auto upload = delivery_of(owner, party_id::server);
   if (settings_.is_async()) {
     upload.start = owner.in->weights;
-    upload.staleness = std::int64_t{round_.place.round.value} - std::int64_t{owner.round.value};
+    upload.staleness = std::int64_t{round_.info.round.value} - std::int64_t{owner.round.value};
     upload.staleness_weight = staleness_weight(settings_.rounds, upload.staleness);
   }
   out_.log().delivered(clock_.now(), upload, bytes);
   out_.log().trained(owner.result.losses);
   ++round_.folded;
-  clock_.made_progress();
+  clock_.record_progress();
   dispatch_.end(owner);
   deliveries_.add(std::move(upload), bytes);
   if (deliveries_.is_due())
-    hand_over_deliveries();
+    flush_deliveries();
 }
 
 /// Ends the work of a client outside the cohort and commits its memory.
 void client_work::end_without_upload(assignment_in_flight& owner) {
-  ahead_.delivered(owner);
-  out_.record("client", row_of(owner.doing).ends_event, owner.client);
+  waves_.delivered(owner);
+  out_.record("client", row_of(owner.activity_kind).ends_event, owner.client);
   out_.log().ended_activity(clock_.now(), owner.client);
   dispatch_.end(owner);
 }
@@ -138,7 +138,7 @@ delivery client_work::delivery_of(assignment_in_flight& owner, party_id to) cons
           .rows = owner.result.rows};
 }
 
-void client_work::hand_over_deliveries() {
+void client_work::flush_deliveries() {
   if (auto bundle = deliveries_.take())
     out_.command(std::move(*bundle));
 }

@@ -7,9 +7,9 @@ namespace mneme {
 class client_work {
 public:
   /// All arguments must outlive this object.
-  client_work(const federation_settings& settings, run_clock& clock, current_round& round, computing_ahead& ahead,
+  client_work(const federation_settings& settings, run_clock& clock, current_round& round, wave_scheduler& waves,
               dispatcher& dispatch, in_flight_table& in_flight, server_links& links, run_output& out)
-      : settings_(settings), clock_(clock), round_(round), ahead_(ahead), dispatch_(dispatch), in_flight_(in_flight),
+      : settings_(settings), clock_(clock), round_(round), waves_(waves), dispatch_(dispatch), in_flight_(in_flight),
         links_(links), out_(out) {}
 
   // Each function returns whether the client's work has ended; `owner` is then no longer in flight.
@@ -23,8 +23,8 @@ public:
 
   // -- uploads to the server
   /// Sends buffered uploads to the server.
-  void hand_over_deliveries();
-  void folded() { deliveries_.folded(); }
+  void flush_deliveries();
+  void on_uploads_folded() { deliveries_.on_uploads_folded(); }
   /// True if virtual time must wait until the server has folded the uploads that were sent to it.
   [[nodiscard]] bool waits_for_server() const noexcept { return deliveries_.waits_for_server(); }
 
@@ -35,9 +35,9 @@ private:
     party_id where{};
     auto operator<=>(const party_arrival&) const = default;
   };
-  void begin_to_drop_out(assignment_in_flight& owner);
-  void send_off(assignment_in_flight& owner);
-  void expect_arrival(assignment_in_flight& owner, party_arrival before);
+  void start_drop_out(assignment_in_flight& owner);
+  void start_upload(assignment_in_flight& owner);
+  void schedule_arrival(assignment_in_flight& owner, party_arrival before);
   void deliver(assignment_in_flight& owner);
   void end_without_upload(assignment_in_flight& owner);
   [[nodiscard]] delivery delivery_of(assignment_in_flight& owner, party_id to) const;
@@ -45,7 +45,7 @@ private:
   const federation_settings& settings_;
   run_clock& clock_;
   current_round& round_;
-  computing_ahead& ahead_;
+  wave_scheduler& waves_;
   dispatcher& dispatch_;
   in_flight_table& in_flight_;
   server_links& links_;

@@ -1,21 +1,21 @@
 #include "runtime/federation/current_round.hpp"
 #include "runtime/federation/persisted_values.hpp"
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 namespace mneme {
 
 void current_round::open_task(task_id task, const federation_settings& settings) {
-  place.task = task;
-  place.opened = settings.tasks.at(task.value).opened;
-  place.current = settings.tasks.at(task.value).current;
-  place.round_of_task = 0;
+  info.task = task;
+  info.seen_classes = settings.tasks.at(task.value).seen_classes;
+  info.current_classes = settings.tasks.at(task.value).current_classes;
+  info.round_of_task = 0;
 }
 
 void current_round::open(opened_round answer) {
   opened = std::move(answer);
   for (std::size_t p = 0; p < parties.size(); ++p)
-    if (heard[p].advice) {
+    if (last_advice[p].advice) {
       auto with_advice = *opened.in;
-      with_advice.*parties[p].advice = heard[p].advice;
+      with_advice.*parties[p].advice = last_advice[p].advice;
       opened.in = std::make_shared<const broadcast>(std::move(with_advice));
     }
   older_tasks_.clear();
@@ -26,22 +26,22 @@ void current_round::open(opened_round answer) {
 }
 
 broadcast_ref current_round::broadcast_in(task_id task, const federation_settings& settings) {
-  if (settings.blind_clients) {
+  if (settings.hide_task_from_clients) {
     if (!blind_) {
       auto changed = *opened.in;
-      changed.place = {.round = place.round, .opened = place.opened, .current = place.opened};
+      changed.info = {.round = info.round, .seen_classes = info.seen_classes, .current_classes = info.seen_classes};
       blind_ = std::make_shared<const broadcast>(std::move(changed));
     }
     return blind_;
   }
-  if (task == place.task || settings.rows->central())
+  if (task == info.task || settings.rows->central())
     return opened.in;
-  older_tasks_.resize(place.task.value);
+  older_tasks_.resize(info.task.value);
   auto& sent = older_tasks_.at(task.value);
   if (!sent) {
     auto changed = *opened.in;
-    changed.place.task = task;
-    changed.place.current = settings.tasks.at(task.value).current;
+    changed.info.task = task;
+    changed.info.current_classes = settings.tasks.at(task.value).current_classes;
     sent = std::make_shared<const broadcast>(std::move(changed));
   }
   return sent;
@@ -58,11 +58,11 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
 }
 
 void current_round::persist(archive& state) {
-  state(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
+  state(info)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
     opened = {}; // no more clients receive this broadcast
-  state(opened.in)(opened.bytes)(opened.first_contact_bytes);
-  for (auto& [advice, bytes] : heard)
+  state(opened.in)(opened.bytes)(opened.initial_payload_bytes);
+  for (auto& [advice, bytes] : last_advice)
     state(advice)(bytes);
 }
 

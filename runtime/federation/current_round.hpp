@@ -6,14 +6,14 @@
 namespace mneme {
 
 struct current_round {
-  round_place place{};
+  round_info info{};
   opened_round opened{};
   /// The latest advice of a party; it is sent with the next broadcasts.
-  struct said {
+  struct party_advice {
     tensors_ref advice{};
     std::int64_t bytes = 0;
   };
-  std::array<said, parties.size()> heard{};
+  std::array<party_advice, parties.size()> last_advice{};
   bool is_open = false;       ///< True from the broadcast until the round closes.
   bool wants_clients = false; ///< The round is open and no client has been available yet.
   virtual_time deadline = never;
@@ -25,7 +25,7 @@ struct current_round {
   void open_task(task_id task, const federation_settings& settings);
   /// Opens the round with the server's broadcast and adds the advice of the other parties to it.
   void open(opened_round answer);
-  [[nodiscard]] bool is_last_of_task() const noexcept { return place.round_of_task + 1 == place.rounds_of_task; }
+  [[nodiscard]] bool is_last_of_task() const noexcept { return info.round_of_task + 1 == info.rounds_of_task; }
   /// Returns the broadcast for clients in `task`.
   [[nodiscard]] broadcast_ref broadcast_in(task_id task, const federation_settings& settings);
   /// Bytes of an upload with the same layout as the broadcast weights. Returns 0 if unknown.

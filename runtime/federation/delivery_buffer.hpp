@@ -23,14 +23,14 @@ public:
     deliveries bundle{.uploads = std::exchange(waiting_, {})};
     unfolded_bytes_ += std::exchange(waiting_bytes_, 0);
     if (unfolded_bytes_ >= tuning::unfolded_bytes_max) {
-      bundle.tell_when_folded = true;
+      bundle.ack_when_folded = true;
       unfolded_bytes_ = 0;
       ++folds_missing_;
     }
     return bundle;
   }
   /// Records the server's acknowledgement of a bundle.
-  void folded() {
+  void on_uploads_folded() {
     MNEME_CHECK(folds_missing_ > 0);
     --folds_missing_;
   }

@@ -3,8 +3,8 @@
 namespace mneme {
 
 dispatcher::dispatcher(const federation_settings& settings, run_clock& clock, current_round& round,
-                       in_flight_table& in_flight, server_links& links, computing_ahead& ahead, run_output& out)
-    : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead), out_(out),
+                       in_flight_table& in_flight, server_links& links, wave_scheduler& waves, run_output& out)
+    : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), waves_(waves), out_(out),
       pool_(settings), memories_(settings.memory_bytes_max) {}
 
 void dispatcher::open_task(task_id task) {
@@ -16,28 +16,28 @@ void dispatcher::open_task(task_id task) {
     if (pool_.member(in_flight_.at(id).client) == membership::left)
       left.push_back(id);
   abandon(left, "left");
-  keep_up();
+  apply_churn();
 }
 
 // -- start of work ----------------------------------------------------------------------------------------------------
 
-bool dispatcher::give_cohort_work() {
-  const auto cohort = pool_.draw_cohort(round_.place.round);
+bool dispatcher::dispatch_cohort() {
+  const auto cohort = pool_.draw_cohort(round_.info.round);
   round_.wants_clients = cohort.empty();
   for (const auto client : cohort)
     begin_work(client, activity_id::round);
   if (!cohort.empty())
     for (std::size_t kind = 0; kind < activities.size(); ++kind)
-      for (const auto client : pool_.draw_beside(activities[kind], round_.place.round))
+      for (const auto client : pool_.draw_observers(activities[kind], round_.info.round))
         begin_work(client, static_cast<activity_id>(kind));
-  return round_.missing > 0 || (round_.wants_clients && !waits_in_vain());
+  return round_.missing > 0 || (round_.wants_clients && !cannot_progress());
 }
 
-bool dispatcher::waits_in_vain() const {
+bool dispatcher::cannot_progress() const {
   return round_.wants_clients && in_flight_.size() == 0 && !pool_.clients_may_come();
 }
 
-void dispatcher::fill_places() {
+void dispatcher::dispatch_idle() {
   const auto places = settings_.rounds.concurrency - static_cast<std::int64_t>(in_flight_.size());
   for (const auto client : pool_.draw_idle(places, next_assignment_))
     begin_work(client, activity_id::round);
@@ -46,36 +46,36 @@ void dispatcher::fill_places() {
 
 /// A client outside the cohort never drops out, since no round waits for it.
 void dispatcher::begin_work(client_id client, activity_id kind) {
-  const auto& doing = row_of(kind);
+  const auto& activity_row = row_of(kind);
   const auto visit = pool_.begin_visit(client);
-  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
+  auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.initial_payload_bytes : 0);
   assignment_in_flight added;
-  added.doing = kind;
+  added.activity_kind = kind;
   added.visit = visit;
   added.horizon = clock_.now();
-  if (doing.is_free(settings_)) {
+  if (activity_row.is_free(settings_)) {
     bytes = 0;
   } else {
     out_.report().download_bytes += bytes;
-    for (const auto from : settings_.further_parties)
-      out_.report().*row_of(from).bytes_from += round_.heard[index_of(from)].bytes;
+    for (const auto from : settings_.other_parties)
+      out_.report().*row_of(from).bytes_from += round_.last_advice[index_of(from)].bytes;
     added.horizon += download_time({.client = client, .bytes = bytes, .begins = clock_.now(), .visit = visit});
   }
-  out_.record("scheduler", doing.begins_event, client, bytes);
+  out_.record("scheduler", activity_row.begins_event, client, bytes);
 
   added.id = {next_assignment_++};
   added.client = client;
-  added.drops_out = doing.uploads() && settings_.clients->drops_out(client, round_.place.task, visit);
+  added.drops_out = activity_row.uploads() && settings_.clients->drops_out(client, round_.info.task, visit);
   if (added.drops_out && !settings_.is_async()) { // none of its jobs is needed, so nothing runs
     ++out_.report().dropped;
     round_.dropped_out.push_back(client);
     return out_.record("client", "drop_out", client);
   }
-  if (doing.uploads()) {
+  if (activity_row.uploads()) {
     added.upload_size_known = settings_.upload_size_known;
     added.upload_bytes() = round_.known_upload_bytes(settings_);
   }
-  const bool is_shared = links_.share(link_direction::down) && !doing.is_free(settings_);
+  const bool is_shared = links_.share(link_direction::down) && !activity_row.is_free(settings_);
   start_work(std::move(added), is_shared ? std::optional(bytes) : std::nullopt);
 }
 
@@ -83,8 +83,8 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
 virtual_duration dispatcher::download_time(const transfer& sent) const {
   const auto& devices = settings_.clients->devices();
   auto time = devices.download_time(sent);
-  for (const auto from : settings_.further_parties)
-    if (const auto& [advice, advice_bytes] = round_.heard[index_of(from)]; advice)
+  for (const auto from : settings_.other_parties)
+    if (const auto& [advice, advice_bytes] = round_.last_advice[index_of(from)]; advice)
       time = std::max(time, (devices.*row_of(from).download_time)(
                                 {.client = sent.client, .bytes = advice_bytes, .begins = sent.begins}));
   return time;
@@ -94,8 +94,8 @@ virtual_duration dispatcher::download_time(const transfer& sent) const {
 /// schedules this event.
 void dispatcher::start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes) {
   const auto client = added.client;
-  added.round = round_.place.round;
-  added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);
+  added.round = round_.info.round;
+  added.task = settings_.rows->central() ? round_.info.task : pool_.task_of(client);
   added.in = round_.broadcast_in(added.task, settings_);
   auto& owner = in_flight_.add(std::move(added));
   start(owner);
@@ -108,7 +108,7 @@ void dispatcher::start_work(assignment_in_flight&& added, std::optional<std::int
 }
 
 void dispatcher::start(const assignment_in_flight& owner) {
-  ahead_.start({.id = owner.id,
+  waves_.start({.id = owner.id,
                 .client = owner.client,
                 .in = owner.in,
                 .memory = memories_.find(owner.client),
@@ -116,7 +116,7 @@ void dispatcher::start(const assignment_in_flight& owner) {
                 .seed = settings_.seed,
                 .visit = pool_.visit_of(owner.client),
                 .task = owner.task,
-                .looks = row_of(owner.doing).looks},
+                .observes = row_of(owner.activity_kind).observes},
                owner.horizon);
 }
 
@@ -132,17 +132,17 @@ void dispatcher::end(assignment_in_flight& owner) {
   in_flight_.erase(owner.id);
 }
 
-void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* why) {
+void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* reason) {
   if (ids.empty())
     return;
   for (const auto id : ids) {
     const auto client = in_flight_.at(id).client;
-    out_.record("client", why, client);
+    out_.record("client", reason, client);
     pool_.end_visit(client);
   }
   if (settings_.clients->devices().shares_links())
     links_.abandon(ids);
-  ahead_.abandon(ids);
+  waves_.abandon(ids);
 }
 
 /// An arrival exactly at the deadline is in time, because a deadline leaves the queue after all other events of its
@@ -152,7 +152,7 @@ void dispatcher::deadline_passed() {
   std::vector<assignment_id> late;
   for (const auto id : in_flight_.ids()) {
     const auto& owner = in_flight_.at(id);
-    if (owner.round != round_.place.round)
+    if (owner.round != round_.info.round)
       continue;
     out_.report().late_uploads += owner.uploads() ? 1 : 0;
     if (settings_.drops_late())
@@ -171,12 +171,12 @@ void dispatcher::free_dropped_out() {
 
 // -- churn ------------------------------------------------------------------------------------------------------------
 
-void dispatcher::keep_up() {
-  clock_.made_changes();
+void dispatcher::apply_churn() {
+  clock_.record_churn();
   for (const auto& change : pool_.move_to(clock_.now()))
     take(change);
   out_.report().enrolled_max = std::max(out_.report().enrolled_max, pool_.enrolled());
-  clock_.expect_churn(pool_.next_change());
+  clock_.schedule_churn(pool_.next_change());
 }
 
 void dispatcher::take(const availability_change& change) {
@@ -201,13 +201,13 @@ void dispatcher::take(const availability_change& change) {
 void dispatcher::leave(client_id client) {
   ++out_.report().left;
   if (const auto id = pool_.assignment_of(client)) {
-    if (in_flight_.at(*id).round == round_.place.round && !settings_.is_async())
+    if (in_flight_.at(*id).round == round_.info.round && !settings_.is_async())
       --round_.missing;
     abandon({*id}, "left");
   } else {
     out_.record("client", "left", client);
   }
-  if (settings_.rejoin == rejoining::without_memory)
+  if (settings_.rejoin == rejoin_policy::without_memory)
     memories_.erase(client);
 }
 

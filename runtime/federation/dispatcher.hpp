@@ -2,8 +2,8 @@
 /// at their virtual times.
 #pragma once
 #include "runtime/federation/client_pool.hpp"
-#include "runtime/federation/computing_ahead.hpp"
 #include "runtime/federation/server_links.hpp"
+#include "runtime/federation/wave_scheduler.hpp"
 #include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
@@ -12,7 +12,7 @@ class dispatcher {
 public:
   /// All arguments must outlive this object.
   dispatcher(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
-             server_links& links, computing_ahead& ahead, run_output& out);
+             server_links& links, wave_scheduler& waves, run_output& out);
 
   [[nodiscard]] const client_pool& pool() const noexcept { return pool_; }
 
@@ -24,16 +24,16 @@ public:
   // -- start of work
   /// Dispatches the cohort. Returns true if no client is available; the round then waits until a client becomes
   /// available.
-  [[nodiscard]] bool give_cohort_work();
+  [[nodiscard]] bool dispatch_cohort();
   /// Asynchronous runs: dispatches idle clients until the concurrency limit is reached or no client is idle.
-  void fill_places();
+  void dispatch_idle();
   /// True if the round has no client, no client is busy, and none can become available any more.
-  [[nodiscard]] bool waits_in_vain() const;
+  [[nodiscard]] bool cannot_progress() const;
   /// Queues the assignment for the next wave. Its inputs are fixed at dispatch: a busy client's memory and number of
   /// visits do not change.
   void start(const assignment_in_flight& owner);
   /// Registers an assignment that was loaded from a checkpoint.
-  void took_up(assignment_in_flight& owner) {
+  void restore_assignment(assignment_in_flight& owner) {
     pool_.assigned(owner.client, owner.id);
     owner.visit = pool_.visit_of(owner.client);
   }
@@ -41,8 +41,8 @@ public:
   // -- end of work
   /// Commits the client's new memory and marks the client as idle.
   void end(assignment_in_flight& owner);
-  /// Cancels assignments. @param ids ascending @param why name of the event in events.csv
-  void abandon(const std::vector<assignment_id>& ids, const char* why);
+  /// Cancels assignments. @param ids ascending @param reason name of the event in events.csv
+  void abandon(const std::vector<assignment_id>& ids, const char* reason);
   /// Cancels or keeps the late assignments, depending on `rounds.late`.
   void deadline_passed();
   /// Marks clients that dropped out of the open round as idle.
@@ -50,11 +50,11 @@ public:
 
   // -- churn
   /// Applies all changes of enrollment, availability and task that are due.
-  void keep_up();
+  void apply_churn();
 
   void persist(archive& state);
   /// True if the loaded state is valid for this population and its tasks.
-  [[nodiscard]] bool is_sound() const { return pool_.is_sound(); }
+  [[nodiscard]] bool is_valid() const { return pool_.is_valid(); }
   /// The next unused assignment id.
   [[nodiscard]] assignment_id next_assignment() const noexcept { return {next_assignment_}; }
 
@@ -71,7 +71,7 @@ private:
   current_round& round_;
   in_flight_table& in_flight_;
   server_links& links_;
-  computing_ahead& ahead_;
+  wave_scheduler& waves_;
   run_output& out_;
   client_pool pool_;
   client_memory_store memories_;

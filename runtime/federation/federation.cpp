@@ -8,11 +8,11 @@ namespace {
 /// True if the client's link has rate 0 from `now` on, because its trace has ended.
 bool is_cut_off(const assignment_in_flight& owner, const population& clients, virtual_time now) {
   const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
-  return clients.devices().own_mbit(owner.client, way, now) == std::pair(0.0, never);
+  return clients.devices().client_mbit(owner.client, way, now) == std::pair(0.0, never);
 }
 
 /// Finds the client whose next event never happens, for the error message. For stalled shared links, a client whose
-/// trace has ended is preferred to any other client with a pending transfer. @pre clock.is_dead_end()
+/// trace has ended is preferred to any other client with a pending transfer. @pre clock.is_stalled()
 std::optional<client_id> stuck_client(const run_clock& clock, in_flight_table& in_flight, const population& clients) {
   const auto is_stuck = [&](const assignment_in_flight& owner) { return is_cut_off(owner, clients, clock.now()); };
   const auto& next = clock.next();
@@ -20,14 +20,14 @@ std::optional<client_id> stuck_client(const run_clock& clock, in_flight_table& i
     return clock.next_is_never() || is_stuck(*owner) ? std::optional(owner->client) : std::nullopt;
   if (next.event_kind != federation_event::kind::link_change)
     return std::nullopt;
-  std::optional<client_id> anybody;
+  std::optional<client_id> first_client;
   for (const auto id : in_flight.ids()) {
     const auto& owner = in_flight.at(id);
     if (owner.waits_for_link && is_stuck(owner))
       return owner.client;
-    anybody = anybody.value_or(owner.client);
+    first_client = first_client.value_or(owner.client);
   }
-  return anybody;
+  return first_client;
 }
 
 } // namespace
@@ -39,24 +39,24 @@ federation::federation(federation_settings settings) : settings_(std::move(setti
 /// The main loop: handles due events. If the next event needs a missing result, it starts all runnable jobs, or begins
 /// the next wave once all shards have reported. A stop request takes effect between two events.
 void federation::advance() {
-  if (!ahead_.is_out())
+  if (!waves_.is_out())
     out_.flush_many_events();
   for (auto events = tuning::events_without_pause; !out_.is_over() && round_.is_open && !work_.waits_for_server();) {
-    if (ahead_.is_out() && (stopping_ || !ahead_.may_go_on()))
+    if (waves_.is_out() && (stopping_ || !waves_.can_handle()))
       return;
     if (stopping_)
       return stop_at(next_step::event);
-    if (!clock_.has_events() || dispatch_.waits_in_vain())
+    if (!clock_.has_events() || dispatch_.cannot_progress())
       return close();
-    if (ahead_.needs_answer(clock_.next())) {
+    if (waves_.needs_outcome(clock_.next())) {
       const auto top = clock_.next().assignment;
-      if (const auto* const why = ahead_.failure_of(top))
-        return fail_round(*why);
+      if (const auto* const error_text = waves_.failure_of(top))
+        return fail_round(*error_text);
       checkpoints_.next = next_step::event; // used if rounds are rerun first
       return recovery_.compute_for(top);
     }
-    if (clock_.is_dead_end())
-      return end_at_dead_end();
+    if (clock_.is_stalled())
+      return fail_stalled_run();
     if (--events < 0)
       return out_.command(pause{});
     handle(clock_.take_next());
@@ -65,23 +65,23 @@ void federation::advance() {
   }
 }
 
-void federation::end_at_dead_end() {
+void federation::fail_stalled_run() {
   out_.report().waits_for = stuck_client(clock_, in_flight_, *settings_.clients);
-  finish(run_status::failed, clock_.dead_end(round_.place.round));
+  finish(run_status::failed, clock_.stall_reason(round_.info.round));
 }
 
 void federation::handle(const federation_event& now) {
   using enum federation_event::kind;
   if (now.event_kind == deadline) {
-    if (!round_.is_open || now.round != round_.place.round)
+    if (!round_.is_open || now.round != round_.info.round)
       return;
     dispatch_.deadline_passed();
     return close();
   }
   if (now.event_kind == churn) {
-    dispatch_.keep_up();
+    dispatch_.apply_churn();
     if (settings_.is_async() || round_.wants_clients)
-      return give_work();
+      return dispatch_work();
     return round_.missing == 0 ? close() : void();
   }
   if (now.event_kind == link_change)
@@ -92,50 +92,50 @@ void federation::handle(const federation_event& now) {
   if (now.event_kind == drop_out) {
     ++out_.report().dropped;
     dispatch_.abandon({owner->id}, "drop_out");
-    return dispatch_.fill_places();
+    return dispatch_.dispatch_idle();
   }
-  const bool is_of_this_round = owner->round == round_.place.round;
+  const bool is_of_this_round = owner->round == round_.info.round;
   const bool has_ended = now.event_kind == stage_over ? work_.stage_over(*owner) : work_.arrive(*owner, now.where);
   if (!has_ended)
     return;
   if (settings_.is_async())
-    return round_.folded == settings_.uploads_of_step() ? close() : dispatch_.fill_places();
+    return round_.folded == settings_.uploads_of_step() ? close() : dispatch_.dispatch_idle();
   if (is_of_this_round && --round_.missing == 0)
     return close();
   if (round_.wants_clients)
-    give_work();
+    dispatch_work();
 }
 
 void federation::continue_events() {
   guarded([this] { advance(); });
 }
 
-void federation::folded() {
-  work_.folded();
+void federation::on_uploads_folded() {
+  work_.on_uploads_folded();
   guarded([this] { advance(); });
 }
 
 void federation::take(wave_report& report) {
   guarded([&] {
-    const auto progress = ahead_.take(report);
+    const auto progress = waves_.take(report);
     if (progress == wave_progress::unchanged)
       return;
     if (progress == wave_progress::further)
       return advance();
-    if (const auto& why = ahead_.failure(); why && why->reason == interrupted_text)
-      return ahead_.is_repeating() ? finish(run_status::interrupted) : stop_at(next_step::event);
-    if (const auto& why = ahead_.failure()) {
+    if (const auto& error_text = waves_.failure(); error_text && error_text->reason == interrupted_text)
+      return waves_.is_rerunning() ? finish(run_status::interrupted) : stop_at(next_step::event);
+    if (const auto& error_text = waves_.failure()) {
       out_.return_to_mark();
-      return fail_round(*why);
+      return fail_round(*error_text);
     }
-    if (!ahead_.is_repeating()) {
-      ahead_.make_room();
+    if (!waves_.is_rerunning()) {
+      waves_.make_room();
       return advance();
     }
     if (stopping_ && !clock_.has_begun()) // the checkpoint on disk is still the newest state
       return finish(run_status::interrupted);
-    if (recovery_.catch_up())
-      go_on();
+    if (recovery_.continue_rerun())
+      continue_run();
   });
 }
 
@@ -148,22 +148,23 @@ void federation::finish(run_status status, std::string error) {
   out_.end(status, std::move(error));
 }
 
-void federation::fail_round(const round_failure& why) {
+void federation::fail_round(const round_failure& error_text) {
   in_flight_ = {};
-  const auto& job = why.last_job;
-  finish(run_status::failed, fmt::format("client {}, round {}, job {}.{}.{}: {}", why.client.value, why.round.value + 1,
-                                         job.assignment.value, job.stage, job.step, why.reason));
+  const auto& job = error_text.last_job;
+  finish(run_status::failed,
+         fmt::format("client {}, round {}, job {}.{}.{}: {}", error_text.client.value, error_text.round.value + 1,
+                     job.assignment.value, job.stage, job.step, error_text.reason));
 }
 
 /// May be called again while the last checkpoint is taken, when the server acknowledges uploads sent for it.
 void federation::stop_at(next_step next) {
-  if (!checkpoints_.begin_to_end())
+  if (!checkpoints_.begin_shutdown())
     return;
   checkpoints_.next = next;
   if (checkpoints_.are_taken())
     take_checkpoint();
   else
-    go_on();
+    continue_run();
 }
 
 // -- checkpoints ------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ void federation::stop_at(next_step next) {
 /// Requests the states of all parties. Parties and recorder have received all earlier messages by then.
 void federation::take_checkpoint() {
   out_.flush_events();
-  work_.hand_over_deliveries();
+  work_.flush_deliveries();
   checkpoints_.began();
   archive state;
   recovery_.persist(state, checkpoints_.next);
@@ -181,17 +182,17 @@ void federation::take_checkpoint() {
 
 void federation::take(saved_state& state) {
   guarded([&] {
-    if (turn_.goes_on())
-      return out_.command(save_state{.to = turn_.who(), .so_far = std::move(state.state)});
-    out_.command(keep_state{std::move(state.state)});
-    if (checkpoints_.goes_on_meanwhile())
-      go_on();
+    if (turn_.advance_party())
+      return out_.command(save_state{.to = turn_.current(), .so_far = std::move(state.state)});
+    out_.command(save_checkpoint{std::move(state.state)});
+    if (checkpoints_.continues_while_writing())
+      continue_run();
   });
 }
 
-void federation::kept() {
-  if (checkpoints_.kept())
-    guarded([this] { go_on(); });
+void federation::on_checkpoint_written() {
+  if (checkpoints_.on_checkpoint_written())
+    guarded([this] { continue_run(); });
 }
 
 void federation::resume(archive saved) {
@@ -204,23 +205,23 @@ void federation::resume(archive saved) {
 
 void federation::take(restored_state& state) {
   guarded([&] {
-    if (turn_.goes_on())
-      return out_.command(restore_state{.to = turn_.who(), .sections = std::move(state.sections)});
+    if (turn_.advance_party())
+      return out_.command(restore_state{.to = turn_.current(), .sections = std::move(state.sections)});
     state.sections.expect_end();
-    if (recovery_.begin_again())
-      go_on();
+    if (recovery_.begin_rerun())
+      continue_run();
   });
 }
 
-void federation::go_on() {
+void federation::continue_run() {
   if (checkpoints_.is_ending())
     return finish(run_status::interrupted);
   switch (checkpoints_.next) {
   case next_step::task:
-    dispatch_.open_task({round_.place.task.value + 1});
-    return out_.command(open_task{round_.place});
+    dispatch_.open_task({round_.info.task.value + 1});
+    return out_.command(open_task{round_.info});
   case next_step::round:
-    return stopping_ ? stop_at(next_step::round) : out_.command(open_round{round_.place});
+    return stopping_ ? stop_at(next_step::round) : out_.command(open_round{round_.info});
   case next_step::event:
     return advance();
   }

@@ -1,16 +1,16 @@
 /// federation: makes all decisions of a run: when rounds open, which clients take part, and what is computed,
 /// delivered, folded and saved. It is a value and uses virtual time only: no actors, threads or wall clock.
 #pragma once
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/federation/client_work.hpp"
-#include "runtime/federation/party_turn.hpp"
+#include "runtime/federation/party_sequence.hpp"
 #include "runtime/federation/recovery.hpp"
 namespace mneme {
 
 /// Receives one input at a time and returns commands. Every command to a shard or a party is answered by a later input;
 /// answers may arrive in any order. The command run_report ends the run; later inputs are ignored.
 ///
-/// Parts: run_clock (virtual time and events), dispatcher (assignment of work), computing_ahead (waves of jobs),
+/// Parts: run_clock (virtual time and events), dispatcher (assignment of work), wave_scheduler (waves of jobs),
 /// client_work (a client's progress in virtual time), recovery (reruns and checkpoints). The federation itself orders
 /// tasks and rounds.
 class federation {
@@ -45,10 +45,10 @@ public:
   void take(const step_taken& step);
   void take(saved_state& state);
   void take(restored_state& state); ///< The party has restored its state from a checkpoint.
-  void folded();                    ///< The party has folded the uploads sent to it.
+  void on_uploads_folded();         ///< The party has folded the uploads sent to it.
 
   // -- inputs: replies of the recorder
-  void kept(); ///< A checkpoint is on disk, or writing it has failed.
+  void on_checkpoint_written(); ///< A checkpoint is on disk, or writing it has failed.
 
   // -- output
   /// Swaps the pending commands with `taken`; the previous contents of `taken` are discarded.
@@ -62,15 +62,15 @@ private:
 
   // federation.cpp: the loop
   void advance();
-  void end_at_dead_end();
+  void fail_stalled_run();
   void handle(const federation_event& now);
-  void fail_round(const round_failure& why);
+  void fail_round(const round_failure& reason);
   void stop_at(next_step next);
   void take_checkpoint();
-  void go_on();
+  void continue_run();
 
   // federation_rounds.cpp: tasks and rounds
-  void give_work();
+  void dispatch_work();
   void close();
   void round_closed();
   void next_round();
@@ -79,14 +79,14 @@ private:
   current_round round_;
   in_flight_table in_flight_;
   run_clock clock_{settings_};
-  run_output out_{settings_, clock_, round_.place};
+  run_output out_{settings_, clock_, round_.info};
   server_links links_{settings_, clock_};
-  computing_ahead ahead_{settings_, clock_, round_, in_flight_, out_};
-  dispatcher dispatch_{settings_, clock_, round_, in_flight_, links_, ahead_, out_};
-  client_work work_{settings_, clock_, round_, ahead_, dispatch_, in_flight_, links_, out_};
-  recovery recovery_{settings_, clock_, round_, in_flight_, links_, ahead_, dispatch_, out_};
-  checkpoint_turn checkpoints_{settings_.checkpoint};
-  party_turn turn_{settings_.further_parties};
+  wave_scheduler waves_{settings_, clock_, round_, in_flight_, out_};
+  dispatcher dispatch_{settings_, clock_, round_, in_flight_, links_, waves_, out_};
+  client_work work_{settings_, clock_, round_, waves_, dispatch_, in_flight_, links_, out_};
+  recovery recovery_{settings_, clock_, round_, in_flight_, links_, waves_, dispatch_, out_};
+  checkpoint_schedule checkpoints_{settings_.checkpoint};
+  party_sequence turn_{settings_.other_parties};
   tensors_ref model_; // the server's model after its step, for the other parties
   bool stopping_ = false;
 };
@@ -96,12 +96,12 @@ void federation::guarded(Step step) {
   if (out_.is_over())
     return;
   std::string damage;
-  const auto why = failure_of([&] { damage = archive_damage(step); });
+  const auto reason = exception_message_of([&] { damage = archive_error_of(step); });
   if (!damage.empty()) {
     in_flight_ = {}; // no shard has received these assignments
     finish(run_status::failed, "the checkpoint cannot be read: it " + damage);
-  } else if (!why.empty()) {
-    finish(run_status::failed, why);
+  } else if (!reason.empty()) {
+    finish(run_status::failed, reason);
   }
 }
 

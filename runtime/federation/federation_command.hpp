@@ -17,8 +17,8 @@ using federation_command = std::variant<
     open_task, open_round, evaluate,
     // to the named party, which answers each; deliveries are acknowledged only on request
     deliveries, take_step, save_state, restore_state,
-    // to the recorder, which acknowledges keep_state once the checkpoint is on disk
-    evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state,
+    // to the recorder, which acknowledges save_checkpoint once the checkpoint is on disk
+    evaluation_record, recorded_events, run_warning, progress_snapshot, save_task_model, save_checkpoint,
     // to the scheduler, which calls continue_events() after the pending inputs
     pause,
     // to the caller that started the run; nothing follows

@@ -1,7 +1,7 @@
 #include "runtime/federation/federation_event.hpp"
 namespace mneme {
 
-const char* federation_event::deciding_keys() const {
+const char* federation_event::related_keys() const {
   switch (event_kind) {
   case kind::stage_over:
     return "devices.rows_per_second, devices.downlink_mbit and devices.latency";

@@ -20,7 +20,7 @@ struct federation_event {
   round_id round{};           ///< For deadline.
   assignment_id assignment{}; ///< For stage_over, arrival and drop_out.
   /// Names of the scenario keys that determine the event's time, for error messages.
-  [[nodiscard]] const char* deciding_keys() const;
+  [[nodiscard]] const char* related_keys() const;
   void persist(archive& state) {
     state(event_kind)(where)(assignment)(round);
     if (event_kind > last_kind || index_of(where) >= parties.size())

@@ -11,13 +11,13 @@ struct federation_settings {
   std::shared_ptr<const client_rows> rows{};
   rounds_section rounds{};
   evaluation_section evaluation{};
-  rejoining rejoin = rejoining::with_memory;
+  rejoin_policy rejoin = rejoin_policy::with_memory;
   std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; the rest goes to a file. 0: no limit.
   wire_format wire = wire_format::fp32;
 
   /// Labels of one task, and of all tasks up to it.
   struct task_labels {
-    class_range current{}, opened{};
+    class_range current_classes{}, seen_classes{};
   };
   std::vector<task_labels> tasks{}; ///< One entry per task.
   std::int64_t classes = 0;         ///< Number of labels of the run.
@@ -26,9 +26,9 @@ struct federation_settings {
   bool rounds_are_stated = false; ///< The scenario gives the number of rounds per task.
   /// A client's round is one job, and its upload has the same size as the broadcast weights.
   bool upload_size_known = false;
-  std::vector<party_id> further_parties{}; ///< Parties of the method other than the server, ascending.
-  bool blind_clients = false;              ///< Broadcasts do not name the client's task.
-  bool observing_costs = true;             ///< Observers spend virtual time, including a download.
+  std::vector<party_id> other_parties{}; ///< Parties of the method other than the server, ascending.
+  bool hide_task_from_clients = false;   ///< Broadcasts do not name the client's task.
+  bool observing_costs = true;           ///< Observers spend virtual time, including a download.
 
   std::int64_t shards = 1;
   batch_rules batching{};
@@ -39,7 +39,7 @@ struct federation_settings {
   checkpoint_section checkpoint{};
   std::int64_t stored_results_bytes_max = 0; ///< Results beyond this total are recomputed, not saved.
   bool trace = false;
-  std::int64_t values_round = 0; ///< Round (from 1) to dump deliveries of; 0: no dump.
+  std::int64_t dumped_round = 0; ///< Round (from 1) to dump deliveries of; 0: no dump.
   std::int64_t events_max = 0;   ///< The federation stops after this many events; 0: no limit.
 
   [[nodiscard]] bool is_async() const noexcept { return rounds.mode == round_mode::async; }

@@ -6,14 +6,14 @@
 #include <utility>
 namespace mneme {
 
-bool assignment_in_flight::fits(std::uint32_t stage, virtual_duration takes) const noexcept {
-  return stage == stages.size() || (stage < stages.size() && (stages[stage] == takes || horizon == end_of_runs));
+bool assignment_in_flight::matches_duration(std::uint32_t stage, virtual_duration duration) const noexcept {
+  return stage == stages.size() || (stage < stages.size() && (stages[stage] == duration || horizon == end_of_runs));
 }
 
-virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
-  MNEME_CHECK(fits(stage, takes), id.value, stage, takes.count());
+virtual_time assignment_in_flight::set_duration(std::uint32_t stage, virtual_duration duration) {
+  MNEME_CHECK(matches_duration(stage, duration), id.value, stage, duration.count());
   if (stage == stages.size()) {
-    stages.push_back(std::min(takes, end_of_runs - horizon)); // no run reaches later times
+    stages.push_back(std::min(duration, end_of_runs - horizon)); // no run reaches later times
     return horizon += stages.back();
   }
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});

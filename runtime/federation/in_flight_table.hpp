@@ -12,7 +12,7 @@ namespace mneme {
 enum class assignment_phase : std::uint8_t {
   waiting,   ///< Queued, not yet sent to its shard.
   computing, ///< Sent to its shard.
-  repeating, ///< Rerunning at its shard up to the stage that it had reached.
+  rerunning, ///< Rerunning at its shard up to the stage that it had reached.
   finished,  ///< The result is in memory until its virtual time.
   evicted,   ///< The result was evicted; it is recomputed when it arrives in virtual time.
 };
@@ -23,7 +23,7 @@ struct assignment_in_flight {
   client_id client{};
   round_id round{};
   task_id task{};
-  activity_id doing{};
+  activity_id activity_kind{};
   broadcast_ref in{}; ///< The broadcast; with the client's memory and visit, it determines the round.
   assignment_phase phase = assignment_phase::waiting;
   bool drops_out = false;           ///< The client drops out in its first stage, so none of its jobs is needed.
@@ -46,9 +46,9 @@ struct assignment_in_flight {
 
   /// Returns false if a rerun stage has another duration than before, that is, if the checkpoint belongs to another
   /// run.
-  [[nodiscard]] bool fits(std::uint32_t stage, virtual_duration takes) const noexcept;
+  [[nodiscard]] bool matches_duration(std::uint32_t stage, virtual_duration duration) const noexcept;
   /// Records the duration of a stage, or confirms that of a rerun stage. Returns the due time of its jobs.
-  virtual_time learn(std::uint32_t stage, virtual_duration takes);
+  virtual_time set_duration(std::uint32_t stage, virtual_duration duration);
   /// End of the download if no other transfer used the link. Stages may be known before the download ends.
   [[nodiscard]] virtual_time planned_download_end() const noexcept;
   /// Times of the assignment's events, from the end of the last stage back to the event in the queue. Empty if that
@@ -58,7 +58,7 @@ struct assignment_in_flight {
   [[nodiscard]] std::int64_t upload_bytes() const noexcept { return sends[index_of(party_id::server)]; }
   [[nodiscard]] std::int64_t& upload_bytes() noexcept { return sends[index_of(party_id::server)]; }
   /// Virtual time at which the upload starts. @pre all stages are known
-  [[nodiscard]] virtual_time sent_at() const noexcept { return later_by(horizon, delay); }
+  [[nodiscard]] virtual_time sent_at() const noexcept { return add_saturating(horizon, delay); }
   /// The transfer to a party. @pre all stages are known
   [[nodiscard]] transfer sent_to(party_id who) const noexcept {
     return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
@@ -75,10 +75,10 @@ struct assignment_in_flight {
   [[nodiscard]] virtual_duration upload_time(const population& clients) {
     return delay.count() > 0 ? clients.devices().upload_time(sent_to(party_id::server)) : planned_upload_time(clients);
   }
-  [[nodiscard]] bool uploads() const noexcept { return row_of(doing).uploads(); }
+  [[nodiscard]] bool uploads() const noexcept { return row_of(activity_kind).uploads(); }
   /// True if virtual time can advance to the next event of this assignment. Activities without an upload need their
   /// result for the last event.
-  [[nodiscard]] bool answered() const noexcept {
+  [[nodiscard]] bool reply_arrived() const noexcept {
     return stages_reached < stages.size() || (uploads() ? has_had_result() : has_result()) ||
            (upload_size_known && !stages.empty());
   }
@@ -87,7 +87,7 @@ struct assignment_in_flight {
   [[nodiscard]] bool has_result() const noexcept { return phase == assignment_phase::finished; }
   [[nodiscard]] bool has_had_result() const noexcept { return phase >= assignment_phase::finished; }
   [[nodiscard]] bool is_at_shard() const noexcept {
-    return phase == assignment_phase::computing || phase == assignment_phase::repeating;
+    return phase == assignment_phase::computing || phase == assignment_phase::rerunning;
   }
 };
 

@@ -29,9 +29,9 @@ public:
     return std::exchange(lists_, {});
   }
   /// Records a failure. If there are several, the one of the lowest job id is kept.
-  void failed(round_failure why) {
-    if (!failure_ || why.last_job < failure_->last_job)
-      failure_ = std::move(why);
+  void failed(round_failure reason) {
+    if (!failure_ || reason.last_job < failure_->last_job)
+      failure_ = std::move(reason);
   }
   [[nodiscard]] const std::optional<round_failure>& failure() const noexcept { return failure_; }
   /// Records the last report of a shard. Returns whether the wave has ended.

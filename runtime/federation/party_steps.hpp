@@ -11,34 +11,34 @@ namespace mneme {
 // clang-format off
 // -- the server; it replies to open_task with a task_plan
 struct open_task {
-  round_place where{};
+  round_info where{};
 };
 struct open_round {
-  round_place where{};
+  round_info where{};
 };
 struct opened_round {
   broadcast_ref in{};
-  std::int64_t bytes = 0, first_contact_bytes = 0;
+  std::int64_t bytes = 0, initial_payload_bytes = 0;
 };
 
 // -- every party
 struct deliveries {
   party_id to{};
   std::vector<delivery> uploads{}; // in delivery order
-  bool tell_when_folded = false;
+  bool ack_when_folded = false;
 };
 /// Requests the step at the end of a round, from the server first. `model`: the server's new model, for other parties.
 struct take_step {
   party_id to{};
-  round_place where{};
+  round_info where{};
   tensors_ref model{};
 };
 struct step_taken {
   digest128 digest{}; ///< Digest of the model or advice.
   /// Server: the model, if there are other parties. Another party: its advice, as clients receive it.
-  tensors_ref says{};
+  tensors_ref advice{};
   tensors_ref kept{}; ///< Server, in the dumped round: all trained tensors by name.
-  std::int64_t says_bytes = 0, heard_bytes = 0; ///< Bytes of the advice, and of the model that the party received.
+  std::int64_t advice_bytes = 0, model_bytes = 0; ///< Bytes of the advice, and of the model that the party received.
 };
 struct save_state {
   party_id to{};

@@ -8,19 +8,19 @@ void persist(archive& state, class_range& classes) {
   state(low)(high);
 }
 
-void persist(archive& state, round_place& place) {
-  auto& [round, task, round_of_task, rounds_of_task, opened, current] = place;
-  state(round)(task)(round_of_task)(rounds_of_task)(opened)(current);
+void persist(archive& state, round_info& info) {
+  auto& [round, task, round_of_task, rounds_of_task, seen_classes, current_classes] = info;
+  state(round)(task)(round_of_task)(rounds_of_task)(seen_classes)(current_classes);
 }
 
 void persist(archive& state, task_plan& plan) {
-  auto& [rounds, everybody, clients_without_rows, first_enrolled_only, observers] = plan;
-  state(rounds)(everybody)(clients_without_rows)(first_enrolled_only)(observers);
+  auto& [rounds, all_enrolled, clients_without_rows, first_enrolled_only, observers] = plan;
+  state(rounds)(all_enrolled)(clients_without_rows)(first_enrolled_only)(observers);
 }
 
 void persist(archive& state, broadcast& sent) {
-  auto& [place, weights, extra, once, advice] = sent;
-  state(place)(weights)(extra)(once)(advice);
+  auto& [info, weights, extra, once, advice] = sent;
+  state(info)(weights)(extra)(once)(advice);
 }
 
 void persist(archive& state, client_result& result) {
@@ -30,11 +30,11 @@ void persist(archive& state, client_result& result) {
 
 /// Omits counters that are set only at the end of the run.
 void persist(archive& state, run_report& report) {
-  auto& [status, error, waits_for, reaches_nobody, digest, trace_digest, ended, rounds, client_rounds, late_uploads,
-         dropped, enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes,
-         proxy_bytes, looks, counts, batches, jobs, deciles] = report;
+  auto& [status, error, waits_for, no_reachable_clients, digest, trace_digest, ended, rounds, client_rounds,
+         late_uploads, dropped, enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes,
+         download_bytes, proxy_bytes, observations, counts, batches, jobs, deciles] = report;
   state(rounds)(client_rounds)(late_uploads)(dropped)(enrolled_max)(joined)(left)(transitions);
-  state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(proxy_bytes)(looks)(counts)(batches)(jobs);
+  state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(proxy_bytes)(observations)(counts)(batches)(jobs);
 }
 
 } // namespace mneme

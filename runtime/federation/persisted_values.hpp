@@ -5,7 +5,7 @@
 namespace mneme {
 
 void persist(archive& state, class_range& classes);
-void persist(archive& state, round_place& place);
+void persist(archive& state, round_info& info);
 void persist(archive& state, task_plan& plan);
 void persist(archive& state, broadcast& sent);
 void persist(archive& state, client_result& result);

@@ -17,29 +17,29 @@ std::int64_t bytes_of(const client_result& result) {
 
 void recovery::compute_for(assignment_id top) {
   if (in_flight_.at(top).phase != assignment_phase::evicted)
-    return ahead_.begin_wave(top, !dispatch_.pool().works_beside());
-  auto ids = ahead_.to_recompute(top);
+    return waves_.begin_wave(top, !dispatch_.pool().has_observers());
+  auto ids = waves_.to_recompute(top);
   std::sort(ids.begin(), ids.end());
   for (const auto id : ids) {
     auto& owner = in_flight_.at(id);
-    ahead_.repeat(owner, rerun::to_result);
+    waves_.repeat(owner, rerun_tracker::to_result);
     dispatch_.start(owner);
   }
-  ahead_.start_waiting();
+  waves_.start_queued();
 }
 
-bool recovery::begin_again() {
-  if (!ahead_.is_repeating())
-    return catch_up();
+bool recovery::begin_rerun() {
+  if (!waves_.is_rerunning())
+    return continue_rerun();
   for (const auto id : in_flight_.ids())
-    if (const auto& owner = in_flight_.at(id); owner.phase == assignment_phase::repeating)
+    if (const auto& owner = in_flight_.at(id); owner.phase == assignment_phase::rerunning)
       dispatch_.start(owner);
-  ahead_.start_waiting();
+  waves_.start_queued();
   return false;
 }
 
-bool recovery::catch_up() {
-  if (!ahead_.repeats_no_more())
+bool recovery::continue_rerun() {
+  if (!waves_.is_rerun_complete())
     return false;
   for (const auto id : in_flight_.ids())
     if (const auto& owner = in_flight_.at(id); owner.phase == assignment_phase::waiting)
@@ -58,7 +58,7 @@ void recovery::persist(archive& state, next_step& next) {
   state.section("round")(round_);
   state.section("report")(out_.log());
   if (state.loading())
-    expect_sound(next);
+    check_loaded(next);
 }
 
 void recovery::persist_assignments(archive& state) {
@@ -79,11 +79,12 @@ void recovery::persist_assignments(archive& state) {
 /// Saves or loads one assignment. A result that is not saved is recomputed when it arrives in virtual time. A round
 /// without a result is rerun up to the stage that it had reached.
 void recovery::persist_assignment(archive& state, assignment_in_flight& saved, bool with_results) {
-  MNEME_CHECK(saved.phase != assignment_phase::repeating, saved.id.value); // no checkpoint is taken during a rerun
+  MNEME_CHECK(saved.phase != assignment_phase::rerunning, saved.id.value); // no checkpoint is taken during a rerun
   auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
-  state(saved.id)(saved.client)(saved.round)(saved.task)(saved.doing)(saved.in)(phase)(saved.drops_out)(saved.horizon);
+  state(saved.id)(saved.client)(saved.round)(saved.task)(saved.activity_kind)(saved.in)(phase)(saved.drops_out)(
+      saved.horizon);
   state(stages)(reached)(saved.is_uploading)(saved.event_sequence);
   for (auto& bytes : saved.sends)
     state(bytes);
@@ -94,18 +95,18 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
     state(saved.result);
   if (!state.loading())
     return;
-  expect_possible(saved, phase, stages, reached);
+  check_assignment(saved, phase, stages, reached);
   saved.stages.assign(stages.begin(), stages.end());
   saved.stages_reached = reached;
   saved.upload_size_known = settings_.upload_size_known && saved.uploads();
   saved.phase = phase;
-  dispatch_.took_up(saved);
+  dispatch_.restore_assignment(saved);
   if (saved.has_result())
-    ahead_.has_result(saved);
+    waves_.has_result(saved);
   else
     saved.held_bytes = 0; // counted again when its jobs are released
   if (phase == assignment_phase::computing)
-    ahead_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
+    waves_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
 /// True if results are saved, because they are small or a recomputed result could have other bits.

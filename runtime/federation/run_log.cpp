@@ -39,7 +39,7 @@ void run_log::trace(virtual_time at, const char* party, const delivery& sent) {
           {.at = at, .round = round, .party = party, .client = sent.from, .tensor = name, .digest = digest_of(alone)});
     }
   }
-  if (round == values_round_)
+  if (round == dumped_round_)
     lines_.values.push_back({.round = round, .client = sent.from, .party = party, .values = sent.upload});
 }
 
@@ -68,7 +68,7 @@ void run_log::received(virtual_time at, party_id where, const delivery& sent, st
 void run_log::ended_activity(virtual_time at, client_id client) {
   digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
   digest_.add(std::uint64_t{client.value});
-  ++report_.looks;
+  ++report_.observations;
 }
 
 void run_log::counted(const std::map<std::string, double>& counts) {
@@ -83,7 +83,7 @@ void run_log::trained(const std::shared_ptr<const training_losses>& losses) {
 
 void run_log::advised(party_id who, const step_taken& step) {
   digest_.add(step.digest);
-  report_.*row_of(who).bytes_to += step.heard_bytes;
+  report_.*row_of(who).bytes_to += step.model_bytes;
 }
 
 void run_log::stepped(virtual_time at, const step_taken& step) {

@@ -15,8 +15,8 @@ public:
   };
 
   /// @param trace records events and computes the debugging digest
-  /// @param values_round number (from 1) of the round to dump deliveries of; 0: no dump
-  explicit run_log(bool trace, std::int64_t values_round = 0) : trace_(trace), values_round_(values_round) {}
+  /// @param dumped_round number (from 1) of the round to dump deliveries of; 0: no dump
+  explicit run_log(bool trace, std::int64_t dumped_round = 0) : trace_(trace), dumped_round_(dumped_round) {}
 
   /// The counters of the run. Callers increment them.
   [[nodiscard]] run_report& report() noexcept { return report_; }
@@ -74,7 +74,7 @@ private:
   };
 
   bool trace_;
-  std::int64_t values_round_;
+  std::int64_t dumped_round_;
   run_report report_;
   run_digest digest_, trace_digest_;          // training losses are not included
   training_losses open_losses_, step_losses_; // of the open round, and of the last closed round

@@ -7,10 +7,10 @@ namespace mneme {
 
 class run_output {
 public:
-  /// @param settings used for tracing @param clock supplies the time of events @param place the open round, named in
+  /// @param settings used for tracing @param clock supplies the time of events @param info the open round, named in
   /// events. Clock and place must outlive this object.
-  run_output(const federation_settings& settings, const run_clock& clock, const round_place& place)
-      : trace_(settings.trace), clock_(clock), place_(place), log_(settings.trace, settings.values_round) {}
+  run_output(const federation_settings& settings, const run_clock& clock, const round_info& info)
+      : trace_(settings.trace), clock_(clock), info_(info), log_(settings.trace, settings.dumped_round) {}
 
   /// Adds a command; ignored after the end of the run.
   void command(federation_command order) {
@@ -26,7 +26,7 @@ public:
   /// Adds a line to events.csv.
   void record(const char* actor, const char* event, std::optional<client_id> client = {}, std::int64_t bytes = 0) {
     if (trace_)
-      log_.record(now(), {.task = place_.task, .round = place_.round}, actor, event, client, bytes);
+      log_.record(now(), {.task = info_.task, .round = info_.round}, actor, event, client, bytes);
   }
   /// Sends buffered lines to the recorder. @pre no wave is running, since lines of a failed wave are discarded
   void flush_events();
@@ -51,7 +51,7 @@ private:
 
   const bool trace_;
   const run_clock& clock_;
-  const round_place& place_;
+  const round_info& info_;
   run_log log_;
   std::vector<federation_command> commands_;
   std::optional<virtual_time> failed_at_; // virtual time at the start of the failed wave

@@ -22,7 +22,7 @@ struct progress_snapshot {
 };
 
 /// The model at the end of a task, to be saved under its parameter names.
-struct keep_model {
+struct save_task_model {
   task_id task{};
   tensors_ref model{};
 };
@@ -59,7 +59,7 @@ struct run_warning {
 };
 
 /// A checkpoint to write; the recorder adds its own state.
-struct keep_state {
+struct save_checkpoint {
   archive run{};
 };
 

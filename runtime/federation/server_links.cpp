@@ -10,12 +10,12 @@ void server_links::begin(link_direction direction, const assignment_in_flight& o
   MNEME_CHECK(share(direction), owner.id.value);
   auto& over = link(direction);
   over.move_to(clock_.now());
-  const auto [mbit, until] = settings_.clients->devices().own_mbit(owner.client, direction, clock_.now());
+  const auto [mbit, until] = settings_.clients->devices().client_mbit(owner.client, direction, clock_.now());
   over.add({.owner = owner.id,
             .client = owner.client,
             .bits_left = 8.0 * static_cast<double>(bytes),
-            .own_mbit = mbit,
-            .own_until = until});
+            .client_mbit = mbit,
+            .client_rate_until = until});
   expect_change();
 }
 
@@ -53,7 +53,7 @@ void server_links::expect_change() {
   for (const auto direction : directions)
     if (const auto next = link(direction).next_change(); next < expected_at_) {
       expected_at_ = next;
-      clock_.expect_link_change(std::max(next, clock_.now()));
+      clock_.schedule_link_change(std::max(next, clock_.now()));
     }
 }
 
@@ -63,7 +63,7 @@ void server_links::persist(archive& state) {
   state(expected_at_);
 }
 
-bool server_links::is_sound(in_flight_table& in_flight) const {
+bool server_links::is_valid(in_flight_table& in_flight) const {
   for (const auto& over : links_)
     for (const auto& transfer : over.transfers())
       if (const auto* const owner = in_flight.find(transfer.owner); !owner || owner->client != transfer.client)

@@ -32,7 +32,7 @@ public:
 
   void persist(archive& state);
   /// True if every loaded transfer belongs to an assignment in flight.
-  [[nodiscard]] bool is_sound(in_flight_table& in_flight) const;
+  [[nodiscard]] bool is_valid(in_flight_table& in_flight) const;
 
 private:
   [[nodiscard]] shared_link& link(link_direction direction) { return links_[static_cast<std::size_t>(direction)]; }

@@ -22,7 +22,7 @@ std::string unknown(assignment_id id) {
 // -- from the federation ----------------------------------------------------------------------------------------------
 
 void shard_journal::take(command order) {
-  if (host_ != host_state::well)
+  if (host_ != host_state::healthy)
     return waiting_.push_back(std::move(order));
   std::visit([this](const auto& given) { begin(given); }, order);
   commands_.push_back(std::move(order));
@@ -48,81 +48,81 @@ void shard_journal::begin(const abandon& rounds) {
 // -- from the host ----------------------------------------------------------------------------------------------------
 
 std::string shard_journal::take(wave_report report) {
-  auto wrong = wrong_with(report);
-  if (wrong.empty())
+  auto error = report_error(report);
+  if (error.empty())
     accept(std::move(report));
-  return wrong;
+  return error;
 }
 
 void shard_journal::accept(wave_report report) {
-  if (host_ == host_state::repeating)
+  if (host_ == host_state::rerunning)
     return repeat(report);
   note(report);
-  const bool ends = report.last, settled = host_ == host_state::settling;
+  const bool ends = report.last, settled = host_ == host_state::catching_up;
   if (!settled)
     reports_.push_back(std::move(report));
   if (!ends)
     return;
   end_wave();
-  host_ = host_state::well;
-  go_on();
+  host_ = host_state::healthy;
+  apply_waiting();
 }
 
 /// Checks that the report contains only pending rounds, each once. The last report must contain all of them.
-std::string shard_journal::wrong_with(const wave_report& report) const {
-  if (!awaits_host())
+std::string shard_journal::report_error(const wave_report& report) const {
+  if (!awaits_reply())
     return "reports what nobody asked for";
   std::vector<assignment_id> ended;
   ended.reserve(report.finished.size() + report.failed.size());
-  if (auto wrong = wrong_with_ends(report, ended); !wrong.empty())
-    return wrong;
-  std::size_t told = 0; // number of rounds that report jobs of their next stage
-  if (auto wrong = wrong_with_jobs(report.issued, told); !wrong.empty())
-    return wrong;
+  if (auto error = ends_error(report, ended); !error.empty())
+    return error;
+  std::size_t reported_rounds = 0; // number of rounds that report jobs of their next stage
+  if (auto error = jobs_error(report.issued, reported_rounds); !error.empty())
+    return error;
   for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both lists are ascending
     if (const auto id = report.issued[i].id.assignment; id == ended[e])
       return fmt::format("tells of assignment {} twice", id.value);
     else
       id < ended[e] ? ++i : ++e;
   if (report.released)
-    if (auto wrong = wrong_with_released(report); !wrong.empty())
-      return wrong;
+    if (auto error = released_jobs_error(report); !error.empty())
+      return error;
   const auto answered =
-      ended.size() + (report.released ? 0 : told); // a round whose jobs run immediately is pending again
-  if (report.last && answered != rounds_owed())
-    return fmt::format("ends its wave and owes {} rounds", rounds_owed() - answered);
+      ended.size() + (report.released ? 0 : reported_rounds); // a round whose jobs run immediately is pending again
+  if (report.last && answered != rounds_pending())
+    return fmt::format("ends its wave and owes {} rounds", rounds_pending() - answered);
   return {};
 }
 
-std::string shard_journal::wrong_with_round(assignment_id id) const {
+std::string shard_journal::round_error(assignment_id id) const {
   const auto* const round = rounds_.find(id);
   if (!round)
     return unknown(id);
-  const bool is_owed = host_ == host_state::repeating ? unrepeated_.contains(id) : round->is_owed();
-  if (!is_owed || host_ == host_state::settling)
+  const bool is_pending = host_ == host_state::rerunning ? not_rerun_.contains(id) : round->is_pending();
+  if (!is_pending || host_ == host_state::catching_up)
     return fmt::format("goes on with assignment {} before its time", id.value);
   return {};
 }
 
 /// Checks the ended rounds of a report. @param ended receives their ids, ascending
-std::string shard_journal::wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const {
+std::string shard_journal::ends_error(const wave_report& report, std::vector<assignment_id>& ended) const {
   for (const auto& finished : report.finished) {
     if (!ended.empty() && !(ended.back() < finished.id))
       return fmt::format("tells of assignment {} out of its order", finished.id.value);
-    if (auto wrong = wrong_with_round(finished.id); !wrong.empty())
-      return wrong;
-    if (host_ == host_state::repeating && rounds_.by_id().at(finished.id).told)
+    if (auto error = round_error(finished.id); !error.empty())
+      return error;
+    if (host_ == host_state::rerunning && rounds_.by_id().at(finished.id).is_reported)
       return fmt::format("ends assignment {} before its time", finished.id.value);
     ended.push_back(finished.id);
   }
   for (const auto& failure : report.failed) {
     const auto id = failure.last_job.assignment;
-    if (auto wrong = wrong_with_round(id); !wrong.empty())
-      return wrong;
+    if (auto error = round_error(id); !error.empty())
+      return error;
     if (failure.client != rounds_.by_id().at(id).given.client)
       return fmt::format("blames another client for assignment {} than was given it", id.value);
-    const bool is_told = host_ == host_state::repeating && rounds_.by_id().at(id).told;
-    if (!wave_ || (is_told && failure.reason != interrupted_text))
+    const bool is_reported = host_ == host_state::rerunning && rounds_.by_id().at(id).is_reported;
+    if (!wave_ || (is_reported && failure.reason != interrupted_text))
       return "cannot repeat a round: " + failure.reason;
     ended.push_back(id);
   }
@@ -133,7 +133,7 @@ std::string shard_journal::wrong_with_ends(const wave_report& report, std::vecto
   return twice == ended.end() ? std::string() : fmt::format("tells of assignment {} twice", twice->value);
 }
 
-std::string shard_journal::wrong_with_released(const wave_report& report) const {
+std::string shard_journal::released_jobs_error(const wave_report& report) const {
   std::vector<job_id> listed;
   listed.reserve(report.issued.size());
   bool has_empty = false;
@@ -143,7 +143,7 @@ std::string shard_journal::wrong_with_released(const wave_report& report) const 
   }
   std::sort(listed.begin(), listed.end());
   const auto same = [](const job_id& id, const issued_job& job) { return id == job.id; };
-  if (has_empty || host_ != host_state::well || !wave_->at_once || wave_->is_listed ||
+  if (has_empty || host_ != host_state::healthy || !wave_->at_once || wave_->is_listed ||
       !std::equal(listed.begin(), listed.end(), report.issued.begin(), report.issued.end(), same))
     return "lists other batches than it was asked for";
   return {};
@@ -151,31 +151,31 @@ std::string shard_journal::wrong_with_released(const wave_report& report) const 
 
 /// Checks that stages follow one another, and that stages of a rerun round equal the earlier ones.
 /// @param rounds receives the number of rounds
-std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const {
-  std::string wrong;
+std::string shard_journal::jobs_error(const std::vector<issued_job>& issued, std::size_t& rounds) const {
+  std::string error;
   std::optional<assignment_id> before;
   each_round(issued, [&](std::span<const issued_job> jobs) {
     const auto id = jobs.front().id.assignment;
     ++rounds;
-    if (!wrong.empty())
+    if (!error.empty())
       return;
     if (before && !(*before < id)) {
-      wrong = fmt::format("tells of assignment {} out of its order", id.value);
+      error = fmt::format("tells of assignment {} out of its order", id.value);
       return;
     }
     before = id;
-    wrong = wrong_with_round(id);
-    if (!wrong.empty())
+    error = round_error(id);
+    if (!error.empty())
       return;
     const auto& kept = rounds_.by_id().at(id);
-    const auto stage = stages_told(id);
+    const auto stage = stages_reported(id);
     for (std::uint32_t step = 0; step < jobs.size(); ++step)
       if (jobs[step].id != job_id{id, stage, step})
-        wrong = fmt::format("has a stage of assignment {} that is not its next one", id.value);
-    if (host_ == host_state::repeating && kept.told && stage == kept.stage() && jobs.size() != kept.jobs.size())
-      wrong = fmt::format("takes another course with assignment {} than before", id.value);
+        error = fmt::format("has a stage of assignment {} that is not its next one", id.value);
+    if (host_ == host_state::rerunning && kept.is_reported && stage == kept.stage() && jobs.size() != kept.jobs.size())
+      error = fmt::format("takes another course with assignment {} than before", id.value);
   });
-  return wrong;
+  return error;
 }
 
 void shard_journal::note(wave_report& report) {
@@ -199,8 +199,8 @@ const assignment* shard_journal::given(assignment_id id) const {
   return round ? &round->given : nullptr;
 }
 
-std::uint32_t shard_journal::stages_told(assignment_id id) const {
-  return host_ == host_state::repeating ? repeated_.stages_of(id) : rounds_.by_id().at(id).stages();
+std::uint32_t shard_journal::stages_reported(assignment_id id) const {
+  return host_ == host_state::rerunning ? rerun_.stages_of(id) : rounds_.by_id().at(id).stages();
 }
 
 // -- change of host ---------------------------------------------------------------------------------------------------
@@ -208,30 +208,30 @@ std::uint32_t shard_journal::stages_told(assignment_id id) const {
 void shard_journal::host_lost() {
   host_ = host_state::none;
   commands_.clear();
-  rounds_.forget_wave();
+  rounds_.clear_released();
 }
 
 void shard_journal::host_found() {
   MNEME_CHECK(host_ == host_state::none, shard_.value);
-  host_ = host_state::well;
-  repeated_.clear();
+  host_ = host_state::healthy;
+  rerun_.clear();
   const auto& rounds = rounds_.by_id();
   for (const auto& [id, round] : rounds)
-    repeated_.add(id, round.stages());
-  unrepeated_.clear();
-  rounds_.count_owed();
+    rerun_.add(id, round.stages());
+  not_rerun_.clear();
+  rounds_.recount_pending();
   answer_ = {.from = shard_};
   if (rounds.empty()) {
     if (wave_)
       reports_.push_back({.from = shard_}); // everything had been reported, except the end of the wave
     end_wave();
-    return go_on();
+    return apply_waiting();
   }
   auto again = rounds_.as_given();
-  if (std::any_of(rounds.begin(), rounds.end(), [](const auto& kept) { return kept.second.told; })) {
-    host_ = host_state::repeating;
+  if (std::any_of(rounds.begin(), rounds.end(), [](const auto& kept) { return kept.second.is_reported; })) {
+    host_ = host_state::rerunning;
     for (const auto& [id, round] : rounds)
-      unrepeated_.insert(id);
+      not_rerun_.insert(id);
   } else
     again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the federation already has their jobs
   commands_.push_back(std::move(again));
@@ -249,47 +249,47 @@ abandon shard_journal::change_host() {
 
 void shard_journal::repeat(wave_report& report) {
   each_round(report.issued, [&](std::span<issued_job> jobs) {
-    unrepeated_.erase(jobs.front().id.assignment);
+    not_rerun_.erase(jobs.front().id.assignment);
     std::vector<parked_job> waiting;
     for (const auto& job : jobs)
       waiting.push_back({.job = job, .shard = shard_});
-    repeated_.waits_for(std::move(waiting));
+    rerun_.waits_for(std::move(waiting));
   });
   // Ended rounds are kept until all have caught up, because this host may be lost, too.
   for (auto& finished : report.finished) {
-    repeated_.ended(finished.id);
-    unrepeated_.erase(finished.id);
+    rerun_.ended(finished.id);
+    not_rerun_.erase(finished.id);
     answer_.finished.push_back(std::move(finished));
   }
   for (auto& failure : report.failed) {
-    repeated_.ended(failure.last_job.assignment);
-    unrepeated_.erase(failure.last_job.assignment);
+    rerun_.ended(failure.last_job.assignment);
+    not_rerun_.erase(failure.last_job.assignment);
     answer_.failed.push_back(std::move(failure));
   }
   if (!report.last)
     return;
-  const auto behind = repeated_.take_behind();
+  const auto behind = rerun_.take_lagging();
   if (behind.empty())
-    return settle();
+    return finish_catch_up();
   for (const auto& waiting : behind)
-    unrepeated_.insert(waiting.job.id.assignment);
+    not_rerun_.insert(waiting.job.id.assignment);
   commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
 }
 
 /// Called when all rounds have caught up: sends the pending reports, and runs released jobs again.
-void shard_journal::settle() {
+void shard_journal::finish_catch_up() {
   for (const auto& [id, round] : rounds_.by_id()) {
-    const auto& jobs = repeated_.jobs_of(id);
+    const auto& jobs = rerun_.jobs_of(id);
     for (std::size_t step = 0; step < jobs.size(); ++step)
-      if (round.told)
-        rounds_.rekey(id, step, jobs[step].job);
+      if (round.is_reported)
+        rounds_.set_fuse_key(id, step, jobs[step].job);
       else
         answer_.issued.push_back(jobs[step].job);
   }
-  repeated_.clear();
+  rerun_.clear();
   note(answer_);
-  rounds_.count_owed();
-  host_ = wave_ ? host_state::well : host_state::settling;
+  rounds_.recount_pending();
+  host_ = wave_ ? host_state::healthy : host_state::catching_up;
   const auto lost = rounds_.released_jobs(); // whether or not a wave depends on them
   answer_.last = lost.empty();
   if (wave_)
@@ -301,12 +301,12 @@ void shard_journal::settle() {
     return;
   }
   end_wave();
-  host_ = host_state::well;
-  go_on();
+  host_ = host_state::healthy;
+  apply_waiting();
 }
 
 /// Applies the commands that arrived while the shard had no host.
-void shard_journal::go_on() {
+void shard_journal::apply_waiting() {
   for (auto& order : std::exchange(waiting_, {}))
     take(std::move(order));
 }

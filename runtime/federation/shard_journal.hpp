@@ -1,6 +1,6 @@
 /// shard_journal: log of a shard's assignments and reports, from which another host can take over the shard.
 #pragma once
-#include "runtime/federation/rerun.hpp"
+#include "runtime/federation/rerun_tracker.hpp"
 #include "runtime/federation/shard_rounds.hpp"
 #include <set>
 #include <variant>
@@ -21,11 +21,11 @@ public:
 
   // -- inputs: the host's reports and changes of host
   /// Validates a report of the current host. Returns the error; "" if it is valid.
-  [[nodiscard]] std::string wrong_with(const wave_report& report) const;
+  [[nodiscard]] std::string report_error(const wave_report& report) const;
   /// Validates and applies a report, and fills in the durations of its jobs. Returns the error, or "" if it is valid.
   /// An invalid report changes nothing.
   [[nodiscard]] std::string take(wave_report report);
-  /// Applies a valid report. @pre wrong_with(report) returned ""
+  /// Applies a valid report. @pre report_error(report) returned ""
   void accept(wave_report report);
   /// Records that the host is lost. Commands are queued for the next host.
   void host_lost();
@@ -43,26 +43,26 @@ public:
   /// True if the shard has no rounds and no unanswered command, so that another host can start without reruns.
   [[nodiscard]] bool is_idle() const noexcept { return rounds_.by_id().empty() && !wave_ && waiting_.empty(); }
   /// True if no reply of the host is pending. Rounds may still be at the shard, with jobs parked.
-  [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
+  [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::healthy && !wave_ && waiting_.empty(); }
   /// True if there is a host and one of its replies is pending.
-  [[nodiscard]] bool awaits_host() const noexcept {
-    return host_ != host_state::none && (wave_ || host_ != host_state::well);
+  [[nodiscard]] bool awaits_reply() const noexcept {
+    return host_ != host_state::none && (wave_ || host_ != host_state::healthy);
   }
   /// The assignment of a round at the shard. Returns null if the round is not at the shard.
   [[nodiscard]] const assignment* given(assignment_id id) const;
   /// Number of stages that the host has reported for a round at the shard.
-  [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
+  [[nodiscard]] std::uint32_t stages_reported(assignment_id id) const;
   /// Number of rounds that the host must still report in its wave.
-  [[nodiscard]] std::size_t rounds_owed() const noexcept {
-    return host_ == host_state::repeating ? unrepeated_.size() : rounds_.owed();
+  [[nodiscard]] std::size_t rounds_pending() const noexcept {
+    return host_ == host_state::rerunning ? not_rerun_.size() : rounds_.pending();
   }
 
 private:
   enum class host_state : std::uint8_t {
     none,
-    well,
-    repeating, ///< Rounds rerun up to the stages that they had reached.
-    settling,  ///< All rounds have caught up; released jobs run again, but no wave depends on them.
+    healthy,
+    rerunning,   ///< Rounds rerun up to the stages that they had reached.
+    catching_up, ///< All rounds have caught up; released jobs run again, but no wave depends on them.
   };
   /// The wave that the federation is waiting for.
   struct open_wave {
@@ -73,23 +73,23 @@ private:
   void begin(const start_rounds& wave);
   void begin(const release& order);
   void begin(const abandon& rounds);
-  [[nodiscard]] std::string wrong_with_round(assignment_id id) const;
-  [[nodiscard]] std::string wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const;
-  [[nodiscard]] std::string wrong_with_released(const wave_report& report) const;
-  [[nodiscard]] std::string wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const;
+  [[nodiscard]] std::string round_error(assignment_id id) const;
+  [[nodiscard]] std::string ends_error(const wave_report& report, std::vector<assignment_id>& ended) const;
+  [[nodiscard]] std::string released_jobs_error(const wave_report& report) const;
+  [[nodiscard]] std::string jobs_error(const std::vector<issued_job>& issued, std::size_t& rounds) const;
   void note(wave_report& report);
   void end_wave();
   void repeat(wave_report& report);
-  void settle();
-  void go_on();
+  void finish_catch_up();
+  void apply_waiting();
 
   shard_id shard_;
   shard_rounds rounds_; // its count of pending rounds is not updated during a rerun
   host_state host_ = host_state::none;
   std::optional<open_wave> wave_;
-  rerun repeated_;                     // reruns at the new host
-  std::set<assignment_id> unrepeated_; // rounds that the host must report next in a rerun
-  wave_report answer_;                 // collects results of rounds whose start is still unreported
+  rerun_tracker rerun_;               // reruns at the new host
+  std::set<assignment_id> not_rerun_; // rounds that the host must report next in a rerun
+  wave_report answer_;                // collects results of rounds whose start is still unreported
   std::vector<command> waiting_;
   std::vector<command> commands_;
   std::vector<wave_report> reports_;

@@ -29,14 +29,14 @@ std::vector<parked_job> shard_rounds::released_jobs() const {
 void shard_rounds::start(const start_rounds& wave) {
   for (std::size_t i = 0; i < wave.assignments.size(); ++i)
     rounds_[wave.assignments[i].id] = {.given = wave.assignments[i], .ready = wave.ready.at(i)};
-  owed_ += wave.assignments.size();
+  pending_ += wave.assignments.size();
 }
 
 void shard_rounds::end(assignment_id id) {
   const auto round = rounds_.find(id);
   if (round == rounds_.end())
     return;
-  owed_ -= round->second.is_owed() ? 1 : 0;
+  pending_ -= round->second.is_pending() ? 1 : 0;
   rounds_.erase(round);
 }
 
@@ -46,7 +46,7 @@ void shard_rounds::release(const std::vector<composition>& batches) {
       auto& round = rounds_.at(id.assignment);
       auto& job = round.jobs.at(id.step);
       if (std::exchange(job.state, job_state::released) == job_state::parked && --round.parked == 0)
-        ++owed_;
+        ++pending_;
       released_.push_back(id);
     }
 }
@@ -54,13 +54,13 @@ void shard_rounds::release(const std::vector<composition>& batches) {
 void shard_rounds::next_stage(std::vector<issued_job>& issued, job_state state) {
   each_round(issued, [&](std::span<issued_job> jobs) {
     auto& round = rounds_.at(jobs.front().id.assignment);
-    owed_ -= round.is_owed() ? 1 : 0;
-    round.told = true;
+    pending_ -= round.is_pending() ? 1 : 0;
+    round.is_reported = true;
     round.parked = state == job_state::parked ? jobs.size() : 0;
-    owed_ += round.is_owed() ? 1 : 0;
+    pending_ += round.is_pending() ? 1 : 0;
     round.jobs.clear();
     for (auto& job : jobs) {
-      job.takes = clients_.devices().compute_time(round.given.client, device_work_of(job));
+      job.compute_duration = clients_.devices().compute_time(round.given.client, device_work_of(job));
       round.jobs.push_back({.issued = job, .state = state});
       if (state == job_state::released)
         released_.push_back(job.id);
@@ -74,16 +74,16 @@ void shard_rounds::end_wave() {
       round->second.jobs.at(id.step).state = job_state::run;
 }
 
-void shard_rounds::rekey(assignment_id id, std::size_t step, const issued_job& job) {
+void shard_rounds::set_fuse_key(assignment_id id, std::size_t step, const issued_job& job) {
   auto& kept = rounds_.at(id).jobs.at(step).issued;
-  const auto takes = kept.takes;
+  const auto compute_duration = kept.compute_duration;
   kept = job;
-  kept.takes = takes;
+  kept.compute_duration = compute_duration;
 }
 
-void shard_rounds::count_owed() {
-  owed_ = static_cast<std::size_t>(
-      std::count_if(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.is_owed(); }));
+void shard_rounds::recount_pending() {
+  pending_ = static_cast<std::size_t>(
+      std::count_if(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.is_pending(); }));
 }
 
 } // namespace mneme

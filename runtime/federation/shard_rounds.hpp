@@ -27,13 +27,13 @@ public:
   struct kept_round {
     assignment given{};
     virtual_time ready{};
-    bool told = false;            ///< The host has reported the jobs of the current stage.
+    bool is_reported = false;     ///< The host has reported the jobs of the current stage.
     std::vector<kept_job> jobs{}; ///< Jobs of the current stage.
     std::size_t parked = 0;       ///< Number of jobs that are not released yet.
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
-    [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
+    [[nodiscard]] std::uint32_t stages() const { return is_reported ? stage() + 1 : 0; }
     /// True if the host can compute and report the next stage.
-    [[nodiscard]] bool is_owed() const noexcept { return !told || parked == 0; }
+    [[nodiscard]] bool is_pending() const noexcept { return !is_reported || parked == 0; }
   };
 
   /// @param clients must outlive this object
@@ -43,7 +43,7 @@ public:
   /// The round with this id. Returns null if it is not at the shard.
   [[nodiscard]] const kept_round* find(assignment_id id) const;
   /// Number of rounds with a pending report.
-  [[nodiscard]] std::size_t owed() const noexcept { return owed_; }
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
   /// The start message of all rounds at the shard.
   [[nodiscard]] start_rounds as_given() const;
   /// Released jobs. Their results are lost if the host is lost.
@@ -61,17 +61,17 @@ public:
   /// Marks all released jobs as run.
   void end_wave();
   /// Clears the list of running jobs after the loss of a host. The jobs stay marked as released.
-  void forget_wave() noexcept { released_.clear(); }
+  void clear_released() noexcept { released_.clear(); }
   /// Replaces a job of the current stage after another host has assigned it a new key.
-  void rekey(assignment_id id, std::size_t step, const issued_job& job);
+  void set_fuse_key(assignment_id id, std::size_t step, const issued_job& job);
   /// Recounts the rounds with a pending report after a rerun.
-  void count_owed();
+  void recount_pending();
 
 private:
   shard_id shard_;
   const population& clients_;
   std::map<assignment_id, kept_round> rounds_;
-  std::size_t owed_ = 0;
+  std::size_t pending_ = 0;
   std::vector<job_id> released_; // released jobs that the host is running
 };
 

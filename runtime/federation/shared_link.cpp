@@ -19,19 +19,19 @@ void shared_link::move_to(virtual_time now) {
   at_ = now;
 }
 
-void shared_link::add(moving begun) {
+void shared_link::add(active_transfer begun) {
   transfers_.push_back(begun);
   share();
 }
 
 void shared_link::erase(assignment_id owner) {
-  if (std::erase_if(transfers_, [&](const moving& transfer) { return transfer.owner == owner; }) > 0)
+  if (std::erase_if(transfers_, [&](const active_transfer& transfer) { return transfer.owner == owner; }) > 0)
     share();
 }
 
-std::vector<shared_link::moving> shared_link::take_ended() {
-  std::vector<moving> ended;
-  std::erase_if(transfers_, [&](const moving& transfer) {
+std::vector<shared_link::active_transfer> shared_link::take_ended() {
+  std::vector<active_transfer> ended;
+  std::erase_if(transfers_, [&](const active_transfer& transfer) {
     if (transfer.bits_left > 0.0)
       return false;
     ended.push_back(transfer);
@@ -45,8 +45,9 @@ std::vector<shared_link::moving> shared_link::take_ended() {
 void shared_link::renew(const population& clients, link_direction direction) {
   bool changed = false;
   for (auto& transfer : transfers_)
-    if (transfer.own_until <= at_) {
-      std::tie(transfer.own_mbit, transfer.own_until) = clients.devices().own_mbit(transfer.client, direction, at_);
+    if (transfer.client_rate_until <= at_) {
+      std::tie(transfer.client_mbit, transfer.client_rate_until) =
+          clients.devices().client_mbit(transfer.client, direction, at_);
       changed = true;
     }
   if (changed)
@@ -59,12 +60,12 @@ void shared_link::share() {
   std::vector<std::size_t> slowest_first(transfers_.size());
   std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});
   std::stable_sort(slowest_first.begin(), slowest_first.end(),
-                   [&](std::size_t a, std::size_t b) { return transfers_[a].own_mbit < transfers_[b].own_mbit; });
+                   [&](std::size_t a, std::size_t b) { return transfers_[a].client_mbit < transfers_[b].client_mbit; });
   auto mbit_left = mbit_;
   auto without_part = static_cast<double>(transfers_.size());
   for (const auto i : slowest_first) {
     auto& transfer = transfers_[i];
-    transfer.mbit = std::min(transfer.own_mbit, mbit_left / without_part);
+    transfer.mbit = std::min(transfer.client_mbit, mbit_left / without_part);
     mbit_left = std::max(mbit_left - transfer.mbit, 0.0);
     --without_part;
     const auto ns = std::ceil(transfer.bits_left / (bits_per_ns_of_mbit * transfer.mbit));
@@ -80,7 +81,7 @@ virtual_time shared_link::next_change() const {
     return never;
   auto next = end_of_runs;
   for (const auto& transfer : transfers_)
-    next = std::min({next, transfer.ends_at, transfer.own_until});
+    next = std::min({next, transfer.ends_at, transfer.client_rate_until});
   return next;
 }
 
@@ -89,7 +90,7 @@ void shared_link::persist(archive& state) {
   if (!state.loading())
     return;
   for (const auto& transfer : transfers_)
-    if (!(transfer.bits_left >= 0.0) || !(transfer.own_mbit >= 0.0) || std::isinf(transfer.bits_left))
+    if (!(transfer.bits_left >= 0.0) || !(transfer.client_mbit >= 0.0) || std::isinf(transfer.bits_left))
       throw archive_error("has a transfer of less than no bits");
   share();
 }

@@ -11,15 +11,15 @@ namespace mneme {
 /// depends only on the order of events in virtual time.
 class shared_link {
 public:
-  struct moving {
+  struct active_transfer {
     assignment_id owner{};
     client_id client{};
     double bits_left = 0.0;
-    double own_mbit = 0.0;          ///< Rate of the client's own link in Mbit/s; may be infinite.
-    virtual_time own_until = never; ///< Time at which the client's own link changes.
-    double mbit = 0.0;              ///< Current rate in Mbit/s, computed from all transfers.
-    virtual_time ends_at = never;   ///< End at the current rate.
-    void persist(archive& state) { state(owner)(client)(bits_left)(own_mbit)(own_until); }
+    double client_mbit = 0.0;               ///< Rate of the client's own link in Mbit/s; may be infinite.
+    virtual_time client_rate_until = never; ///< Time at which the client's own link changes.
+    double mbit = 0.0;                      ///< Current rate in Mbit/s, computed from all transfers.
+    virtual_time ends_at = never;           ///< End at the current rate.
+    void persist(archive& state) { state(owner)(client)(bits_left)(client_mbit)(client_rate_until); }
   };
 
   /// @param mbit total rate of the link in Mbit/s
@@ -28,17 +28,17 @@ public:
   /// Advances all transfers to `now`. @pre now is not before the last call
   void move_to(virtual_time now);
   /// Starts a transfer. @pre move_to(the current time) was called
-  void add(moving begun);
+  void add(active_transfer begun);
   /// Cancels a transfer; the others share its rate. No effect if there is none.
   void erase(assignment_id owner);
   /// Removes and returns ended transfers in starting order. @pre move_to(the current time) was called
-  [[nodiscard]] std::vector<moving> take_ended();
+  [[nodiscard]] std::vector<active_transfer> take_ended();
   /// Updates own-link rates that were valid only until now. @pre move_to(the current time) was called
   void renew(const population& clients, link_direction direction);
   /// Time at which the next transfer ends or own link changes. Returns end_of_runs if neither will happen, and never if
   /// there are no transfers.
   [[nodiscard]] virtual_time next_change() const;
-  [[nodiscard]] const std::vector<moving>& transfers() const noexcept { return transfers_; }
+  [[nodiscard]] const std::vector<active_transfer>& transfers() const noexcept { return transfers_; }
 
   void persist(archive& state);
 
@@ -47,7 +47,7 @@ private:
 
   double mbit_;
   virtual_time at_{};
-  std::vector<moving> transfers_; // in starting order
+  std::vector<active_transfer> transfers_; // in starting order
 };
 
 } // namespace mneme

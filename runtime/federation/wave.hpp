@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
 #include "runtime/federation/parties.hpp"
-#include "runtime/method/client_run.hpp"
+#include "runtime/method/client_round_runner.hpp"
 #include "runtime/population/population.hpp"
 #include <optional>
 #include <vector>
@@ -22,9 +22,9 @@ struct issued_job {
   job_id id{};
   fuse_key key{};
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;   ///< Bytes of its result.
-  std::int64_t width = 1;   ///< Number of such jobs per fused batch.
-  virtual_duration takes{}; ///< Virtual duration on the client's device.
+  std::int64_t bytes = 0;              ///< Bytes of its result.
+  std::int64_t width = 1;              ///< Number of such jobs per fused batch.
+  virtual_duration compute_duration{}; ///< Virtual duration on the client's device.
 };
 
 /// The job's work, from which a device model computes its duration.

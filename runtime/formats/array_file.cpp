@@ -18,7 +18,7 @@ bool is_among(const std::string& name, const std::vector<std::string>& names) {
 }
 
 diagnostic unknown_array(const std::string& file, const std::string& name, const std::vector<std::string>& names) {
-  const auto meant = nearest(name, names);
+  const auto meant = closest_match(name, names);
   return {file, fmt::format("has an array '{}', which nothing reads; {}", name,
                             meant.empty() ? fmt::format("expected {}", fmt::join(names, ", "))
                                           : fmt::format("did you mean '{}'?", meant))};
@@ -55,21 +55,21 @@ expected<npy_array> read_npy(const path& file) {
 
 expected<named_arrays> read_siblings(const path& file, const std::vector<std::string>& names) {
   named_arrays arrays;
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& sibling : array_files(file, names)) {
     const auto name = sibling.stem().string();
     if (arrays.contains(name))
-      wrong.push_back({sibling.string(), fmt::format("the array '{}' is in {}, too; expected one file of an array",
-                                                     name, arrays[name].place)});
+      errors.push_back({sibling.string(), fmt::format("the array '{}' is in {}, too; expected one file of an array",
+                                                      name, arrays[name].place)});
     else if (auto array = read_npy(sibling))
       arrays[name] = {std::move(*array), sibling.string()};
     else
-      append(wrong, array.error());
+      append(errors, array.error());
   }
-  if (arrays.empty() && wrong.empty())
+  if (arrays.empty() && errors.empty())
     return failed(file.string(), fmt::format("no array lies there; expected {}.npy", fmt::join(names, ".npy, ")));
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return arrays;
 }
 
@@ -89,12 +89,12 @@ expected<named_arrays> read_npz(const path& file, const std::vector<std::string>
   if (!entries)
     return failed(opened->place(entries.error().byte), entries.error().text);
   named_arrays arrays;
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& entry : *entries) {
     const auto name = entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4) : entry.name;
     const auto place = fmt::format("{}: {}", file.string(), name);
     if (!is_among(name, names)) {
-      wrong.push_back(unknown_array(file.string(), name, names));
+      errors.push_back(unknown_array(file.string(), name, names));
       continue;
     }
     npy_reader reader(entry.bytes);
@@ -102,10 +102,10 @@ expected<named_arrays> read_npz(const path& file, const std::vector<std::string>
     if (auto array = reader.finish())
       arrays[name] = {std::move(*array), place};
     else
-      wrong.push_back({place, array.error()});
+      errors.push_back({place, array.error()});
   }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return arrays;
 }
 
@@ -132,22 +132,22 @@ expected<named_arrays> read_tensors(const path& file, const std::vector<std::str
   if (!tensors)
     return tl::unexpected(tensors.error());
   named_arrays arrays;
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& [name, value] : *tensors)
     if (is_among(name, names))
       arrays[name] = {{.values = value}, fmt::format("{}: {}", file.string(), name)};
     else
-      wrong.push_back(unknown_array(file.string(), name, names));
+      errors.push_back(unknown_array(file.string(), name, names));
   for (const auto& [name, text] : metadata) {
     if (!is_among(name, names) || arrays.contains(name))
       continue;
     const auto place = fmt::format("{}: metadata {}", file.string(), name);
     arrays[name] = {{.texts = listed_texts(text)}, place};
     if (arrays[name].content.texts.empty())
-      wrong.push_back({place, R"(expected a JSON list of texts, as ["cat", "dog"])"});
+      errors.push_back({place, R"(expected a JSON list of texts, as ["cat", "dog"])"});
   }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return arrays;
 }
 

@@ -146,8 +146,8 @@ std::string read_header(std::string_view text, npy_header& into) {
       const auto type = in.text();
       if (!type)
         return "the array has named fields; save each as an array of its own";
-      if (auto wrong = set_type(*type, into); !wrong.empty())
-        return wrong;
+      if (auto message = set_type(*type, into); !message.empty())
+        return message;
       has_type = true;
     } else if (*name == "fortran_order") {
       into.by_columns = in.takes("True");
@@ -209,7 +209,7 @@ std::string numpy_word(at::ScalarType type) {
 }
 
 bool npy_reader::refuse(std::string text) {
-  wrong_ = std::move(text);
+  errors_ = std::move(text);
   return false;
 }
 
@@ -232,8 +232,8 @@ bool npy_reader::read_lengths() {
 
 bool npy_reader::begin() {
   const std::string_view front(reinterpret_cast<const char*>(front_.data()), front_.size());
-  if (auto wrong = read_header(front.substr(mark_bytes + length_bytes_), header_); !wrong.empty())
-    return refuse(std::move(wrong));
+  if (auto message = read_header(front.substr(mark_bytes + length_bytes_), header_); !message.empty())
+    return refuse(std::move(message));
   const auto bytes = value_bytes(header_);
   if (!bytes || *bytes != bytes_ - header_.begin)
     return refuse(fmt::format("the header states {} bytes of values, and {} follow; the file is damaged, or was cut "
@@ -251,7 +251,7 @@ bool npy_reader::begin() {
 bool npy_reader::feed(std::span<const std::uint8_t> piece) {
   if (bytes_ < lengths_bytes)
     return refuse("the array was cut short");
-  while (wrong_.empty() && !values_.defined() && !piece.empty()) {
+  while (errors_.empty() && !values_.defined() && !piece.empty()) {
     const auto goal = header_.begin > 0 ? header_.begin : lengths_bytes;
     const auto taken = std::min<std::uint64_t>(piece.size(), goal - front_.size());
     front_.insert(front_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(taken));
@@ -261,8 +261,8 @@ bool npy_reader::feed(std::span<const std::uint8_t> piece) {
     if (front_.size() == header_.begin && !begin())
       return false;
   }
-  if (!wrong_.empty() || piece.empty())
-    return wrong_.empty();
+  if (!errors_.empty() || piece.empty())
+    return errors_.empty();
   if (piece.size() > header_.bytes - filled_)
     return refuse("the array is longer than its header says");
   std::memcpy(static_cast<std::uint8_t*>(values_.mutable_data_ptr()) + filled_, piece.data(), piece.size());
@@ -293,10 +293,10 @@ std::vector<std::string> npy_reader::texts() const {
 }
 
 tl::expected<npy_array, std::string> npy_reader::finish() {
-  if (wrong_.empty() && (!values_.defined() || filled_ < header_.bytes))
-    wrong_ = "the array was cut short";
-  if (!wrong_.empty())
-    return tl::unexpected(wrong_);
+  if (errors_.empty() && (!values_.defined() || filled_ < header_.bytes))
+    errors_ = "the array was cut short";
+  if (!errors_.empty())
+    return tl::unexpected(errors_);
   if (header_.high_bytes_first && header_.bytes > 0)
     swap_bytes(static_cast<std::uint8_t*>(values_.mutable_data_ptr()), header_.bytes,
                header_.holds_texts ? (header_.wide_letters ? 4 : 1) : c10::elementSize(header_.type));

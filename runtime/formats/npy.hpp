@@ -48,7 +48,7 @@ private:
 
   std::uint64_t bytes_;
   std::vector<std::uint8_t> front_; // header bytes so far
-  std::string wrong_;
+  std::string errors_;
   npy_header header_;
   std::size_t length_bytes_ = 0;
   at::Tensor values_;        // for strings: their bytes

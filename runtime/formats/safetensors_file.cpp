@@ -87,14 +87,14 @@ std::uint64_t byte_of(const std::string& header, const std::string& name) {
 /// is a SAX handler because the parser's callback would search the object for each member.
 class header_watch final : public nlohmann::json_sax<json> {
 public:
-  header_watch(const std::string& header, diagnostic_list& wrong) : header_(header), wrong_(wrong) {}
+  header_watch(const std::string& header, diagnostic_list& errors) : header_(header), errors_(errors) {}
   [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
   /// Byte offset and text of a syntax error. Returns nullopt if there is none.
   [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
 
   bool key(string_t& name) override {
-    if (depth_ == 1 && !names_.insert(name).second && !wrong_.enough())
-      wrong_.add(byte_of(header_, name), fmt::format("'{}' is named twice in the header; names must differ", name));
+    if (depth_ == 1 && !names_.insert(name).second && !errors_.enough())
+      errors_.add(byte_of(header_, name), fmt::format("'{}' is named twice in the header; names must differ", name));
     return true;
   }
   bool start_object(std::size_t) override { return opened(); }
@@ -130,7 +130,7 @@ private:
   }
 
   const std::string& header_;
-  diagnostic_list& wrong_;
+  diagnostic_list& errors_;
   std::set<std::string> names_;
   std::optional<std::pair<std::uint64_t, std::string>> flaw_;
   int depth_ = 0;
@@ -138,19 +138,19 @@ private:
 };
 
 /// Parses the header as JSON. Duplicate names and excessive nesting are errors. Returns nullopt on failure.
-std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
-  header_watch watch(header, wrong);
+std::optional<json> parse_header(const std::string& header, diagnostic_list& errors) {
+  header_watch watch(header, errors);
   if (!json::sax_parse(header, &watch)) {
-    wrong.add(watch.flaw()->first, watch.flaw()->second);
+    errors.add(watch.flaw()->first, watch.flaw()->second);
     return std::nullopt;
   }
   if (watch.too_deep()) {
-    wrong.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
+    errors.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
     return std::nullopt;
   }
   auto parsed = json::parse(header);
   if (!parsed.is_object())
-    wrong.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
+    errors.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
   return parsed;
 }
 
@@ -217,72 +217,72 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
 
 /// Validates all entries and returns them in file order. They must cover the tensor data without overlaps and gaps.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
-                                   safetensors_types types, diagnostic_list& wrong) {
+                                   safetensors_types types, diagnostic_list& errors) {
   std::vector<entry> entries;
   for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
-    if (wrong.enough()) // finding offsets for diagnostics searches the whole header
+    if (errors.enough()) // finding offsets for diagnostics searches the whole header
       return {};
     if (auto checked = checked_entry(name, line, content_bytes, types))
       entries.push_back(std::move(*checked));
     else
-      wrong.add(byte_of(header, name), checked.error());
+      errors.add(byte_of(header, name), checked.error());
   }
-  if (!wrong.empty())
+  if (!errors.empty())
     return {};
   std::stable_sort(entries.begin(), entries.end(),
                    [](const entry& a, const entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   std::uint64_t expected_begin = 0;
   for (const auto& checked : entries) {
-    if (checked.begin != expected_begin && !wrong.enough())
-      wrong.add(byte_of(header, checked.name),
-                fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
-                            checked.begin, expected_begin,
-                            checked.begin < expected_begin ? "overlap" : "leave a hole"));
+    if (checked.begin != expected_begin && !errors.enough())
+      errors.add(byte_of(header, checked.name),
+                 fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
+                             checked.begin, expected_begin,
+                             checked.begin < expected_begin ? "overlap" : "leave a hole"));
     expected_begin = checked.end;
   }
-  if (expected_begin != content_bytes && wrong.empty())
-    wrong.add(length_bytes + header.size() + expected_begin,
-              fmt::format("{} bytes at the end belong to no tensor", content_bytes - expected_begin));
+  if (expected_begin != content_bytes && errors.empty())
+    errors.add(length_bytes + header.size() + expected_begin,
+               fmt::format("{} bytes at the end belong to no tensor", content_bytes - expected_begin));
   return entries;
 }
 
 /// Reads the values of one tensor. A BOOL byte other than 0 and 1 is an error.
-at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& wrong) {
+at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& errors) {
   auto value = new_tensor(from.shape, from.type);
   MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
   auto* bytes = static_cast<char*>(value.mutable_data_ptr());
   in.seekg(static_cast<std::streamoff>(contents_begin + from.begin));
   if (!in.read(bytes, static_cast<std::streamsize>(value.nbytes())))
-    wrong.add(contents_begin + from.begin,
-              fmt::format("'{}' cannot be read; the file shrank, or the disk fails", from.name));
+    errors.add(contents_begin + from.begin,
+               fmt::format("'{}' cannot be read; the file shrank, or the disk fails", from.name));
   else if (from.type == at::kBool)
     if (const auto* odd = std::find_if(bytes, bytes + value.nbytes(), [](char byte) { return byte != 0 && byte != 1; });
         odd != bytes + value.nbytes())
-      wrong.add(contents_begin + from.begin + static_cast<std::uint64_t>(odd - bytes),
-                fmt::format("'{}' is BOOL, but a byte is {}; expected 0 or 1", from.name,
-                            static_cast<unsigned>(static_cast<unsigned char>(*odd))));
+      errors.add(contents_begin + from.begin + static_cast<std::uint64_t>(odd - bytes),
+                 fmt::format("'{}' is BOOL, but a byte is {}; expected 0 or 1", from.name,
+                             static_cast<unsigned>(static_cast<unsigned char>(*odd))));
   return value;
 }
 
 /// Reads the header text after checking its length against the file size. Returns nullopt on failure.
-std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& wrong) {
+std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& errors) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
-    wrong.add(0, fmt::format("the file has {} bytes; a safetensors file has at least 10", file_bytes));
+    errors.add(0, fmt::format("the file has {} bytes; a safetensors file has at least 10", file_bytes));
     return std::nullopt;
   }
   if (header_bytes > file_bytes - length_bytes || header_bytes > header_bytes_max) {
-    wrong.add(0, fmt::format("a header of {} bytes is announced, but {} follow; at most {} are taken. Is this a "
-                             "safetensors file, and whole?",
-                             header_bytes, file_bytes - length_bytes, header_bytes_max));
+    errors.add(0, fmt::format("a header of {} bytes is announced, but {} follow; at most {} are taken. Is this a "
+                              "safetensors file, and whole?",
+                              header_bytes, file_bytes - length_bytes, header_bytes_max));
     return std::nullopt;
   }
   std::string header(header_bytes, '\0');
   in.read(header.data(), static_cast<std::streamsize>(header_bytes));
   if (header.empty() || header.front() != '{') {
-    wrong.add(length_bytes, "the header does not begin with '{'; is this a safetensors file?");
+    errors.add(length_bytes, "the header does not begin with '{'; is this a safetensors file?");
     return std::nullopt;
   }
   return header;
@@ -343,20 +343,20 @@ expected<tensor_map> read_safetensors(const std::filesystem::path& file, safeten
     return failed(file.string(),
                   (opened ? "cannot be read: " + error.message() : opened.error()) + "; expected a safetensors file");
   auto& in = *opened;
-  diagnostic_list wrong(file.string());
-  const auto header = header_text(in, file_bytes, wrong);
-  const auto object = header ? parsed_header(*header, wrong) : std::nullopt;
-  if (!wrong.empty())
-    return wrong.failed();
+  diagnostic_list errors(file.string());
+  const auto header = header_text(in, file_bytes, errors);
+  const auto object = header ? parse_header(*header, errors) : std::nullopt;
+  if (!errors.empty())
+    return errors.failed();
   const auto contents_begin = length_bytes + header->size();
-  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, types, wrong);
-  if (!wrong.empty())
-    return wrong.failed();
+  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, types, errors);
+  if (!errors.empty())
+    return errors.failed();
   tensor_map result;
   for (const auto& entry : entries)
-    result.put(entry.name, contents(in, entry, contents_begin, wrong));
-  if (!wrong.empty())
-    return wrong.failed();
+    result.put(entry.name, contents(in, entry, contents_begin, errors));
+  if (!errors.empty())
+    return errors.failed();
   if (texts)
     *texts = texts_of(*object);
   return result;

@@ -234,17 +234,17 @@ tl::expected<std::vector<zip_entry>, zip_flaw> zip_entries(bytes_view file, std:
     auto entry = entry_of_line(file, at, place->begin + place->bytes);
     if (!entry)
       return flaw(entry.error());
-    if (auto wrong = find_content(file, place->begin, *entry))
-      return flaw(*wrong);
+    if (auto errors = find_content(file, place->begin, *entry))
+      return flaw(*errors);
     entries.push_back(std::move(*entry));
   }
   std::stable_sort(entries.begin(), entries.end(),
                    [](const zip_entry& a, const zip_entry& b) { return a.header < b.header; });
-  if (auto wrong = check_together(entries, inflated_bytes_max))
-    return flaw(*wrong);
+  if (auto errors = check_together(entries, inflated_bytes_max))
+    return flaw(*errors);
   for (const auto& entry : entries)
-    if (auto wrong = check_content(file, entry))
-      return flaw(*wrong);
+    if (auto errors = check_content(file, entry))
+      return flaw(*errors);
   return entries;
 }
 

@@ -33,8 +33,8 @@ MNEME_INLINE void scale_body(float* x, std::int64_t n, float factor) {
 }
 
 template <class Set>
-MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w, const float* __restrict start,
-                                 std::int64_t n, float factor) {
+MNEME_INLINE void add_proximal_gradient_body(float* __restrict g, const float* __restrict w,
+                                             const float* __restrict start, std::int64_t n, float factor) {
   for (std::int64_t i = 0; i < n; ++i)
     g[i] += factor * (w[i] - start[i]);
 }
@@ -169,7 +169,7 @@ MNEME_INLINE void normalise_floats_body(float* out, const float* in, std::int64_
   normalise_any<Set>(out, in, n, with);
 }
 template <class Set>
-MNEME_INLINE void widen_body(float* __restrict out, const std::uint8_t* __restrict in, std::int64_t n) {
+MNEME_INLINE void convert_to_float_body(float* __restrict out, const std::uint8_t* __restrict in, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
     out[i] = static_cast<float>(in[i]);
 }
@@ -278,7 +278,7 @@ MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
 MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
 MNEME_KERNEL(add, (float* out, const float* a, const float* b, std::int64_t n, bool relu), (out, a, b, n, relu))
 MNEME_KERNEL(scale, (float* x, std::int64_t n, float factor), (x, n, factor))
-MNEME_KERNEL(pull_back, (float* g, const float* w, const float* start, std::int64_t n, float factor),
+MNEME_KERNEL(add_proximal_gradient, (float* g, const float* w, const float* start, std::int64_t n, float factor),
              (g, w, start, n, factor))
 MNEME_KERNEL(sum_rows, (const row_sums& sums), (sums))
 MNEME_KERNEL(add_squares, (double& total, const float* x, std::int64_t n), (total, x, n))
@@ -288,7 +288,7 @@ MNEME_KERNEL(check_finite, (bool& finite, const float* x, std::int64_t n), (fini
 MNEME_KERNEL(sgd, (float* w, const float* g, float* v, std::int64_t n, const sgd_step& with), (w, g, v, n, with))
 MNEME_KERNEL(adam, (float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with),
              (w, g, m, v, n, with))
-MNEME_KERNEL(widen, (float* out, const std::uint8_t* in, std::int64_t n), (out, in, n))
+MNEME_KERNEL(convert_to_float, (float* out, const std::uint8_t* in, std::int64_t n), (out, in, n))
 MNEME_KERNEL(cross_entropy, (double& value, const cross_entropy_rows& in), (value, in))
 
 } // namespace
@@ -303,8 +303,8 @@ void relu(float* x, std::int64_t n) { best_relu(x, n); }
 void relu_backward(float* d, const float* y, std::int64_t n) { best_relu_backward(d, y, n); }
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu) { best_add(out, a, b, n, relu); }
 void scale(float* x, std::int64_t n, float factor) { best_scale(x, n, factor); }
-void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor) {
-  best_pull_back(g, w, start, n, factor);
+void add_proximal_gradient(float* g, const float* w, const float* start, std::int64_t n, float factor) {
+  best_add_proximal_gradient(g, w, start, n, factor);
 }
 void sum_rows(const row_sums& sums) { best_sum_rows(sums); }
 void add_squares(double& total, const float* x, std::int64_t n) { best_add_squares(total, x, n); }
@@ -317,7 +317,7 @@ void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& wit
 void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const adam_step& with) {
   best_adam(w, g, m, v, n, with);
 }
-void widen(float* out, const std::uint8_t* in, std::int64_t n) { best_widen(out, in, n); }
+void convert_to_float(float* out, const std::uint8_t* in, std::int64_t n) { best_convert_to_float(out, in, n); }
 void cross_entropy_of_rows(double& value, const cross_entropy_rows& in) {
   best_cross_entropy(value, in);
   if (in.smoothing != 0.0)

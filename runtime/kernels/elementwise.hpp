@@ -12,7 +12,7 @@ void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 /// x *= factor
 void scale(float* x, std::int64_t n, float factor);
 /// g += factor * (w - start): adds the gradient of factor / 2 |w - start|^2.
-void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
+void add_proximal_gradient(float* g, const float* w, const float* start, std::int64_t n, float factor);
 /// out[c] = before[c] + scale * sum over rows of in[row, c], summed in row order.
 struct row_sums {
   const float* in = nullptr; ///< [rows, columns]
@@ -56,7 +56,7 @@ struct pixel_scale {
 void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with);
 void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with);
 /// Converts bytes to floats.
-void widen(float* out, const std::uint8_t* in, std::int64_t n);
+void convert_to_float(float* out, const std::uint8_t* in, std::int64_t n);
 
 /// Softmax cross-entropy of one model's step, and its gradient.
 struct cross_entropy_rows {

@@ -32,13 +32,13 @@ instruction_level allowed_level() {
 
 } // namespace
 
-instruction_level copy_level() {
+instruction_level dispatch_isa() {
   static const auto level = std::min(best_level(), allowed_level());
   return level;
 }
 
-instruction_level machine_level() {
-  return is_portable() ? std::min(copy_level(), instruction_level::half) : copy_level();
+instruction_level result_isa() {
+  return is_portable() ? std::min(dispatch_isa(), instruction_level::half) : dispatch_isa();
 }
 
 } // namespace mneme::kernels

@@ -45,18 +45,18 @@ struct instruction_set {
   static constexpr int accumulators = Accumulators;
   static constexpr int sum_lanes = SumLanes;
 };
-using wide_set = instruction_set<16, 16>;         ///< AVX-512: 32 registers of 16 floats
+using avx512_set = instruction_set<16, 16>;       ///< AVX-512: 32 registers of 16 floats
 using half_sums_set = instruction_set<16, 16, 8>; ///< AVX-512 with the summation order of AVX2
-using half_set = instruction_set<8, 8>;           ///< AVX2 with FMA: 16 registers of 8
-using plain_set = instruction_set<4, 8>;          ///< Any machine
+using avx2_set = instruction_set<8, 8>;           ///< AVX2 with FMA: 16 registers of 8
+using generic_set = instruction_set<4, 8>;        ///< Any machine
 
 /// The best instruction set of this machine, or a lower one set in the environment: MNEME_KERNELS=avx2 or plain.
 enum class instruction_level : std::uint8_t { plain, half, wide };
 /// The level that determines the bits of results. In portable arithmetic: AVX2 on every machine.
-[[nodiscard]] instruction_level machine_level();
+[[nodiscard]] instruction_level result_isa();
 /// The level of the compiled kernels in use. In portable arithmetic on a machine with AVX-512, that is AVX-512 for
 /// kernels whose bits do not depend on it.
-[[nodiscard]] instruction_level copy_level();
+[[nodiscard]] instruction_level dispatch_isa();
 
 /// MNEME_KERNEL(name, (parameters), (arguments)) defines `void best_name(parameters)`, which runs
 /// name_body<Set>(arguments) for the best set of this machine. It does not use target_clones, because sanitizers
@@ -66,32 +66,32 @@ enum class instruction_level : std::uint8_t { plain, half, wide };
 #if defined(__x86_64__)
 #define MNEME_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define MNEME_LESSER_COPIES(name, parameters, arguments)                                                               \
-  __attribute__((target("avx2,fma"))) static void name##_half parameters { name##_body<half_set> arguments; }          \
-  static void name##_plain parameters { name##_body<plain_set> arguments; }
+  __attribute__((target("avx2,fma"))) static void name##_half parameters { name##_body<avx2_set> arguments; }          \
+  static void name##_plain parameters { name##_body<generic_set> arguments; }
 #define MNEME_BEST(name, parameters, arguments, wide)                                                                  \
   static void best_##name parameters {                                                                                 \
-    static const auto chosen = chosen_for_machine(wide, name##_half, name##_plain);                                    \
+    static const auto chosen = choose_for_machine(wide, name##_half, name##_plain);                                    \
     chosen arguments;                                                                                                  \
   }
 #define MNEME_KERNEL(name, parameters, arguments)                                                                      \
-  MNEME_WIDE static void name##_wide parameters { name##_body<wide_set> arguments; }                                   \
+  MNEME_WIDE static void name##_wide parameters { name##_body<avx512_set> arguments; }                                 \
   MNEME_LESSER_COPIES(name, parameters, arguments)                                                                     \
   MNEME_BEST(name, parameters, arguments, name##_wide)
 #define MNEME_SUMMING_KERNEL(name, parameters, arguments)                                                              \
-  MNEME_WIDE static void name##_wide parameters { name##_body<wide_set> arguments; }                                   \
+  MNEME_WIDE static void name##_wide parameters { name##_body<avx512_set> arguments; }                                 \
   MNEME_WIDE static void name##_half_sums parameters { name##_body<half_sums_set> arguments; }                         \
   MNEME_LESSER_COPIES(name, parameters, arguments)                                                                     \
-  MNEME_BEST(name, parameters, arguments, machine_level() == copy_level() ? name##_wide : name##_half_sums)
+  MNEME_BEST(name, parameters, arguments, result_isa() == dispatch_isa() ? name##_wide : name##_half_sums)
 #else
 #define MNEME_KERNEL(name, parameters, arguments)                                                                      \
-  static void best_##name parameters { name##_body<plain_set> arguments; }
+  static void best_##name parameters { name##_body<generic_set> arguments; }
 #define MNEME_SUMMING_KERNEL(name, parameters, arguments) MNEME_KERNEL(name, parameters, arguments)
 #endif
 
-/// Selects one of the three versions of a kernel by copy_level().
+/// Selects one of the three versions of a kernel by dispatch_isa().
 template <class Function>
-Function* chosen_for_machine(Function* wide, Function* half, Function* plain) {
-  switch (copy_level()) {
+Function* choose_for_machine(Function* wide, Function* half, Function* plain) {
+  switch (dispatch_isa()) {
   case instruction_level::wide:
     return wide;
   case instruction_level::half:

@@ -64,8 +64,8 @@ MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t row
 }
 
 template <class Set>
-MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns,
-                                 float scale, bool add) {
+MNEME_INLINE void sum_active_columns_body(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns,
+                                          float scale, bool add) {
   constexpr std::int64_t cached_rows = 256;
   for (std::int64_t row = 0; row < rows; row += cached_rows) {
     const std::int64_t count = rows - row < cached_rows ? rows - row : cached_rows;
@@ -78,8 +78,8 @@ MNEME_INLINE void sum_shown_body(float* out, float* d, const float* y, std::int6
 }
 
 template <class Set>
-MNEME_INLINE void sum_from_pivot_body(const float* __restrict x, std::int64_t rows, std::int64_t columns, double* sums,
-                                      double* squares) {
+MNEME_INLINE void shifted_moments_body(const float* __restrict x, std::int64_t rows, std::int64_t columns, double* sums,
+                                       double* squares) {
   using vec = typename floats<Set::lanes>::type;
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & square)
       __attribute__((always_inline)) {
@@ -148,10 +148,10 @@ MNEME_INLINE void scale_gradients_body(const normalised& in, const float* __rest
 
 MNEME_KERNEL(sum_columns, (float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add),
              (out, in, rows, columns, scale, add))
-MNEME_KERNEL(sum_shown,
+MNEME_KERNEL(sum_active_columns,
              (float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add),
              (out, d, y, rows, columns, scale, add))
-MNEME_KERNEL(sum_from_pivot, (const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares),
+MNEME_KERNEL(shifted_moments, (const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares),
              (x, rows, columns, sums, squares))
 MNEME_KERNEL(scale_columns,
              (const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
@@ -167,11 +167,12 @@ MNEME_KERNEL(scale_gradients,
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add) {
   best_sum_columns(out, in, rows, columns, scale, add);
 }
-void sum_shown(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add) {
-  best_sum_shown(out, d, y, rows, columns, scale, add);
+void sum_active_columns(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale,
+                        bool add) {
+  best_sum_active_columns(out, d, y, rows, columns, scale, add);
 }
-void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares) {
-  best_sum_from_pivot(x, rows, columns, sums, squares);
+void shifted_moments(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares) {
+  best_shifted_moments(x, rows, columns, sums, squares);
 }
 void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
                    bool relu, float* y) {

@@ -8,9 +8,10 @@ namespace mneme::kernels {
 /// out[c] = scale * sum over rows of in[row, c]; if `add`, the value is added to out[c].
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
 /// sum_columns() for the gradient d of a ReLU with output y: sets d to 0 where y is not positive.
-void sum_shown(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add);
+void sum_active_columns(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale,
+                        bool add);
 /// Sums of x - pivot and of its square, per column, where pivot is the first row.
-void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares);
+void shifted_moments(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares);
 /// y = x * scale[c] + shift[c], followed by ReLU if `relu`.
 void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
                    bool relu, float* y);

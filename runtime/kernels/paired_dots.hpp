@@ -7,7 +7,7 @@ namespace mneme::kernels {
 using eight_floats = floats<8>::type;
 using two_dots = floats<16>::type; ///< Eight partial sums of each of two dots.
 
-MNEME_INLINE void put_beside(two_dots& to, const eight_floats& first, const eight_floats& second) {
+MNEME_INLINE void concat_lanes(two_dots& to, const eight_floats& first, const eight_floats& second) {
   to = __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
@@ -15,7 +15,7 @@ MNEME_INLINE void put_beside(two_dots& to, const eight_floats& first, const eigh
 /// Lanes 4 g and 4 g + 1 of the result hold the two remaining lanes of column g. Lanes 4 g + 2 and 4 g + 3 hold those
 /// of column 4 + g.
 template <int Pairs>
-MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
+MNEME_INLINE void reduce_lanes_by_4(const two_dots (&sums)[Pairs], two_dots& out) {
   two_dots four[2]; // four lanes of each column
   for (int i = 0; i < 2; ++i) {
     const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // for two pairs, the same pair twice
@@ -27,7 +27,7 @@ MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
 }
 
 /// Reduces the last two lanes of each column: the eight sums of `row`, then those of `next`.
-MNEME_INLINE void halve_last(const two_dots& row, const two_dots& next, two_dots& out) {
+MNEME_INLINE void reduce_last_lanes(const two_dots& row, const two_dots& next, two_dots& out) {
   const two_dots sums = __builtin_shufflevector(row, next, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
                         __builtin_shufflevector(row, next, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
   out = __builtin_shufflevector(sums, sums, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -49,11 +49,11 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   for (; p + 8 <= product.k; p += 8) {
     for (int c = 0; c < Pairs; ++c) {
       load(first, b[2 * c] + p), load(second, b[2 * c + 1] + p);
-      put_beside(right[c], first, second);
+      concat_lanes(right[c], first, second);
     }
     for (int r = 0; r < Rows; ++r) {
       load(first, a[r] + p);
-      put_beside(left, first, first);
+      concat_lanes(left, first, first);
       for (int c = 0; c < Pairs; ++c)
         sums[r][c] += left * right[c];
     }
@@ -61,11 +61,11 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   if (p < product.k) {
     for (int c = 0; c < Pairs; ++c) {
       tail.read(first, b[2 * c]), tail.read(second, b[2 * c + 1]);
-      put_beside(right[c], first, second);
+      concat_lanes(right[c], first, second);
     }
     for (int r = 0; r < Rows; ++r) {
       tail.read(first, a[r]);
-      put_beside(left, first, first);
+      concat_lanes(left, first, first);
       for (int c = 0; c < Pairs; ++c)
         sums[r][c] += left * right[c];
     }
@@ -74,11 +74,11 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   for (std::int64_t c = 0; c < there; ++c)
     bias[c] = product.bias[j + c];
   two_dots halves[Rows], values, biases;
-  put_beside(biases, bias, bias);
+  concat_lanes(biases, bias, bias);
   for (int r = 0; r < Rows; ++r)
-    halve_twice(sums[r], halves[r]);
+    reduce_lanes_by_4(sums[r], halves[r]);
   for (int r = 0; r < Rows; r += 2) {
-    halve_last(halves[r], halves[r + 1 < Rows ? r + 1 : r], values);
+    reduce_last_lanes(halves[r], halves[r + 1 < Rows ? r + 1 : r], values);
     values += biases;
     float rows[16];
     store(rows, values);

@@ -8,7 +8,7 @@ struct sigmoid_step {
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
     using vec = typename floats<Lanes>::type;
     vec e = x[0] < 0.0F ? x[0] : -x[0];
-    exponentiate<Lanes>(e); // -|x| cannot overflow
+    exp_nonpositive<Lanes>(e); // -|x| cannot overflow
     const vec larger = 1.0F / (1.0F + e), smaller = e * larger;
     y = x[0] < 0.0F ? smaller : larger;
   }
@@ -27,7 +27,7 @@ struct tangent_step {
     using vec = typename floats<Lanes>::type;
     const vec size = x[0] < 0.0F ? -x[0] : x[0], square = x[0] * x[0];
     vec e = size * -2.0F;
-    exponentiate<Lanes>(e);
+    exp_nonpositive<Lanes>(e);
     const vec far = (1.0F - e) / (1.0F + e);
     vec series = square * -0.00886323552F + 0.0218694885F; // Taylor series of tanh(x) / x up to x^10
     series = series * square - 0.0539682540F;

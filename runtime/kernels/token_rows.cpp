@@ -11,7 +11,7 @@ MNEME_INLINE void distribute(const typename floats<Lanes>::type& x, typename flo
                              typename floats<Lanes>::type& bell) {
   using vec = typename floats<Lanes>::type;
   bell = x * x * -0.5F;
-  exponentiate<Lanes>(bell);
+  exp_nonpositive<Lanes>(bell);
   const vec t = (x < 0.0F ? -x : x) * 0.707106781F;
   const vec u = 1.0F / (1.0F + 0.3F * t);
   // erfc(t) = e^(-t^2) u p(u), as in Abramowitz and Stegun 7.1.26, but with a minimax polynomial p of degree 8. The
@@ -112,7 +112,7 @@ struct exponential_step {
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
     y = (x[0] - largest) * scale;
-    exponentiate<Lanes>(y);
+    exp_nonpositive<Lanes>(y);
   }
 };
 

@@ -10,7 +10,7 @@ struct integers {
 
 /// x = e^x for x <= 0, with a relative error of at most 1e-7; e^-87 below -87. NaN stays NaN.
 template <int Lanes>
-MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
+MNEME_INLINE void exp_nonpositive(typename floats<Lanes>::type& x) {
   using vec = typename floats<Lanes>::type;
   using whole = typename integers<Lanes>::type;
   constexpr float lowest = -87.0F, log2_e = 1.44269504F;

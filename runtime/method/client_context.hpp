@@ -7,7 +7,7 @@ namespace mneme {
 /// Lives as long as the client's round.
 class client_context : public context {
 public:
-  client_context(job_desk& desk, const assignment& assigned, row_store* store = nullptr)
+  client_context(job_channel& desk, const assignment& assigned, generated_row_store* store = nullptr)
       : context(desk, store), assigned_(assigned) {}
   [[nodiscard]] client_id self() const noexcept { return assigned_.client; }
   [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
@@ -15,7 +15,7 @@ public:
   [[nodiscard]] const tensor_map& memory() const noexcept;
   /// Random key for a purpose of the method. @param own_purpose at least first_method_purpose
   [[nodiscard]] rng_key stream(std::uint32_t own_purpose) const noexcept {
-    return {assigned_.seed, own_purpose, assigned_.client, assigned_.in->place.task, assigned_.visit, 0};
+    return {assigned_.seed, own_purpose, assigned_.client, assigned_.in->info.task, assigned_.visit, 0};
   }
   /// Random key for shuffling and augmentation in training.
   [[nodiscard]] rng_key training_stream() const noexcept { return key_for(stream(0), purpose::shuffle); }

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/base/check.hpp"
 #include "runtime/base/task.hpp"
-#include "runtime/data/row_store.hpp"
+#include "runtime/data/generated_row_store.hpp"
 #include "runtime/method/jobs.hpp"
 #include <coroutine>
 #include <iterator>
@@ -15,16 +15,16 @@ using plan = std::vector<work>;
 
 /// Channel between a coroutine and the code that runs it. It carries requested jobs in one direction and their results
 /// in the other, one stage at a time.
-class job_desk {
+class job_channel {
 public:
   // called by the coroutine
-  void ask(plan jobs, std::coroutine_handle<> who) { plan_ = std::move(jobs), waiting_ = who; }
+  void ask(plan jobs, std::coroutine_handle<> caller) { plan_ = std::move(jobs), waiting_ = caller; }
   [[nodiscard]] outcomes collect() { return std::move(outcomes_); }
   [[nodiscard]] assignment_id owner() const noexcept { return owner_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
 
   // called by the code that runs the coroutine
-  explicit job_desk(assignment_id owner = {}) : owner_(owner) {}
+  explicit job_channel(assignment_id owner = {}) : owner_(owner) {}
   [[nodiscard]] plan take_plan() { return std::move(plan_); }
   /// Passes the results to the coroutine and runs it to its next stage or its end.
   void answer(outcomes results) {
@@ -47,14 +47,14 @@ private:
 template <class... Outputs>
 class [[nodiscard]] pending {
 public:
-  pending(job_desk& desk, plan jobs) : desk_(desk), plan_(std::move(jobs)) {}
+  pending(job_channel& desk, plan jobs) : channel_(desk), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
       pending& self;
       bool await_ready() const noexcept { return false; }
-      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.plan_), who); }
-      auto await_resume() { return self.unpack(self.desk_.collect(), std::index_sequence_for<Outputs...>{}); }
+      void await_suspend(std::coroutine_handle<> caller) { self.channel_.ask(std::move(self.plan_), caller); }
+      auto await_resume() { return self.unpack(self.channel_.collect(), std::index_sequence_for<Outputs...>{}); }
     };
     return awaiter{*this};
   }
@@ -70,15 +70,15 @@ public:
     plan both = std::move(first.plan_);
     auto others = second.take();
     std::move(others.begin(), others.end(), std::back_inserter(both));
-    return {first.desk_, std::move(both)};
+    return {first.channel_, std::move(both)};
   }
   [[nodiscard]] plan take() { return std::move(plan_); }
 
 private:
   template <class Output>
   Output output_of(job_outcome& outcome, std::uint32_t step) {
-    if (auto* why = std::get_if<std::string>(&outcome))
-      throw job_error({desk_.owner(), desk_.stage(), step}, *why);
+    if (auto* reason = std::get_if<std::string>(&outcome))
+      throw job_error({channel_.owner(), channel_.stage(), step}, *reason);
     return std::get<Output>(std::move(std::get<work_output>(outcome)));
   }
   template <std::size_t... I>
@@ -89,7 +89,7 @@ private:
       return std::tuple<Outputs...>{output_of<Outputs>(results.at(I), I)...};
   }
 
-  job_desk& desk_;
+  job_channel& channel_;
   plan plan_;
 };
 
@@ -97,14 +97,14 @@ private:
 template <class Output>
 class [[nodiscard]] pending_list {
 public:
-  pending_list(job_desk& desk, plan jobs) : desk_(desk), plan_(std::move(jobs)) {}
+  pending_list(job_channel& desk, plan jobs) : channel_(desk), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
       pending_list& self;
       bool await_ready() const noexcept { return self.plan_.empty(); }
-      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.plan_), who); }
-      std::vector<Output> await_resume() { return self.unpack(self.desk_.collect()); }
+      void await_suspend(std::coroutine_handle<> caller) { self.channel_.ask(std::move(self.plan_), caller); }
+      std::vector<Output> await_resume() { return self.unpack(self.channel_.collect()); }
     };
     return awaiter{*this};
   }
@@ -118,14 +118,14 @@ private:
   std::vector<Output> unpack(outcomes results) {
     std::vector<Output> unpacked;
     for (std::uint32_t step = 0; step < results.size(); ++step) {
-      if (auto* why = std::get_if<std::string>(&results[step]))
-        throw job_error({desk_.owner(), desk_.stage(), step}, *why);
+      if (auto* reason = std::get_if<std::string>(&results[step]))
+        throw job_error({channel_.owner(), channel_.stage(), step}, *reason);
       unpacked.push_back(std::get<Output>(std::move(std::get<work_output>(results[step]))));
     }
     return unpacked;
   }
 
-  job_desk& desk_;
+  job_channel& channel_;
   plan plan_;
 };
 
@@ -133,14 +133,14 @@ private:
 /// that of a failed job is its error text.
 class [[nodiscard]] pending_stage {
 public:
-  pending_stage(job_desk& desk, plan jobs) : desk_(desk), jobs_(std::move(jobs)) {}
+  pending_stage(job_channel& desk, plan jobs) : channel_(desk), jobs_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
       pending_stage& self;
       bool await_ready() const noexcept { return self.jobs_.empty(); }
-      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.jobs_), who); }
-      outcomes await_resume() { return self.desk_.collect(); }
+      void await_suspend(std::coroutine_handle<> caller) { self.channel_.ask(std::move(self.jobs_), caller); }
+      outcomes await_resume() { return self.channel_.collect(); }
     };
     return awaiter{*this};
   }
@@ -151,7 +151,7 @@ public:
   }
 
 private:
-  job_desk& desk_;
+  job_channel& channel_;
   plan jobs_;
 };
 
@@ -159,7 +159,7 @@ private:
 class context {
 public:
   /// @param store shares created rows between jobs; if null, rows_of() must not be called
-  explicit context(job_desk& desk, row_store* store = nullptr) : desk_(desk), store_(store) {}
+  explicit context(job_channel& desk, generated_row_store* store = nullptr) : channel_(desk), store_(store) {}
   pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }
@@ -167,23 +167,23 @@ public:
   pending<compute_output> compute(compute_job&& job) { return ask<compute_output>(std::move(job)); }
   /// Runs a program. Throws std::invalid_argument if the program does not declare its result.
   pending<program_output> run(program_job&& job) {
-    check_promises(job);
+    check_declared(job);
     return ask<program_output>(std::move(job));
   }
   /// Runs several programs in parallel; calls of one kind may be stacked into a batch.
   pending_list<program_output> run_each(std::vector<program_job> programs) {
     plan jobs;
     for (auto& program : programs) {
-      check_promises(program);
+      check_declared(program);
       jobs.push_back(std::move(program));
     }
-    return {desk_, std::move(jobs)};
+    return {channel_, std::move(jobs)};
   }
-  /// Runs all jobs of a stage. @pre every program among them has passed check_promises()
-  pending_stage run_all(plan jobs) { return {desk_, std::move(jobs)}; }
+  /// Runs all jobs of a stage. @pre every program among them has passed check_declared()
+  pending_stage run_all(plan jobs) { return {channel_, std::move(jobs)}; }
   /// Assignment and stage of the next job, for error messages.
-  [[nodiscard]] job_id next_job() const noexcept { return {desk_.owner(), desk_.stage(), 0}; }
-  /// Makes received, remembered or generated images and labels available to jobs (row_store.hpp).
+  [[nodiscard]] job_id next_job() const noexcept { return {channel_.owner(), channel_.stage(), 0}; }
+  /// Makes received, remembered or generated images and labels available to jobs (generated_row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(store_ != nullptr);
     return every_row_of(store_->rows_of(images, labels));
@@ -194,10 +194,10 @@ private:
   pending<Output> ask(Job&& job) {
     plan single;
     single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large, so they are moved only once
-    return {desk_, std::move(single)};
+    return {channel_, std::move(single)};
   }
-  job_desk& desk_;
-  row_store* store_;
+  job_channel& channel_;
+  generated_row_store* store_;
 };
 
 } // namespace mneme

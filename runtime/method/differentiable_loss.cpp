@@ -53,7 +53,7 @@ loss_rows rows_of(const loss_input& in, std::int64_t k, const row_choice& real, 
                  .is_replayed = real.of(positions >= real.padded_rows() - in.replayed),
                  .targets = part(in.targets),
                  .label_smoothing = in.label_smoothing,
-                 .side = in.sides.empty() ? nullptr : in.sides[static_cast<std::size_t>(k)].get()};
+                 .auxiliary = in.auxiliaries.empty() ? nullptr : in.auxiliaries[static_cast<std::size_t>(k)].get()};
   for (const auto& map : in.maps)
     rows.maps.push_back(leaf(part(map)));
   for (const auto& teacher : in.teachers) {

@@ -20,7 +20,7 @@ struct loss_rows {
   at::Tensor targets{};                ///< [R, C] target distributions; undefined: use labels
   std::vector<activations> teachers{}; ///< Teacher outputs for these rows, in the order of train_job::teachers.
   double label_smoothing = 0.0;
-  const tensor_map* side = nullptr; ///< See train_job::side.
+  const tensor_map* auxiliary = nullptr; ///< See train_job::auxiliary.
 
   [[nodiscard]] std::int64_t count() const { return labels.size(0); }
   /// [R] float32: weight 1 / R for each row, that is, the mean over own and replayed rows.

@@ -62,8 +62,8 @@ void describe(key_text& key, const train_job& job) {
       .add(with.held_classes)
       .add(with.result)
       .add(with.evaluation)
-      .add(with.statistics_move)
-      .add(with.statistics_moves)
+      .add(with.update_running_stats)
+      .add(with.running_stats_updates)
       .add(with.replay_rows)
       .add(with.replay_weight)
       .add(with.replay_by)
@@ -71,11 +71,11 @@ void describe(key_text& key, const train_job& job) {
       .add(with.replay_augment.value_or(with.augment))
       .add(with.replay_short_last)
       .add(job.observation ? job.observation->identity : std::string())
-      .add(with.learnt.low)
-      .add(with.learnt.high)
+      .add(with.trained_classes.low)
+      .add(with.trained_classes.high)
       .add(static_cast<std::uint64_t>(with.rates.size()))
       .add(static_cast<std::uint64_t>(with.layers.size()))
-      .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
+      .add(job.annotations.targets.defined() || job.replay.annotations.targets.defined());
   key.add(static_cast<std::uint64_t>(with.teachers.size()));
   for (const auto& [classes, features, only_labels] : with.teachers)
     key.add(classes.low).add(classes.high).add(features).add(only_labels.low).add(only_labels.high);
@@ -186,8 +186,8 @@ std::int64_t outcome_bytes(const work& request) {
 
 bool is_interrupted(const outcomes& results) {
   return std::any_of(results.begin(), results.end(), [](const job_outcome& result) {
-    const auto* const why = std::get_if<std::string>(&result);
-    return why && *why == interrupted_text;
+    const auto* const reason = std::get_if<std::string>(&result);
+    return reason && *reason == interrupted_text;
   });
 }
 

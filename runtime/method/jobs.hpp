@@ -1,6 +1,6 @@
 /// jobs: tensor computations that a client or the server may request, and their results.
 #pragma once
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -18,7 +18,7 @@ namespace mneme {
 // Axes: n rows of a job, P weights of a model, D features, C classes of the run, M projected width.
 
 /// Annotations of a job's rows in addition to labels.
-struct row_notes {
+struct row_annotations {
   std::shared_ptr<const std::vector<float>> weights{}; ///< [n] factor of each row's loss; null: all 1
   /// [n, classes of the loss] float32: target distributions that replace the labels; undefined: use labels. Requires
   /// loss::reads_targets().
@@ -27,17 +27,17 @@ struct row_notes {
 /// A second set of rows (replayed or generated). Each step adds `training_options::replay_rows` of them.
 struct replayed_rows {
   sample_view samples{}; ///< Rows with the shape of the job's own rows; may be empty.
-  row_notes notes{};
+  row_annotations annotations{};
 };
 /// Local training on a client, or on the server with rows that it may read.
 struct train_job {
   model_ref net{};
   tensors_ref start{}; ///< Contains `flat_weights` [P].
   sample_view samples{};
-  row_notes notes{}; ///< Annotations of `samples`.
+  row_annotations annotations{}; ///< Annotations of `samples`.
   replayed_rows replay{};
-  loss_ref objective{}; ///< Null: cross_entropy_objective().
-  tensors_ref side{};   ///< Additional inputs of the client's loss; may be null.
+  loss_ref objective{};    ///< Null: cross_entropy_objective().
+  tensors_ref auxiliary{}; ///< Additional inputs of the client's loss; may be null.
   training_options options{};
   /// `flat_weights` of frozen teacher nets of the same kind; training_options::teachers selects their outputs.
   std::vector<tensors_ref> teachers{};
@@ -206,9 +206,9 @@ struct step_failure {
 };
 /// Runs code of a method. Returns nullopt if it does not throw.
 template <class Act>
-[[nodiscard]] std::optional<step_failure> step_failure_of(Act&& act) {
+[[nodiscard]] std::optional<step_failure> catch_step_failure(Act&& act) {
   std::optional<job_id> job;
-  auto text = failure_of([&] {
+  auto text = exception_message_of([&] {
     try {
       act();
     } catch (const job_error& error) {

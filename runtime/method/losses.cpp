@@ -90,8 +90,8 @@ public:
       gradients.add_(weights - start, mu_);
       return;
     }
-    kernels::pull_back(gradients.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
-                       start.const_data_ptr<float>(), weights.numel(), static_cast<float>(mu_));
+    kernels::add_proximal_gradient(gradients.mutable_data_ptr<float>(), weights.const_data_ptr<float>(),
+                                   start.const_data_ptr<float>(), weights.numel(), static_cast<float>(mu_));
   }
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
                                                  std::int64_t /*offset*/, const tensor_map* /*side*/) const override {

@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// Training rows that a client can access.
-enum class rows_shown : std::uint8_t {
+enum class row_visibility : std::uint8_t {
   current,     ///< Rows of the client's current task.
   cumulative,  ///< Rows of all tasks so far in which the client was enrolled (`joint`).
   centralised, ///< Client 0 has the rows of all clients and all tasks so far, and is the whole cohort.
@@ -31,10 +31,10 @@ struct method_needs {
   /// Omits the ReLU before the head in nets that support it, unless model.last_relu is set.
   bool signed_features = false;
   /// Number of head outputs after those of the classes, for the method's losses.
-  std::int64_t further_outputs = 0;
+  std::int64_t extra_outputs = 0;
   /// Prompt tokens that attention reads. The method must reject nets without attention.
   prompt_shape prompts{};
-  rows_shown rows = rows_shown::current;
+  row_visibility rows = row_visibility::current;
   /// The server step needs all uploads of one broadcast together. Asynchronous runs reject such a method.
   bool round_barrier = false;
   /// The method sets the number of rounds of a task (task_plan::rounds), so rounds.per_task is unused.
@@ -44,12 +44,12 @@ struct method_needs {
   bool upload_size_known = false;
   /// The method has a proxy as third party, created by strategy::make_proxy().
   bool has_proxy = false;
-  /// Hides the task (round_place) from the client half, unless strategy.oracle is true.
-  bool blind_clients = false;
+  /// Hides the task (round_info) from the client half, unless strategy.oracle is true.
+  bool hide_task_from_clients = false;
   /// The server trains on training rows. The report then states that the run is not federated.
-  bool central_data = false;
+  bool server_trains_on_rows = false;
   /// Column of partition.file that marks rows of a client (`sample_view::marks`).
-  row_mark_column row_marks{};
+  partition_column_spec partition_column{};
   /// The safetensors files of the method, by the key that names each. They are read before check().
   std::map<std::string, std::filesystem::path> tensor_files{};
   /// The module files of the method, by the key that names each. They are loaded and probed before check().
@@ -62,7 +62,7 @@ struct method_needs {
   bool frozen_net = false;
   /// The method chooses which clients keep their old task. It receives tasks.staying_share, and the engine moves every
   /// client to every task.
-  bool own_groups = false;
+  bool assigns_old_task_clients = false;
   /// TOML with defaults for keys of any section; presets override them. The defaults may depend only on those keys of
   /// the method that take a word, because these are read first.
   std::string defaults{};

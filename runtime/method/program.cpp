@@ -25,7 +25,7 @@ at::Tensor program_call::labels() const {
   return host.to(device());
 }
 
-void check_promises(const program_job& job) {
+void check_declared(const program_job& job) {
   if (!job.body)
     throw std::invalid_argument("a job without a program: program_job::body is null");
   std::set<std::string> names;

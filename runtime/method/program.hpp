@@ -24,7 +24,7 @@ struct declared_tensor {
 };
 
 /// Options for reading rows of a data set.
-struct row_look {
+struct read_options {
   augmentation_kind augment = augmentation_kind::none;
   rng_key stream{};       ///< Random key for the augmentation of each row.
   std::int64_t epoch = 0; ///< Each epoch draws other augmentations.
@@ -39,7 +39,7 @@ public:
   /// Returns normalized rows as nets receive them: [positions.size(), C, H, W] float32; C = H = 1 for vectors.
   /// @param positions indices into samples.rows, not into the data set
   [[nodiscard]] virtual at::Tensor read(const sample_view& samples, std::span<const std::int64_t> positions,
-                                        const row_look& how) = 0;
+                                        const read_options& how) = 0;
 };
 
 /// Input of one slice of a program's job. Programs must not modify it.
@@ -53,7 +53,7 @@ struct program_call {
 
   [[nodiscard]] at::Device device() const { return reader->device(); }
   /// Reads rows of the job; see row_reader::read().
-  [[nodiscard]] at::Tensor images(std::span<const std::int64_t> positions, const row_look& how = {}) const {
+  [[nodiscard]] at::Tensor images(std::span<const std::int64_t> positions, const read_options& how = {}) const {
     return reader->read(samples, positions, how);
   }
   /// [n] int64 labels, on the device.
@@ -64,7 +64,7 @@ struct program_call {
 using named_tensors = std::map<std::string, at::Tensor>;
 
 /// Result of one slice of a call.
-struct program_step {
+struct slice_result {
   named_tensors tensors{}; ///< The declared result if finished, otherwise the state for the next slice.
   bool finished = true;    ///< False if another slice follows.
   double progress = 1.0;   ///< Completed fraction in [0, 1], for display.
@@ -98,22 +98,22 @@ public:
   /// Runs the next slice of every call and returns the results in the order of the calls. All calls are in the same
   /// slice. A slice should take a few seconds. Between slices a run can be interrupted, its state is saved for resume,
   /// and its progress is printed. @pre at least one call
-  [[nodiscard]] virtual std::vector<program_step> run(std::span<const program_call> calls) const = 0;
+  [[nodiscard]] virtual std::vector<slice_result> run(std::span<const program_call> calls) const = 0;
 };
 using program_ref = std::shared_ptr<const program>;
 
 /// Base class of programs that run one call after the other.
 class looped_program : public program {
 public:
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const final {
-    std::vector<program_step> steps;
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const final {
+    std::vector<slice_result> steps;
     for (const auto& call : calls)
       steps.push_back(run_call(call));
     return steps;
   }
 
 protected:
-  [[nodiscard]] virtual program_step run_call(const program_call& call) const = 0;
+  [[nodiscard]] virtual slice_result run_call(const program_call& call) const = 0;
 };
 
 /// A job that runs a program with the tensors of one client or of the server.
@@ -125,7 +125,7 @@ struct program_job {
   std::int64_t rows = 0; ///< Client rows processed over all passes; determines the virtual duration.
 };
 /// Throws std::invalid_argument unless the job has a program that declares each tensor once, with a known size.
-void check_promises(const program_job& job);
+void check_declared(const program_job& job);
 struct program_output {
   tensors_ref out{}; ///< The result declared by program::outcome(), on the device.
 };

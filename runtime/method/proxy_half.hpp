@@ -11,9 +11,9 @@ public:
   virtual void receive(const delivery& in) = 0;
   /// Called after a server step with the model as the proxy receives it. Returns the advice that clients receive until
   /// the next call, or null for none. May request jobs.
-  virtual task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) = 0;
+  virtual task<tensors_ref> advise(server_context& ctx, const round_info& info, const tensors_ref& model) = 0;
   /// Metrics of the proxy for summary.json, by key; called at the end of the run.
-  [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
+  [[nodiscard]] virtual std::map<std::string, double> summary_metrics() const { return {}; }
   /// Saves or loads all state that calls have changed since construction; see server_half::persist.
   virtual void persist(archive& state) = 0;
 };

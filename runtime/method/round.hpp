@@ -13,24 +13,24 @@
 namespace mneme {
 
 /// Position of a round in the run.
-struct round_place {
+struct round_info {
   round_id round{};
   task_id task{};
   std::int64_t round_of_task = 0; ///< Index of the round within its task, from 0.
   std::int64_t rounds_of_task = 1;
-  class_range opened{};  ///< Classes of the tasks opened so far.
-  class_range current{}; ///< Classes of this task; for `finetune` and methods with oracle = true.
+  class_range seen_classes{};    ///< Classes of the tasks opened so far.
+  class_range current_classes{}; ///< Classes of this task; for `finetune` and methods with oracle = true.
 };
 
 /// The server's message to every client of a round. Immutable and shared.
 struct broadcast {
   /// Set by the engine. If clients change task one by one, it contains the client's own task. If the method hides the
   /// task (method_needs), only `round` and `opened` are set.
-  round_place place{};
+  round_info info{};
   tensors_ref weights{};
   tensors_ref extra{}; ///< Additional tensors of the method, sent every round; may be null.
   /// Tensors that each client receives once, at its first dispatch, such as a frozen encoder; may be null.
-  tensors_ref first_contact{};
+  tensors_ref initial_payload{};
   /// Latest advice of the proxy, sent over its own links and set by the engine. Null before the first advice.
   tensors_ref advice{};
 };
@@ -46,7 +46,7 @@ struct assignment {
   std::uint64_t seed = 0;
   std::uint32_t visit = 0; ///< Number of earlier assignments of this client.
   task_id task{};          ///< Task of the client's rows; used by the engine only.
-  bool looks = false;      ///< True: the client observes (strategy::client_look) and sends no upload.
+  bool observes = false;   ///< True: the client observes (strategy::client_observe) and sends no upload.
 };
 
 /// Numbers by name. Holds no map while empty, because results are moved often.

@@ -19,8 +19,8 @@ struct loaded_module {
 /// Settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
-  tensors_ref initial{};        ///< Initial weights: random, seed_weights or pretrained. Null in strategy::check().
-  tensors_ref initial_behind{}; ///< Initial weights of strategy::net_behind() from seed_weights; null: random.
+  tensors_ref initial{};            ///< Initial weights: random, seed_weights or pretrained. Null in strategy::check().
+  tensors_ref initial_downstream{}; ///< Initial weights of strategy::downstream_net() from seed_weights; null: random.
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
@@ -40,7 +40,7 @@ struct method_setup {
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
   /// Memory limit of the method in bytes; the largest integer if unknown.
-  memory_room memory{.bytes = std::numeric_limits<std::int64_t>::max()};
+  memory_budget memory{.bytes = std::numeric_limits<std::int64_t>::max()};
   std::map<std::string, tensor_map> files{};      ///< Contents of method_needs::tensor_files, by key.
   std::map<std::string, loaded_module> modules{}; ///< Contents of method_needs::module_files, by key.
   std::map<std::string, std::string> texts{};     ///< Contents of method_needs::text_files, by key.
@@ -76,7 +76,7 @@ public:
   [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
   /// A net that the method trains on the features of the run's net and that is saved with it, under its own names. Null
   /// if there is none. Called after check() has returned no error.
-  [[nodiscard]] virtual model_ref net_behind(const method_setup& /*setup*/) const { return nullptr; }
+  [[nodiscard]] virtual model_ref downstream_net(const method_setup& /*setup*/) const { return nullptr; }
   /// Called once, after the keys were read and the net was built.
   virtual void prepare(const method_setup& setup) = 0;
   /// One round of one client: a pure function of `ctx` and `in`, which both outlive it. It may be destroyed at any
@@ -85,7 +85,7 @@ public:
   virtual task<client_result> client_round(client_context& ctx, const broadcast& in) const = 0;
   /// A client outside the cohort observes its rows (task_plan::observers). A pure function like client_round(). The
   /// result may have memory and counts, but no upload.
-  virtual task<client_result> client_look(client_context& ctx, const broadcast& in) const;
+  virtual task<client_result> client_observe(client_context& ctx, const broadcast& in) const;
   /// Creates the server half. Called after prepare().
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
   /// Creates the proxy. Returns null if the method has none.

@@ -37,7 +37,7 @@ training_options options_for_round(const training_section& from, trainable_part 
 }
 
 parameter_choice trained_parameters(const model& net, trainable_part part, const std::vector<std::string>& layers,
-                                    bool statistics_move) {
+                                    bool update_running_stats) {
   if (part == trainable_part::layers && layers.empty())
     throw std::invalid_argument("layers are to be trained, and none is named; expected a name at least");
   const auto chosen = part == trainable_part::all    ? parameter_choice{}
@@ -50,7 +50,7 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
   if (!changes)
     throw std::invalid_argument("the net '" + net.identity() +
                                 "' is nothing but a head, so its body cannot be trained");
-  return statistics_move ? chosen.with_statistics(net) : chosen;
+  return update_running_stats ? chosen.with_statistics(net) : chosen;
 }
 
 } // namespace mneme

@@ -55,7 +55,7 @@ struct training_options {
   /// Head outputs of this many first classes keep their bits, while the rest of the net is trained.
   std::int64_t held_classes = 0;
   /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
-  class_range learnt{};
+  class_range trained_classes{};
   std::vector<layer_rate> rates{}; ///< Layers with other learning rates.
   /// Rows of the job's second set in every step, or all of them if there are fewer; 0: none. They are drawn from
   /// consecutive shuffles of the set; with in_order, from the unshuffled set, repeatedly.
@@ -71,10 +71,10 @@ struct training_options {
   training_result result = training_result::weights;
   bool evaluation = false; ///< The whole net is in evaluation mode: no dropout, constant running statistics.
   /// Layers that are not trained are in training mode, too: they use batch statistics and update running statistics.
-  bool statistics_move = false;
+  bool update_running_stats = false;
   /// Number of updates of running statistics per step, all with the same batch statistics. Reproduces programs that
   /// pass the rows of a step through an unchanged net several times.
-  std::int64_t statistics_moves = 1;
+  std::int64_t running_stats_updates = 1;
   bool operator==(const training_options&) const = default;
 };
 
@@ -89,10 +89,10 @@ struct training_options {
 
 /// Parameters of the net that a training of `part` changes. Throws std::invalid_argument if a name is not a layer, or
 /// if nothing remains to be trained. @param layers names for trainable_part::layers; otherwise unused
-/// @param statistics_move true: the running statistics of all layers change, too
+/// @param update_running_stats true: the running statistics of all layers change, too
 [[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
                                                   const std::vector<std::string>& layers = {},
-                                                  bool statistics_move = false);
+                                                  bool update_running_stats = false);
 
 /// One step of a fused group, as the loss receives it. Padded rows have row_weight 0.
 struct loss_input {
@@ -100,7 +100,7 @@ struct loss_input {
   const at::Tensor& features;   ///< [K, B, D]
   const at::Tensor& labels;     ///< [K, B] int64, relative to the first class of the loss; -1 for padding
   const at::Tensor& row_weight; ///< [K, B] float32: the row's weight / rows of the step; 0 for padding
-  std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] extra inputs of each client; may be null
+  std::span<const std::shared_ptr<const tensor_map>> auxiliaries; ///< [K] extra inputs of each client; may be null
   /// Teacher outputs for the same rows: logits [K, B, teacher_view::classes], features [K, B, D], maps.
   std::vector<activations> teachers{};
   std::span<const at::Tensor> maps{}; ///< [K, B, C, height, width] each, in the order of training_options::maps.

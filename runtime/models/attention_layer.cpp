@@ -125,8 +125,8 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
     for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
       const auto rows = std::min(block_rows(), pass.rows - first);
       const auto block = [&](const at::Tensor& whole) { return whole.select(0, k).narrow(0, first, rows); };
-      back_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
-                 by_head(block(data.d_out)), operands_of(block(*data.d_in)));
+      backward_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
+                     by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
   if (shape_.queries < shape_.tokens) // no gradient reaches the queries of the other tokens
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
@@ -137,8 +137,8 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
 
 /// Writes the gradients of a block's operands to `d_from`, whose views have the shapes of `from`.
 /// @param d_mixed [rows, H, Q, d] gradient of the block's result
-void attention_layer::back_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden,
-                                 const at::Tensor& d_mixed, const operands& d_from) const {
+void attention_layer::backward_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden,
+                                     const at::Tensor& d_mixed, const operands& d_from) const {
   const auto with = copies_of(pass, from);
   const auto weights = attend(pass, with, hidden);
   auto d = non_owning(pass, d_mixed_slot, with.queries.sizes()),

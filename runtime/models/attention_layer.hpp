@@ -31,8 +31,8 @@ private:
   [[nodiscard]] operands copies_of(const layer_pass& pass, const operands& from) const;
   [[nodiscard]] at::Tensor hidden_in(const at::Tensor* inputs) const;
   [[nodiscard]] at::Tensor attend(const layer_pass& pass, const operands& with, const at::Tensor& hidden) const;
-  void back_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden, const at::Tensor& d_mixed,
-                  const operands& d_from) const;
+  void backward_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden, const at::Tensor& d_mixed,
+                      const operands& d_from) const;
   [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
   [[nodiscard]] double scale() const;
   [[nodiscard]] std::int64_t block_rows() const;

@@ -63,7 +63,7 @@ public:
     for (std::int64_t i = 0; i < depth_; ++i) {
       const auto name = fmt::format("bert.encoder.layer.{}", i);
       add_block(net, name + ".", i + 1 == depth_);
-      net.mark_map(name);
+      net.expose_map(name);
     }
     add_tokens_linear(net, "bert.pooler.dense", {.out = width_, .after = activation::tanh});
     net.mark_features();
@@ -84,22 +84,22 @@ private:
 
   /// Adds a block of attention and MLP. The last block computes its first token only, which the pooler reads.
   void add_block(network_builder& net, const std::string& name, bool last) const {
-    auto x = net.here();
+    auto x = net.cursor();
     const auto self = name + "attention.self.";
     add_attention_inputs(net, {self + "query", self + "key", self + "value"}, width_);
     add_attention(net, heads_, last ? 1 : net.shape_here().pixels(), padding_);
     add_tokens_linear(net, name + "attention.output.dense", {.out = width_});
     add_dropout(net);
     if (last) {
-      const auto attended = net.here();
-      net.go_to(x);
+      const auto attended = net.cursor();
+      net.set_cursor(x);
       add_first_token(net);
-      x = net.here();
-      net.go_to(attended);
+      x = net.cursor();
+      net.set_cursor(attended);
     }
     net.add_sum(x, activation::none);
     add_tokens_norm(net, name + "attention.output.LayerNorm", epsilon);
-    const auto h = net.here();
+    const auto h = net.cursor();
     add_tokens_linear(net, name + "intermediate.dense", {.out = inner()});
     add_gelu(net);
     add_tokens_linear(net, name + "output.dense", {.out = width_});

@@ -17,11 +17,11 @@ public:
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override {
     return front_->working_set(rows) + back_->working_set(rows);
   }
-  [[nodiscard]] bool mixes_rows() const noexcept override { return back_->mixes_rows(); }
+  [[nodiscard]] bool couples_batch_rows() const noexcept override { return back_->couples_batch_rows(); }
   [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override {
     return front_->depends_on_row_count({}) || (classes.size() > 0 && back_->depends_on_row_count(classes));
   }
-  [[nodiscard]] bool draws() const noexcept override { return back_->draws(); }
+  [[nodiscard]] bool uses_random_numbers() const noexcept override { return back_->uses_random_numbers(); }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,

@@ -23,9 +23,9 @@ public:
                             "-" + std::to_string(classes) + in_identity(activation_),
                         shape);
     add_convolution(net, "conv1", {.filters = 32, .after = activation_});
-    net.mark_map("conv1");
+    net.expose_map("conv1");
     add_convolution(net, "conv2", {.filters = 64, .after = activation_});
-    net.mark_map("conv2");
+    net.expose_map("conv2");
     add_max_pool(net, 2, 2, 0);
     net.add_dropout(0.25);
     net.add_linear("fc1", 128, activation_);

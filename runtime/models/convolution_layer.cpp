@@ -60,7 +60,7 @@ void convolution_layer::backward_to_results(const layer_pass& pass, const backwa
     const float* const y = data.out.const_data_ptr<float>() + k * out_floats;
     const bool relu = shape_.after == activation::relu, sums = biased() && !data.fixed;
     if (relu && sums)
-      kernels::sum_shown(d_bias, d, y, pixels, shape_.filters, sink.scale, sink.add);
+      kernels::sum_active_columns(d_bias, d, y, pixels, shape_.filters, sink.scale, sink.add);
     else if (relu)
       kernels::relu_backward(d, y, out_floats);
     else if (sums)

@@ -1,5 +1,5 @@
 #include "runtime/models/cosine_head.hpp"
-#include "runtime/models/unit_rows.hpp"
+#include "runtime/models/l2_normalize.hpp"
 #include <ATen/TensorOperators.h>
 namespace mneme {
 
@@ -7,7 +7,7 @@ namespace mneme {
 
 at::Tensor cosine_head::function(const function_pass& pass, const at::Tensor& in) const {
   const auto weight = pass.weights_at(shape_.weight_offset, {-1, shape_.in});
-  return stacked_product(unit_rows(in), unit_rows(weight.narrow(1, pass.classes.low, pass.classes.size()))) *
+  return stacked_product(l2_rows(in), l2_rows(weight.narrow(1, pass.classes.low, pass.classes.size()))) *
          pass.weights_at(shape_.scale_offset, {1, 1});
 }
 

@@ -30,7 +30,7 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),
              bias = parameters(pass, shape_.bias_offset);
   at::Tensor y, mean, variance; // the running statistics, if the pass reads or updates them
-  const auto moves = pass.training ? pass.training->statistics_moves : 0;
+  const auto moves = pass.training ? pass.training->running_stats_updates : 0;
   const bool moved = moves > 0 && x.size(0) > 1;
   if (moved || !pass.training) {
     mean = parameters(pass, shape_.mean_offset);

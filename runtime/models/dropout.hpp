@@ -13,7 +13,7 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width_; }
   [[nodiscard]] bool joins_functions() const override { return true; }
-  [[nodiscard]] bool idle(const layer_pass& pass) const override { return !pass.training; }
+  [[nodiscard]] bool is_pass_through(const layer_pass& pass) const override { return !pass.training; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

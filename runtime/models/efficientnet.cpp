@@ -39,7 +39,7 @@ public:
 private:
   void add_block(const std::string& name, std::int64_t kernel, std::int64_t stride, std::int64_t widened,
                  std::int64_t channels) {
-    const auto start = net_.here();
+    const auto start = net_.cursor();
     const auto before = net_.shape_here().channels;
     if (widened > 1) {
       add_convolution(name + ".expand_conv", {.filters = widened * before, .kernel = 1});
@@ -51,7 +51,7 @@ private:
     add_normalisation(name + ".bn2", false);
     if (stride == 1 && channels == before)
       net_.add_sum(start, activation::none);
-    net_.mark_map(name);
+    net_.expose_map(name);
   }
 
   void add_convolution(const std::string& name, convolution_options how) {

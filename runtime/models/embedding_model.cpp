@@ -11,7 +11,7 @@ constexpr std::int64_t kernel_px = 5, window_px = 2;
 bool is_flat(const std::array<std::int64_t, 3>& shape) { return shape[0] == 1 && shape[1] == 1; }
 
 /// Side of an image after a convolution and a pool, in pixels; 0 if no pixel is left.
-std::int64_t side_behind(std::int64_t side, std::int64_t padding) {
+std::int64_t output_side(std::int64_t side, std::int64_t padding) {
   return std::max<std::int64_t>(side + 2 * padding - kernel_px + 1, 0) / window_px;
 }
 
@@ -51,13 +51,13 @@ embedding_model::embedding_model(embedding_shape embedding, std::array<std::int6
   classifier_ = classifier.build();
 }
 
-std::string embedding_model::why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape) {
+std::string embedding_model::shape_error(const embedding_shape& embedding, std::array<std::int64_t, 3> shape) {
   if (is_flat(shape))
     return {};
   auto height = shape[1], width = shape[2];
   for (std::size_t i = 0; i < embedding.filters.size(); ++i) {
-    height = side_behind(height, embedding.padding);
-    width = side_behind(width, embedding.padding);
+    height = output_side(height, embedding.padding);
+    width = output_side(width, embedding.padding);
   }
   if (height > 0 && width > 0)
     return {};
@@ -72,12 +72,12 @@ void embedding_model::add_encoder(network_builder& to, std::array<std::int64_t, 
         to, fmt::format("encoder.conv{}", i + 1),
         {.filters = shape_.filters[i], .kernel = kernel_px, .padding = shape_.padding, .after = activation::relu});
     add_max_pool(to, window_px, window_px, 0);
-    to.mark_map(fmt::format("encoder.conv{}", i + 1));
+    to.expose_map(fmt::format("encoder.conv{}", i + 1));
   }
   for (std::size_t i = 0; i < shape_.hidden.size(); ++i) {
     const auto name = fmt::format("encoder.fc{}", i + 1);
     to.add_linear(name, shape_.hidden[i], activation::relu);
-    to.mark_map(name);
+    to.expose_map(name);
   }
   if (shape_.normal)
     to.add_normal("encoder.mu", "encoder.log_sigma", shape_.embedding);

@@ -24,7 +24,7 @@ class embedding_model final : public model {
 public:
   embedding_model(embedding_shape embedding, std::array<std::int64_t, 3> shape, std::int64_t classes);
   /// Returns why the net cannot be built for inputs of this shape; empty if it can be built.
-  [[nodiscard]] static std::string why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
+  [[nodiscard]] static std::string shape_error(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
 
   [[nodiscard]] const embedding_shape& shape() const noexcept { return shape_; }
   /// The encoder without a head; its features are those of this net.
@@ -37,7 +37,7 @@ public:
   [[nodiscard]] std::int64_t classes() const noexcept override;
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
-  [[nodiscard]] bool draws() const noexcept override { return shape_.normal; }
+  [[nodiscard]] bool uses_random_numbers() const noexcept override { return shape_.normal; }
   [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override;
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;

@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const model& net) {
 }
 
 std::string unknown_text(const model& net, const std::string& text, std::size_t place) {
-  const auto likely = nearest(text, names_of(net));
+  const auto likely = closest_match(text, names_of(net));
   std::vector<std::string> listed;
   for (const auto& entry : net.layout())
     if (listed.size() < names_listed_max)

@@ -99,7 +99,7 @@ at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Te
   return apply(at::constant_pad_nd(flat, {0, whole - flat.numel()})).narrow(0, 0, flat.numel()).view(values.sizes());
 }
 
-at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& statistics) {
+at::Tensor with_updated_running_stats(const at::Tensor& weights, const std::vector<batch_statistics>& statistics) {
   constexpr double momentum = 0.1;
   auto moved = weights.clone();
   for (const auto& layer : statistics) {

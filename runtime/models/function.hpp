@@ -39,8 +39,8 @@ struct function_results {
 /// Returns a copy of `weights` [K, P] whose running statistics are updated from a pass, as by model::forward(). The
 /// statistics of a layer stay unchanged if it read a single value per channel or was in evaluation mode. In a training
 /// pass, layers that training_mode::trained excludes are in evaluation mode.
-[[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights,
-                                               const std::vector<batch_statistics>& statistics);
+[[nodiscard]] at::Tensor with_updated_running_stats(const at::Tensor& weights,
+                                                    const std::vector<batch_statistics>& statistics);
 
 /// Arguments of layer::function(): weights, size and mode of a pass.
 struct function_pass {

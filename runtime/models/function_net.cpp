@@ -58,7 +58,7 @@ std::vector<at::Tensor> function_net::values_of(const at::Tensor& weights, class
 }
 
 rng_key function_net::stream_of(const training_mode* training, std::int64_t k) const {
-  return training && draws() ? training->streams[static_cast<std::size_t>(k)] : rng_key{};
+  return training && uses_random_numbers() ? training->streams[static_cast<std::size_t>(k)] : rng_key{};
 }
 
 // -- forward ----------------------------------------------------------------------------------------------------------
@@ -167,30 +167,31 @@ void function_net::backward(const at::Tensor& /*weights*/, tape& kept, class_ran
   const auto own = kept.values.size() / static_cast<std::size_t>(models);
   for (std::int64_t k = 0; k < models; ++k) {
     const auto of_model = std::span<const at::Tensor>(kept.values).subspan(static_cast<std::size_t>(k) * own, own);
-    const auto slope = [&](const at::Tensor& d) {
+    const auto gradient = [&](const at::Tensor& d) {
       return d.defined() ? d.select(0, k).clone(at::MemoryFormat::Contiguous) : at::Tensor{};
     };
-    std::vector<at::Tensor> slopes{slope(d_features), classes.size() > 0 ? slope(d_logits) : at::Tensor{}};
+    std::vector<at::Tensor> gradients{gradient(d_features), classes.size() > 0 ? gradient(d_logits) : at::Tensor{}};
     for (const auto& d : kept.d_maps)
-      slopes.push_back(slope(d));
-    back_model({of_model.first(layout_.size()), of_model.subspan(layout_.size())}, classes, slopes, trained,
-               out.into.select(0, k), out);
+      gradients.push_back(gradient(d));
+    backward_model({of_model.first(layout_.size()), of_model.subspan(layout_.size())}, classes, gradients, trained,
+                   out.into.select(0, k), out);
   }
   kept.values.clear();
   kept.d_maps.clear();
 }
 
-/// Writes the gradients of one model. @param slopes gradients of the loss by each result, in order; undefined: none
+/// Writes the gradients of one model. @param gradients gradients of the loss by each result, in order; undefined: none
 /// @param into [P], the model's row of the sink
-void function_net::back_model(const followed_pass& passed, class_range classes, const std::vector<at::Tensor>& slopes,
-                              const parameter_choice& trained, const at::Tensor& into, const gradient_sink& out) const {
+void function_net::backward_model(const followed_pass& passed, class_range classes,
+                                  const std::vector<at::Tensor>& gradients, const parameter_choice& trained,
+                                  const at::Tensor& into, const gradient_sink& out) const {
   std::vector<graph_parameter> parameters;
   for (std::size_t i = 0; i < layout_.size(); ++i)
     if (!layout_[i].frozen && trained.changes(*this, i))
       parameters.push_back({.value = passed.values[i], .place = read_part(layout_[i], into, classes)});
   std::vector<graph_result> results;
-  for (std::size_t j = 0; j < slopes.size(); ++j)
-    results.push_back({.value = passed.results[j], .slope = slopes[j]});
+  for (std::size_t j = 0; j < gradients.size(); ++j)
+    results.push_back({.value = passed.results[j], .gradient = gradients[j]});
   graph_gradients(parameters, results, out);
 }
 

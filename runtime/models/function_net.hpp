@@ -54,8 +54,8 @@ private:
   [[nodiscard]] std::vector<at::Tensor> values_of(const at::Tensor& weights, class_range classes) const;
   [[nodiscard]] rng_key stream_of(const training_mode* training, std::int64_t k) const;
   [[nodiscard]] model_results in_calls(const model_pass& pass) const;
-  void back_model(const followed_pass& passed, class_range classes, const std::vector<at::Tensor>& slopes,
-                  const parameter_choice& trained, const at::Tensor& into, const gradient_sink& out) const;
+  void backward_model(const followed_pass& passed, class_range classes, const std::vector<at::Tensor>& gradients,
+                      const parameter_choice& trained, const at::Tensor& into, const gradient_sink& out) const;
 
   std::vector<parameter> layout_;
 };

@@ -6,16 +6,16 @@ namespace mneme {
 
 std::vector<at::Tensor> gradients_by(const std::vector<at::Tensor>& leaves, const std::vector<graph_result>& results,
                                      bool keeps) {
-  std::vector<at::Tensor> ends, slopes;
+  std::vector<at::Tensor> ends, gradients;
   for (const auto& result : results)
-    if (result.slope.defined() && result.value.requires_grad()) {
+    if (result.gradient.defined() && result.value.requires_grad()) {
       ends.push_back(result.value);
-      slopes.push_back(result.slope);
+      gradients.push_back(result.gradient);
     }
   if (ends.empty() || leaves.empty())
     return std::vector<at::Tensor>(leaves.size());
   const autograd_on tracking;
-  return torch::autograd::grad(ends, leaves, slopes, keeps, false, true);
+  return torch::autograd::grad(ends, leaves, gradients, keeps, false, true);
 }
 
 void deliver(const at::Tensor& gradient, const at::Tensor& place, const gradient_sink& out) {

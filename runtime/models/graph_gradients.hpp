@@ -10,7 +10,7 @@ struct graph_parameter {
 };
 /// A result of a graph and the gradient of the loss by it.
 struct graph_result {
-  at::Tensor value{}, slope{}; ///< `slope` is the gradient; undefined: none.
+  at::Tensor value{}, gradient{}; ///< `gradient` is the gradient; undefined: none.
 };
 
 /// Gradients by `leaves`; undefined for a leaf on which no result with a slope depends.

@@ -2,14 +2,14 @@
 #include "runtime/base/check.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/depthwise_layer.hpp"
+#include "runtime/models/layout_layers.hpp"
 #include "runtime/models/pooling.hpp"
-#include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/transposed_convolution.hpp"
 #include <cmath>
 namespace mneme {
 
 void add_convolution(network_builder& to, const std::string& name, const convolution_options& layer) {
-  if (to.here() == 0)
+  if (to.cursor() == 0)
     to.add_node({.operation = std::make_unique<channels_last_layer>(to.shape_here())}, to.shape_here(), false);
   const auto in = to.shape_here();
   const auto fan_in = static_cast<double>(layer.kernel * layer.kernel * in.channels);
@@ -75,7 +75,7 @@ void add_subsampling(network_builder& to, std::int64_t stride, std::int64_t chan
 
 void add_flat_rows(network_builder& to) {
   const auto in = to.shape_here();
-  to.add_node({.operation = std::make_unique<flat_rows_layer>(in, to.here() == 0)}, {1, 1, in.floats()}, false);
+  to.add_node({.operation = std::make_unique<flat_rows_layer>(in, to.cursor() == 0)}, {1, 1, in.floats()}, false);
 }
 
 void add_images(network_builder& to, std::int64_t channels, std::int64_t height, std::int64_t width) {
@@ -86,7 +86,7 @@ void add_images(network_builder& to, std::int64_t channels, std::int64_t height,
 
 void add_transposed_convolution(network_builder& to, const std::string& name, const transposed_options& layer) {
   const auto in = to.shape_here();
-  MNEME_CHECK(to.here() > 0, to.identity()); // a net's input is channels first
+  MNEME_CHECK(to.cursor() > 0, to.identity()); // a net's input is channels first
   // PyTorch takes the fan in from the second axis, the output channels.
   const double bound = 1.0 / std::sqrt(static_cast<double>(layer.kernel * layer.kernel * layer.filters));
   const std::vector<std::int64_t> filters{in.channels, layer.filters, layer.kernel, layer.kernel};
@@ -95,7 +95,7 @@ void add_transposed_convolution(network_builder& to, const std::string& name, co
                                             .kernel = layer.kernel,
                                             .stride = layer.stride,
                                             .padding = layer.padding,
-                                            .further_px = layer.further_px,
+                                            .output_padding_px = layer.output_padding_px,
                                             .after = built_in(layer.after)};
   shape.weight_offset = to.add_parameter(
       {.name = name + ".weight", .shape = filters, .bound = bound, .view = filters, .order = {2, 3, 1, 0}});

@@ -33,7 +33,7 @@ void add_images(network_builder& to, std::int64_t channels, std::int64_t height,
 /// Options of add_transposed_convolution(); kernel, stride and padding in pixels.
 struct transposed_options {
   std::int64_t filters = 0, kernel = 4, stride = 2, padding = 1;
-  std::int64_t further_px = 0; ///< PyTorch's output_padding, in pixels.
+  std::int64_t output_padding_px = 0; ///< PyTorch's output_padding, in pixels.
   bool bias = true;
   activation after = activation::none;
 };

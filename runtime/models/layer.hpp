@@ -58,7 +58,7 @@ class kernel_layer : public layer {
 public:
   [[nodiscard]] bool is_function(bool /*on_cpu*/) const override { return false; }
   /// True if the layer returns its input unchanged in this pass; forward() and backward() are then not called.
-  [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
+  [[nodiscard]] virtual bool is_pass_through(const layer_pass&) const { return false; }
 
   /// Computes out [K, B, width] from in [K, B, input width]. `kept` holds the layer's data for backward().
   virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;

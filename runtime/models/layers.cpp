@@ -1,7 +1,7 @@
 // layers: a net that the user defines as a list of layers in the scenario.
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/models/image_layers.hpp"
-#include "runtime/models/layer_texts.hpp"
+#include "runtime/models/layer_specs.hpp"
 #include "runtime/models/token_layers.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@ constexpr double norm_epsilon = 1e-5; // PyTorch's default
 /// Kind of a layer's input.
 enum class arriving : std::uint8_t { images, numbers, tokens, indices };
 
-bool fuses_relu(const layer_text& layer) {
+bool fuses_relu(const layer_spec& layer) {
   return layer.kind == "conv" || layer.kind == "linear" || layer.kind == "batch-norm" || layer.kind == "group-norm" ||
          layer.kind == "residual";
 }
@@ -48,17 +48,17 @@ public:
       : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
 
   /// Returns the first error; "" on success.
-  std::string add_all(const std::vector<layer_text>& layers) {
+  std::string add_all(const std::vector<layer_spec>& layers) {
     add_list(layers, true);
-    if (wrong_.empty() && !ended_)
+    if (errors_.empty() && !ended_)
       refuse(layers.back(), fmt::format("the net ends without its head; expected \"linear classes\" as the last layer, "
                                         "and {} arrive there",
                                         arrived()));
-    return wrong_;
+    return errors_;
   }
 
 private:
-  using adder = void (layers_builder::*)(const layer_text&);
+  using adder = void (layers_builder::*)(const layer_spec&);
   struct known_layer {
     const char* usage;
     adder add;
@@ -94,8 +94,8 @@ private:
 
   // -- lists ----------------------------------------------------------------------------------------------------------
 
-  void add_list(const std::vector<layer_text>& layers, bool is_top) {
-    for (std::size_t i = 0; i < layers.size() && wrong_.empty(); ++i) {
+  void add_list(const std::vector<layer_spec>& layers, bool is_top) {
+    for (std::size_t i = 0; i < layers.size() && errors_.empty(); ++i) {
       const auto& layer = layers[i];
       if (ended_)
         return refuse(layer, "stands behind the head; expected \"linear classes\" as the last layer");
@@ -104,15 +104,15 @@ private:
       const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
       after_ = has_relu ? activation::relu : activation::none;
       add(layer);
-      if (!wrong_.empty() || !has_relu)
+      if (!errors_.empty() || !has_relu)
         continue;
       const auto& relu = layers[++i];
-      words_ = std::make_unique<layer_words>(relu, "relu");
+      words_ = std::make_unique<layer_spec_reader>(relu, "relu");
       end_words();
     }
   }
 
-  void add(const layer_text& layer) {
+  void add(const layer_spec& layer) {
     if (layer.kind == "residual")
       return residual(layer);
     const auto entry = known().find(layer.kind);
@@ -120,7 +120,7 @@ private:
       std::vector<std::string> names{"residual"};
       for (const auto& [name, usage] : known())
         names.push_back(name);
-      const auto meant = nearest(layer.kind, names);
+      const auto meant = closest_match(layer.kind, names);
       return refuse(layer, fmt::format("there is no layer '{}'; {}", layer.kind,
                                        meant.empty() ? fmt::format("expected one of {}", fmt::join(names, ", "))
                                                      : fmt::format("did you mean '{}'?", meant)));
@@ -130,32 +130,32 @@ private:
       make_channels_last();
     if (kind_ == arriving::indices && layer.kind != "embedding")
       return refuse(layer, fmt::format("{} arrive; expected embedding as the first layer", arrived()));
-    words_ = std::make_unique<layer_words>(layer, entry->second.usage);
+    words_ = std::make_unique<layer_spec_reader>(layer, entry->second.usage);
     (this->*entry->second.add)(layer);
   }
 
-  void residual(const layer_text& layer) {
+  void residual(const layer_spec& layer) {
     if (kind_ == arriving::indices)
       return refuse(layer, fmt::format("{} arrive; expected embedding before the first block", arrived()));
     const auto after = after_;
-    if (net_.here() == 0)
+    if (net_.cursor() == 0)
       make_channels_last();
     make_flat();
-    const auto start = net_.here();
+    const auto start = net_.cursor();
     const auto kind = kind_;
     const auto begin_shape = net_.shape_here();
     add_list(layer.body, false);
-    const auto end = net_.here();
+    const auto end = net_.cursor();
     const auto end_shape = net_.shape_here();
     const auto end_kind = kind_;
-    if (!wrong_.empty())
+    if (!errors_.empty())
       return;
     if (ended_)
       return refuse(layer, "the head stands in the block; expected it behind all blocks");
-    net_.go_to(start);
+    net_.set_cursor(start);
     kind_ = kind;
     add_list(layer.shortcut, false);
-    if (!wrong_.empty())
+    if (!errors_.empty())
       return;
     if (kind_ != end_kind || !is_same(net_.shape_here(), end_shape))
       return refuse(layer,
@@ -164,7 +164,7 @@ private:
                                 shape_text(end_shape, end_kind), arrived(), shape_text(begin_shape, kind),
                                 end_shape.channels));
     if (layer.shortcut.empty()) {
-      net_.go_to(end);
+      net_.set_cursor(end);
       net_.add_sum(start, after);
     } else {
       net_.add_sum(end, after);
@@ -173,7 +173,7 @@ private:
 
   // -- layers ---------------------------------------------------------------------------------------------------------
 
-  void convolution(const layer_text& layer) {
+  void convolution(const layer_spec& layer) {
     convolution_options how{.filters = words_->integer("number of filters", 1, units_max),
                             .kernel = words_->square("kernel", kernel_max),
                             .stride = words_->named("stride", 1, 64, 1),
@@ -191,7 +191,7 @@ private:
     add_convolution(net_, layer.name, how);
   }
 
-  void linear(const layer_text& layer) {
+  void linear(const layer_spec& layer) {
     const bool is_head = words_->flag("classes");
     const auto units = is_head ? classes_ : words_->integer("number of units", 1, units_max);
     const bool biased = !words_->flag("no-bias");
@@ -210,7 +210,7 @@ private:
         return refuse(layer, "heads have a bias; expected no \"no-bias\"");
       if (kind_ == arriving::tokens)
         return refuse(layer, fmt::format("{} arrive; expected first-token or last-token before the head", arrived()));
-      if (head_.hidden.empty() && net_.here() > 0)
+      if (head_.hidden.empty() && net_.cursor() > 0)
         make_flat(); // rows of the head are stored as in files
       net_.add_head(layer.name, classes_, head_);
       ended_ = true;
@@ -223,13 +223,13 @@ private:
     add_tokens_linear(net_, layer.name, {.out = units, .after = after_, .drawn = draw_kind::uniform});
   }
 
-  void batch_norm(const layer_text& layer) {
+  void batch_norm(const layer_spec& layer) {
     if (!end_words() || !not_tokens(layer))
       return;
     make_flat();
     net_.add_normalisation(layer.name, 0, after_);
   }
-  void group_norm(const layer_text& layer) {
+  void group_norm(const layer_spec& layer) {
     const auto groups = words_->integer("number of groups", 1, units_max);
     if (!end_words() || !not_tokens(layer))
       return;
@@ -238,7 +238,7 @@ private:
       return refuse(layer, fmt::format("{} channels do not divide into {} groups", net_.shape_here().channels, groups));
     net_.add_normalisation(layer.name, groups, after_);
   }
-  void layer_norm(const layer_text& layer) {
+  void layer_norm(const layer_spec& layer) {
     const auto epsilon = words_->number("epsilon", 1e-12, 1.0, norm_epsilon);
     if (!end_words())
       return;
@@ -251,7 +251,7 @@ private:
     add_tokens_norm(net_, layer.name, epsilon);
   }
 
-  void activation_function(const layer_text& layer) {
+  void activation_function(const layer_spec& layer) {
     const auto slope = layer.kind == "leaky-relu" ? words_->number("slope", 0.0, 1.0, 0.01) : 0.0;
     if (!end_words())
       return;
@@ -265,7 +265,7 @@ private:
                         slope);
   }
 
-  void max_pool(const layer_text& layer) {
+  void max_pool(const layer_spec& layer) {
     const auto window = words_->square("window", 1024);
     const auto stride = words_->named("stride", 1, 1024, window), padding = words_->named("pad", 0, window / 2, 0);
     if (!end_words() || !reads(layer, arriving::images))
@@ -275,25 +275,25 @@ private:
       return refuse(layer, fmt::format("a window of {0} x {0} does not fit into {1}", window, arrived()));
     add_max_pool(net_, window, stride, padding);
   }
-  void global_mean(const layer_text& layer) {
+  void global_mean(const layer_spec& layer) {
     if (!end_words() || !reads(layer, arriving::images))
       return;
     add_mean_pool(net_);
     kind_ = arriving::numbers;
   }
-  void dropout(const layer_text&) {
+  void dropout(const layer_spec&) {
     const auto rate = words_->number("rate", 0.0, 0.999);
     if (end_words())
       net_.add_dropout(rate);
   }
-  void flatten(const layer_text& layer) {
+  void flatten(const layer_spec& layer) {
     if (!end_words())
       return;
     if (kind_ == arriving::tokens)
       return refuse(layer, fmt::format("{} arrive; expected first-token or last-token", arrived()));
     kind_ = arriving::numbers; // weights of the next layer are in channels-first order, as in PyTorch
   }
-  void subsample(const layer_text& layer) {
+  void subsample(const layer_spec& layer) {
     const auto stride = words_->integer("stride", 1, 64),
                channels = words_->integer("number of channels", 1, units_max);
     const auto first = words_->named("first", 0, units_max, 0);
@@ -307,30 +307,30 @@ private:
 
   // -- tokens ---------------------------------------------------------------------------------------------------------
 
-  void embedding(const layer_text& layer) {
+  void embedding(const layer_spec& layer) {
     const auto width = words_->integer("width", 1, units_max);
     if (!end_words() || !reads(layer, arriving::indices))
       return;
     add_token_embedding(net_, layer.name, known_tokens_, width);
     kind_ = arriving::tokens;
   }
-  void lstm(const layer_text& layer) {
+  void lstm(const layer_spec& layer) {
     const auto width = words_->integer("width", 1, units_max);
     if (end_words() && reads(layer, arriving::tokens))
       add_lstm(net_, layer.name, 0, width);
   }
-  void patch_embedding(const layer_text& layer) {
+  void patch_embedding(const layer_spec& layer) {
     const auto patch = words_->integer("patch", 1, 1024), width = words_->integer("width", 1, units_max);
     if (!end_words() || !reads(layer, arriving::images))
       return;
     const auto in = net_.shape_here();
-    if (net_.here() != 0 || in.height % patch != 0 || in.width % patch != 0)
+    if (net_.cursor() != 0 || in.height % patch != 0 || in.width % patch != 0)
       return refuse(
           layer, fmt::format("{} arrive; expected images as the first layer reads them, of whole patches", arrived()));
     add_patch_embedding(net_, patch, width);
     kind_ = arriving::tokens;
   }
-  void attention(const layer_text& layer) {
+  void attention(const layer_spec& layer) {
     const bool first_alone = words_->flag("first-token");
     const auto heads = words_->integer("number of heads", 1, 1024);
     if (!end_words() || !reads(layer, arriving::tokens))
@@ -344,7 +344,7 @@ private:
     if (first_alone)
       kind_ = arriving::numbers;
   }
-  void one_token(const layer_text& layer) {
+  void one_token(const layer_spec& layer) {
     if (!end_words() || !reads(layer, arriving::tokens))
       return;
     layer.kind == "first-token" ? add_first_token(net_) : add_last_token(net_);
@@ -354,14 +354,14 @@ private:
   // -- words ----------------------------------------------------------------------------------------------------------
 
   bool end_words() {
-    wrong_ = words_->finish();
-    return wrong_.empty();
+    errors_ = words_->finish();
+    return errors_.empty();
   }
-  void refuse(const layer_text& layer, const std::string& text) {
-    if (wrong_.empty())
-      wrong_ = fmt::format("{}: {}", layer.place(), text);
+  void refuse(const layer_spec& layer, const std::string& text) {
+    if (errors_.empty())
+      errors_ = fmt::format("{}: {}", layer.place(), text);
   }
-  bool reads(const layer_text& layer, arriving kind) {
+  bool reads(const layer_spec& layer, arriving kind) {
     if (kind_ == kind)
       return true;
     const char* const expected = kind == arriving::images    ? "images"
@@ -371,14 +371,14 @@ private:
     refuse(layer, fmt::format("{} arrive; expected {}", arrived(), expected));
     return false;
   }
-  bool not_tokens(const layer_text& layer) {
+  bool not_tokens(const layer_spec& layer) {
     if (kind_ == arriving::tokens)
       refuse(layer, fmt::format("{} arrive; expected layer-norm", arrived()));
     return kind_ != arriving::tokens;
   }
   /// Converts the net's input images from channels first to channels last.
   void make_channels_last() {
-    if (const auto in = net_.shape_here(); net_.here() == 0 && kind_ == arriving::images && in.channels > 1)
+    if (const auto in = net_.shape_here(); net_.cursor() == 0 && kind_ == arriving::images && in.channels > 1)
       add_images(net_, in.channels, in.height, in.width);
   }
   /// Converts images after `flatten` to flat rows, which all layers except linear ones require.
@@ -394,8 +394,8 @@ private:
   head_shape head_;
   activation after_ = activation::none;
   bool is_last_ = false, ended_ = false;
-  std::unique_ptr<layer_words> words_;
-  std::string wrong_;
+  std::unique_ptr<layer_spec_reader> words_;
+  std::string errors_;
 };
 
 class layers_kind final : public model_kind {
@@ -414,7 +414,7 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    const auto layers = parsed_layers(layers_);
+    const auto layers = parse_layers(layers_);
     if (!layers)
       return tl::unexpected(layers.error());
     const auto [channels, height, width] = shape;
@@ -425,9 +425,9 @@ public:
     const auto kind = tokens() > 0                   ? arriving::indices
                       : channels == 1 && height == 1 ? arriving::numbers
                                                      : arriving::images;
-    auto wrong = layers_builder(net, kind, classes, tokens(), head()).add_all(*layers);
-    if (!wrong.empty())
-      return tl::unexpected(std::move(wrong));
+    auto error = layers_builder(net, kind, classes, tokens(), head()).add_all(*layers);
+    if (!error.empty())
+      return tl::unexpected(std::move(error));
     return net.build();
   }
 

@@ -24,12 +24,12 @@ public:
                         shape);
     add_convolution(net, "conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation_});
     add_max_pool(net, 2, 2, 0);
-    net.mark_map("conv1");
+    net.expose_map("conv1");
     add_convolution(net, "conv2", {.filters = 16, .kernel = 5, .after = activation_});
     add_max_pool(net, 2, 2, 0);
-    net.mark_map("conv2");
+    net.expose_map("conv2");
     net.add_linear("fc1", 120, activation_);
-    net.mark_map("fc1");
+    net.expose_map("fc1");
     net.add_linear("fc2", 84, activation_);
     net.add_head("fc3", classes, head());
     return net.build();

@@ -37,7 +37,7 @@ public:
     add_token_embedding(net, "embedding", known, embedding_);
     for (std::int64_t i = 0; i < layers_; ++i) {
       add_lstm(net, "lstm", i, hidden_);
-      net.mark_map(fmt::format("lstm{}", i + 1));
+      net.expose_map(fmt::format("lstm{}", i + 1));
     }
     add_last_token(net);
     net.add_head("fc", classes, head());

@@ -121,7 +121,7 @@ void lstm_layer::backward(const layer_pass& pass, const backward_data& data, con
                                              .n = shape_.in,
                                              .k = 4 * hidden});
     if (!data.fixed)
-      back_products(model, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
+      backward_products(model, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
   }
 }
 
@@ -158,7 +158,7 @@ void lstm_layer::step_backward(const model_pass& model, std::int64_t t) const {
 }
 
 /// Gradients of the weights and biases, summed over rows and tokens.
-void lstm_layer::back_products(const model_pass& model, float* gradient, const gradient_sink& sink) const {
+void lstm_layer::backward_products(const model_pass& model, float* gradient, const gradient_sink& sink) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden, count = model.rows * tokens;
   for (std::int64_t b = 0; b < model.rows; ++b) { // h before each token, zeros before the first
     std::fill_n(model.step + b * tokens * hidden, hidden, 0.0F);

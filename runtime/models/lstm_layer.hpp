@@ -29,7 +29,7 @@ private:
   struct model_pass;
   void step_forward(const model_pass& model, std::int64_t t) const;
   void step_backward(const model_pass& model, std::int64_t t) const;
-  void back_products(const model_pass& model, float* gradient, const gradient_sink& sink) const;
+  void backward_products(const model_pass& model, float* gradient, const gradient_sink& sink) const;
 
   shape shape_;
 };

@@ -22,7 +22,7 @@ public:
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
       const auto name = "fc" + std::to_string(i + 1);
       net.add_linear(name, hidden_[i], activation_);
-      net.mark_map(name);
+      net.expose_map(name);
     }
     net.add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
     return net.build();

@@ -67,7 +67,7 @@ struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] random streams of this step, one per model; read by nets that draw.
   const parameter_choice* trained =
       nullptr; ///< Trained parameters; a layer with none of them is in evaluation mode. Null: all parameters.
-  std::int64_t statistics_moves = 1; ///< Updates of the running statistics per pass, all with the same statistics.
+  std::int64_t running_stats_updates = 1; ///< Updates of the running statistics per pass, all with the same statistics.
 };
 
 /// Results of model::forward().
@@ -100,14 +100,14 @@ public:
   [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
 
   /// True if a row's results depend on the other rows of its step (batch normalization). Such nets get no padded rows.
-  [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
+  [[nodiscard]] virtual bool couples_batch_rows() const noexcept { return false; }
   /// True if, on a CPU and in evaluation mode, a row's bits may depend on the number of rows. LibTorch's products
   /// choose their algorithm by it; mneme's kernels do not. @param classes of the pass; empty: it ends at the features
   [[nodiscard]] virtual bool depends_on_row_count(class_range /*classes*/) const noexcept { return true; }
   /// The layers of a net that consists of fully connected layers and a linear head only; null for other nets.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
   /// True if training draws random numbers, as for dropout.
-  [[nodiscard]] virtual bool draws() const noexcept { return false; }
+  [[nodiscard]] virtual bool uses_random_numbers() const noexcept { return false; }
 
   /// Forward pass of K models.
   /// @param weights [K, P], or [1, P] shared by all K; each row is contiguous
@@ -167,18 +167,18 @@ class model_kind {
 public:
   virtual ~model_kind() = default;
   /// Sets the kind of head, which the method chooses. Call before build().
-  void use_head(head_kind kind) { head_.kind = kind; }
+  void set_head(head_kind kind) { head_.kind = kind; }
   /// Sets the number of directions per class of head_kind::proxies. Call before build().
-  void use_proxies(std::int64_t count) { head_.proxies = count; }
+  void set_proxies(std::int64_t count) { head_.proxies = count; }
   /// Sets whether features may be negative, in nets that support it. Call before build().
-  void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
+  void set_signed_features(bool are_signed) { head_.signed_features = are_signed; }
   /// Sets the classes of each task, for nets with parts for each task. Call before build().
-  void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
+  void set_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
   /// Freezes a vision transformer and adds prompts (prompted_vit.hpp) or low-rank adapters (low_rank_vit.hpp) to its
   /// attention. Other nets ignore it. Call before build().
-  void use_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
+  void set_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
   /// Sets the number of distinct tokens in the data set; 0: the data set has images. Call before build().
-  void use_tokens(std::int64_t count) { tokens_ = count; }
+  void set_tokens(std::int64_t count) { tokens_ = count; }
   /// True if the net's input rows are tokens.
   [[nodiscard]] virtual bool reads_tokens() const { return false; }
   /// Declares the model's own keys of section [model].

@@ -15,13 +15,13 @@ public:
   [[nodiscard]] std::int64_t classes() const noexcept override { return net_.classes; }
   [[nodiscard]] std::string identity() const override { return net_.identity; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
-  [[nodiscard]] bool mixes_rows() const noexcept override { return net_.mixes_rows; }
+  [[nodiscard]] bool couples_batch_rows() const noexcept override { return net_.couples_batch_rows; }
   [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override;
   [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
     return net_.dense.empty() ? nullptr : &net_.dense;
   }
-  [[nodiscard]] bool trains_behind_features(const parameter_choice& trained) const override;
-  [[nodiscard]] bool draws() const noexcept override { return net_.drawing_layers > 0; }
+  [[nodiscard]] bool trains_after_features(const parameter_choice& trained) const override;
+  [[nodiscard]] bool uses_random_numbers() const noexcept override { return net_.drawing_layers > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   [[nodiscard]] activations forward_from_features(const at::Tensor& weights, const at::Tensor& features,
@@ -63,8 +63,8 @@ private:
   void run_functions(const function_run& run, const layer_pass& pass, const node_roles& roles, tape& with) const;
   void show(const function_run& run, std::int64_t k, std::span<const at::Tensor> shown, const layer_pass& pass,
             tape& with) const;
-  void back_functions(const function_run& run, const layer_pass& pass, tape& with, const node_roles& roles,
-                      const parameter_choice* trained, const gradient_sink& sink) const;
+  void backward_functions(const function_run& run, const layer_pass& pass, tape& with, const node_roles& roles,
+                          const parameter_choice* trained, const gradient_sink& sink) const;
   [[nodiscard]] bool is_wanted_map(network_place value, const tape& with) const;
   [[nodiscard]] function_results one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             const function_mode& mode) const;
@@ -74,12 +74,13 @@ private:
   [[nodiscard]] at::Tensor gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass,
                                                 const layer_pass& still, tape& with, const node_roles& roles,
                                                 const gradient_sink& sink) const;
-  network_place back_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
-                          const node_roles& roles, const parameter_choice* trained, const gradient_sink& sink) const;
+  network_place backward_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
+                              const node_roles& roles, const parameter_choice* trained,
+                              const gradient_sink& sink) const;
   void forget(tape& with, std::size_t done) const;
-  void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
-                 const gradient_sink& sink) const;
-  void back_sum(std::size_t i, tape& with, const node_roles& roles) const;
+  void backward_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
+                     const gradient_sink& sink) const;
+  void backward_sum(std::size_t i, tape& with, const node_roles& roles) const;
 
   network_parts net_;
   std::vector<function_run> runs_on_cpu_, runs_on_device_;

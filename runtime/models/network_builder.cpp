@@ -17,7 +17,7 @@ parameter dense_weight(const network_builder& to, const std::string& name, std::
   parameter weight{.name = name + ".weight",
                    .shape = {out, in.floats()},
                    .bound = 1.0 / std::sqrt(static_cast<double>(in.floats()))};
-  if (to.here() > 0 && in.channels > 1 && in.pixels() > 1) { // files have channels first
+  if (to.cursor() > 0 && in.channels > 1 && in.pixels() > 1) { // files have channels first
     weight.view = {out, in.channels, in.height, in.width};
     weight.order = {0, 2, 3, 1};
   }
@@ -103,7 +103,7 @@ void network_builder::add_normalisation(const std::string& name, std::int64_t gr
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   auto normalisation = std::make_unique<normalisation_layer>(shape);
   if (groups == 0) {
-    net_.mixes_rows = true;
+    net_.couples_batch_rows = true;
     normalisations_.push_back(normalisation.get());
     buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});

@@ -5,8 +5,8 @@ namespace mneme {
 
 class normalisation_layer;
 
-/// A model's factory adds layers in order. A layer reads the last value, unless go_to() has selected an earlier one.
-/// The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
+/// A model's factory adds layers in order. A layer reads the last value, unless set_cursor() has selected an earlier
+/// one. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
 class network_builder {
 public:
   /// @param identity text that identifies the net's function ("mlp 784-200-100-10")
@@ -34,14 +34,14 @@ public:
   /// Makes the last value the net's features, instead of the head's input.
   void mark_features() { net_.features = last_; }
   /// Makes the last value an intermediate map that differentiable() returns. @pre features and head are not yet added
-  void mark_map(const std::string& name) { net_.maps.push_back({name, last_}); }
+  void expose_map(const std::string& name) { net_.maps.push_back({name, last_}); }
   /// Ends the net with a head: its hidden layers "head1", "head2", ..., if any, then one output per class.
   void add_head(const std::string& name, std::int64_t classes, const head_shape& head = {});
   /// Ends the net without a head: the last value is the features.
   void end_headless();
 
-  [[nodiscard]] network_place here() const { return last_; }
-  void go_to(network_place where) { last_ = where; }
+  [[nodiscard]] network_place cursor() const { return last_; }
+  void set_cursor(network_place where) { last_ = where; }
   [[nodiscard]] image_shape shape_of(network_place value) const { return net_.shapes[value]; }
   [[nodiscard]] image_shape shape_here() const { return shape_of(last_); }
   [[nodiscard]] const std::string& identity() const { return net_.identity; }

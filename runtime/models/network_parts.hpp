@@ -40,7 +40,7 @@ struct network_parts {
   std::vector<network_map> maps{};  // all precede the features
   std::vector<dense_layer> dense{}; // all layers, if all are fully connected
   std::uint64_t drawing_layers = 0; // number of dropout and sampling layers
-  bool mixes_rows = false;          // has batch normalization
+  bool couples_batch_rows = false;  // has batch normalization
   bool has_held = false;            // has parameters with parameter::held
   std::int64_t feature_width = 0, classes = 0;
 };

@@ -126,7 +126,7 @@ void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const 
   const auto& in = with.values[node.from];
   auto& out = with.values[i + 1];
   const auto* const operation = static_cast<const kernel_layer*>(node.operation.get());
-  if (operation && operation->idle(pass)) {
+  if (operation && operation->is_pass_through(pass)) {
     out = in;
     return;
   }
@@ -175,7 +175,8 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
     const bool own = trains_parameters_of(node, trained);
     const bool bare = node.first_parameter == node.last_parameter;
     // As in PyTorch, parameters frozen by model.frozen do not change the mode of their layer.
-    const bool in_training = trained.whole() || trained.moves_statistics() || (bare ? before(node.from).trained : own);
+    const bool in_training =
+        trained.whole() || trained.updates_running_stats() || (bare ? before(node.from).trained : own);
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
                      .trained = in_training && !node.statistics_held,
                      .fixed = !own});
@@ -192,11 +193,11 @@ std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chose
     if (entry.buffer)
       statistics_held[entry.name.substr(0, entry.name.rfind('.'))] = entry.held;
   }
-  parts.mixes_rows = false;
+  parts.couples_batch_rows = false;
   for (auto& node : parts.nodes)
     if (const auto layer = statistics_held.find(node.name); layer != statistics_held.end()) {
       node.statistics_held = layer->second;
-      parts.mixes_rows = parts.mixes_rows || !layer->second;
+      parts.couples_batch_rows = parts.couples_batch_rows || !layer->second;
     }
   return std::make_shared<const network>(std::move(parts));
 }
@@ -208,7 +209,7 @@ bool network::depends_on_row_count(class_range classes) const noexcept {
                      [](const network_node& n) { return n.operation && n.operation->depends_on_row_count(); });
 }
 
-bool network::trains_behind_features(const parameter_choice& trained) const {
+bool network::trains_after_features(const parameter_choice& trained) const {
   if (net_.features == 0 || trained.whole())
     return false;
   const auto roles = roles_for(trained);
@@ -264,7 +265,7 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
       else
         d = d_features;
     }
-    end = back_from(end, pass, still, kept, roles, &trained, out);
+    end = backward_from(end, pass, still, kept, roles, &trained, out);
   }
   for (auto& tensor : kept.gradients)
     tensor.reset();
@@ -275,18 +276,18 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
 /// Backpropagates through the node, or the run of functions, that computes value `end`.
 /// @param trained null: gradients of parameters are not computed, and another backward pass follows
 /// @return the last value before that node or run
-network_place network::back_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
-                                 const node_roles& roles, const parameter_choice* trained,
-                                 const gradient_sink& sink) const {
+network_place network::backward_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
+                                     const node_roles& roles, const parameter_choice* trained,
+                                     const gradient_sink& sink) const {
   auto first = end - 1;
   const auto& all = runs(with.values[0].is_cpu());
   const auto run = std::find_if(all.begin(), all.end(), [&](const function_run& each) { return each.last == end; });
   if (run != all.end()) {
     first = run->first;
-    back_functions(*run, pass, with, roles, trained, sink);
+    backward_functions(*run, pass, with, roles, trained, sink);
   } else if (roles[first].learns && with.gradients[end].defined()) {
-    net_.nodes[first].operation ? back_node(first, roles[first].trained ? pass : still, with, roles, sink)
-                                : back_sum(first, with, roles);
+    net_.nodes[first].operation ? backward_node(first, roles[first].trained ? pass : still, with, roles, sink)
+                                : backward_sum(first, with, roles);
   }
   for (auto value = end; value > first; --value) {
     release_buffer(with, std::exchange(with.gradients[value], {}));
@@ -306,7 +307,7 @@ at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer
     role.fixed = true;
   with.gradients.back() = d_logits;
   for (auto end = net_.nodes.size(); end > net_.features;)
-    end = back_from(end, pass, still, with, passed, nullptr, sink);
+    end = backward_from(end, pass, still, with, passed, nullptr, sink);
   return std::exchange(with.gradients[net_.features], {});
 }
 
@@ -323,13 +324,13 @@ void network::add_map_gradients(tape& with) const {
   with.d_maps.clear();
 }
 
-void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
-                        const gradient_sink& sink) const {
+void network::backward_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
+                            const gradient_sink& sink) const {
   const auto& node = net_.nodes[i];
   const auto& operation = static_cast<const kernel_layer&>(*node.operation);
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
   const bool passes_on = node.from > 0 && roles[node.from - 1].learns;
-  if (operation.idle(pass)) {
+  if (operation.is_pass_through(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);
     else if (passes_on)
@@ -368,7 +369,7 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
 }
 
 /// Gives both terms of a sum its gradient; they share its memory until one of them is modified.
-void network::back_sum(std::size_t i, tape& with, const node_roles& roles) const {
+void network::backward_sum(std::size_t i, tape& with, const node_roles& roles) const {
   const auto& node = net_.nodes[i];
   auto& d_out = with.gradients[i + 1];
   if (node.after == activation::relu) {

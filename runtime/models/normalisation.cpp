@@ -23,7 +23,7 @@ void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean
                                   double* variance) const {
   const auto channels = shape_.in.channels, group = batch() ? 1 : channels / shape_.groups;
   std::vector<double> sums(static_cast<std::size_t>(channels)), squares(sums.size());
-  kernels::sum_from_pivot(x, rows, channels, sums.data(), squares.data());
+  kernels::shifted_moments(x, rows, channels, sums.data(), squares.data());
   const auto n = static_cast<double>(rows * group);
   for (std::int64_t first = 0; first < channels; first += group) {
     double sum = 0.0, square = 0.0; // relative to a common pivot, the first channel of the group
@@ -56,7 +56,7 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
     return;
   float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
-  const auto moves = pass.training->statistics_moves;
+  const auto moves = pass.training->running_stats_updates;
   const auto move = [moves](float& running, double observed) {
     for (std::int64_t i = 0; i < moves; ++i)
       running = static_cast<float>((1.0 - momentum) * running + momentum * observed);

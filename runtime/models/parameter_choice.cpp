@@ -48,15 +48,15 @@ parameter_choice parameter_choice::body_of(const model& net) {
 parameter_choice parameter_choice::layers_of(const model& net, const std::vector<std::string>& names) {
   std::vector<bool> chosen(net.layout().size(), false);
   for (const auto& name : names) {
-    bool is_learnt = false;
+    bool is_trained = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& entry = net.layout()[i];
       if ((entry.frozen && !entry.held) || !belongs_to(entry, name))
         continue;
       chosen[i] = !entry.held;
-      is_learnt = true;
+      is_trained = true;
     }
-    if (!is_learnt)
+    if (!is_trained)
       throw std::invalid_argument(
           fmt::format("the net '{}' has no layer '{}' that could be trained; expected names of: {}", net.identity(),
                       name, fmt::join(layer_names(net), ", ")));
@@ -82,9 +82,9 @@ bool parameter_choice::changes_any(std::size_t first, std::size_t last) const {
   return std::find(at(first), at(last), true) != at(last);
 }
 
-bool parameter_choice::mixes_rows(const model& net) const {
-  if (whole() || !net.mixes_rows())
-    return net.mixes_rows();
+bool parameter_choice::couples_batch_rows(const model& net) const {
+  if (whole() || !net.couples_batch_rows())
+    return net.couples_batch_rows();
   const auto& layout = net.layout();
   for (std::size_t i = 0; i < layout.size(); ++i)
     if (chosen_[i] && layout[i].buffer)

@@ -24,7 +24,7 @@ public:
 
   /// This choice plus the running statistics of all layers, with every layer in training mode.
   [[nodiscard]] parameter_choice with_statistics(const model& net) const;
-  [[nodiscard]] bool moves_statistics() const noexcept { return statistics_; }
+  [[nodiscard]] bool updates_running_stats() const noexcept { return statistics_; }
 
   /// True for the default choice of all parameters.
   [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
@@ -33,7 +33,7 @@ public:
   /// True if it changes one of the parameters first .. last - 1. @pre not whole()
   [[nodiscard]] bool changes_any(std::size_t first, std::size_t last) const;
   /// True if, in training, a row's results depend on the other rows of its step. Such steps are never padded.
-  [[nodiscard]] bool mixes_rows(const model& net) const;
+  [[nodiscard]] bool couples_batch_rows(const model& net) const;
 
 private:
   explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}

@@ -50,7 +50,7 @@ private:
   [[nodiscard]] prefixes prompts_for(const model_pass& pass, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor joined_components(const model_pass& pass, const pool& prompts,
                                              const at::Tensor& query) const;
-  [[nodiscard]] at::Tensor chosen_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const;
+  [[nodiscard]] at::Tensor choose_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor map_of(const model_pass& pass, const std::string& name, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor penalty(const model_pass& pass) const;
   [[nodiscard]] at::Tensor so_far(const model_pass& pass, std::size_t place) const;

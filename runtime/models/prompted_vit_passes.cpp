@@ -68,7 +68,7 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
     put(prompts_.general[i], pass.values[general_[i]].unsqueeze(0).expand({rows, -1, -1}));
   for (std::size_t i = 0; i < pools_.size(); ++i)
     put(prompts_.blocks[i], prompts_.form == prompt_form::components ? joined_components(pass, pools_[i], query)
-                                                                     : chosen_slots(pass, pools_[i], query));
+                                                                     : choose_slots(pass, pools_[i], query));
   return before;
 }
 
@@ -92,7 +92,7 @@ at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& p
 
 /// Returns the task's slot in training, otherwise the slot whose key has the largest cosine with the query, [B, n, d]
 /// (Wang et al. 2022, section 4.2).
-at::Tensor prompted_vit::chosen_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
+at::Tensor prompted_vit::choose_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
   const auto& slots = pass.values[prompts.values];
   const auto task = task_of(pass.classes);
   if (pass.training)

@@ -1,5 +1,5 @@
 #include "runtime/models/proxy_head.hpp"
-#include "runtime/models/unit_rows.hpp"
+#include "runtime/models/l2_normalize.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/exp.h>
 namespace mneme {
@@ -11,7 +11,7 @@ at::Tensor proxy_head::function(const function_pass& pass, const at::Tensor& in)
                         .narrow(1, pass.classes.low, pass.classes.size())
                         .unflatten(2, {shape_.proxies, shape_.in})
                         .flatten(1, 2); // [K, C N, D]
-  const auto cosines = stacked_product(unit_rows(in), unit_rows(rows));
+  const auto cosines = stacked_product(l2_rows(in), l2_rows(rows));
   const auto similarity = (cosines * 2.0 - 2.0).unflatten(2, {-1, shape_.proxies}); // [K, B, C, N]
   const auto raised = by_element(similarity, [](const at::Tensor& values) { return at::exp(values); });
   const auto mean = (raised * similarity).sum(3) / raised.sum(3);

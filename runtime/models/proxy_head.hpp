@@ -12,7 +12,7 @@ struct proxy_head_shape {
 
 /// The local similarity classifier of PODNet (Douillard et al. 2020, eq. 9), as in the official code:
 ///     r_ck = -|x^ - w^_ck|^2 = 2 cos(x, w_ck) - 2,  a_ck = softmax_k(r_ck),  m_c = sum_k a_ck r_ck,
-/// with a trained scale s and no bias. x^ and w^_ck are unit vectors (unit_rows.hpp).
+/// with a trained scale s and no bias. x^ and w^_ck are unit vectors (l2_normalize.hpp).
 class proxy_head final : public function_layer {
 public:
   explicit proxy_head(const proxy_head_shape& sizes) : shape_(sizes) {}

@@ -39,13 +39,13 @@ public:
 
   void add_all(std::int64_t classes) {
     add_stem();
-    net_.mark_map("stem");
+    net_.expose_map("stem");
     for (std::size_t stage = 0; stage < shape_.blocks.size(); ++stage) {
       const auto name = "layer" + std::to_string(stage + 1);
       for (std::int64_t block = 0; block < shape_.blocks[stage]; ++block)
         add_block(name + "." + std::to_string(block), shape_.width << stage, stage > 0 && block == 0 ? 2 : 1,
                   shape_.last_relu || !is_last(stage, block) ? activation::relu : activation::none);
-      net_.mark_map(name);
+      net_.expose_map(name);
     }
     add_mean_pool(net_);
     net_.add_head("fc", classes, shape_.head);
@@ -68,16 +68,16 @@ private:
   }
 
   void add_block(const std::string& name, std::int64_t width, std::int64_t stride, activation after) {
-    const auto start = net_.here();
+    const auto start = net_.cursor();
     if (shape_.bottleneck)
       add_narrow_branch(name, width, stride);
     else
       add_branch(name, width, stride);
-    const auto end = net_.here();
+    const auto end = net_.cursor();
     const auto channels = net_.shape_here().channels;
-    net_.go_to(start);
+    net_.set_cursor(start);
     if (stride == 1 && net_.shape_here().channels == channels) {
-      net_.go_to(end);
+      net_.set_cursor(end);
       return net_.add_sum(start, after);
     }
     add_shortcut(name + ".downsample", channels, stride);
@@ -138,7 +138,7 @@ public:
     table.choice(
         "last_relu", last_relu_, {{"auto", last_relu::automatic}, {"on", last_relu::on}, {"off", last_relu::off}},
         "The ReLU behind the last block: without it features may be negative; \"auto\": as the method has it.");
-    table.added_later();
+    table.omit_default_from_digest();
     head_keys(table);
   }
 

@@ -7,9 +7,9 @@ namespace mneme {
 class row_wise_model : public model {
 public:
   /// True if a training of `trained` changes no layer up to the features.
-  [[nodiscard]] virtual bool trains_behind_features(const parameter_choice& trained) const = 0;
+  [[nodiscard]] virtual bool trains_after_features(const parameter_choice& trained) const = 0;
   /// forward() of the layers after the features [K, B, D]; backward() may follow it.
-  /// @pre trains_behind_features() is true for the trained parameters
+  /// @pre trains_after_features() is true for the trained parameters
   [[nodiscard]] virtual activations forward_from_features(const at::Tensor& weights, const at::Tensor& features,
                                                           class_range classes, tape& keep,
                                                           const training_mode& training) const = 0;

@@ -47,8 +47,8 @@ void token_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in
 }
 
 /// Writes the gradients of a table of which only the first rows are read; the others get zeros.
-void token_embedding_layer::back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset,
-                                       std::int64_t rows, const at::Tensor& first_rows) const {
+void token_embedding_layer::backward_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset,
+                                           std::int64_t rows, const at::Tensor& first_rows) const {
   auto whole = at::zeros({rows, shape_.channels}, first_rows.options());
   whole.narrow(0, 0, first_rows.size(0)).copy_(first_rows);
   write_gradient(sink, k, offset, whole);
@@ -70,9 +70,9 @@ void token_embedding_layer::backward(const layer_pass& pass, const backward_data
     write_gradient(sink, k, shape_.weight_offset, words.to(data.in.device()));
     const auto by_position = data.d_out.select(0, k).sum(0).view({shape_.tokens, shape_.channels});
     if (shape_.position_offset >= 0)
-      back_table(sink, k, shape_.position_offset, shape_.positions, by_position);
+      backward_table(sink, k, shape_.position_offset, shape_.positions, by_position);
     if (shape_.type_offset >= 0)
-      back_table(sink, k, shape_.type_offset, shape_.types, by_position.sum(0, true));
+      backward_table(sink, k, shape_.type_offset, shape_.types, by_position.sum(0, true));
   }
 }
 

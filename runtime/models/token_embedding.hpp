@@ -32,8 +32,8 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  void back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset, std::int64_t rows,
-                  const at::Tensor& first_rows) const;
+  void backward_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset, std::int64_t rows,
+                      const at::Tensor& first_rows) const;
   /// Returns the tokens [B * T] of model k, on the device of `in`.
   [[nodiscard]] at::Tensor tokens_of(const at::Tensor& in, std::int64_t k) const;
 

@@ -17,7 +17,7 @@ constexpr double deviation = 0.02; // standard deviation of normal initial value
 
 void add_resize(network_builder& to, std::int64_t height, std::int64_t width) {
   const auto in = to.shape_here();
-  MNEME_CHECK(to.here() == 0, to.identity(), to.here());
+  MNEME_CHECK(to.cursor() == 0, to.identity(), to.cursor());
   if (in.height != height || in.width != width)
     to.add_node({.operation = std::make_unique<resize_layer>(in, height, width)}, {height, width, in.channels}, false);
 }
@@ -108,7 +108,8 @@ void add_last_token(network_builder& to) {
 
 void add_token_embedding(network_builder& to, const std::string& name, std::int64_t vocabulary, std::int64_t channels) {
   const auto in = to.shape_here();
-  MNEME_CHECK(to.here() == 0 && in.height == 1 && in.channels == 1, to.identity(), to.here(), in.height, in.channels);
+  MNEME_CHECK(to.cursor() == 0 && in.height == 1 && in.channels == 1, to.identity(), to.cursor(), in.height,
+              in.channels);
   token_embedding_layer::shape shape{.tokens = in.width, .vocabulary = vocabulary, .channels = channels};
   shape.weight_offset = to.add_parameter(
       {.name = name + ".weight", .shape = {vocabulary, channels}, .deviation = 1.0}); // PyTorch's default
@@ -117,7 +118,8 @@ void add_token_embedding(network_builder& to, const std::string& name, std::int6
 
 void add_text_embedding(network_builder& to, const std::string& prefix, const text_embedding_options& layer) {
   const auto in = to.shape_here();
-  MNEME_CHECK(to.here() == 0 && in.height == 1 && in.channels == 1, to.identity(), to.here(), in.height, in.channels);
+  MNEME_CHECK(to.cursor() == 0 && in.height == 1 && in.channels == 1, to.identity(), to.cursor(), in.height,
+              in.channels);
   MNEME_CHECK(layer.positions >= in.width && layer.types > 0, to.identity(), layer.positions, in.width, layer.types);
   token_embedding_layer::shape shape{.tokens = in.width,
                                      .vocabulary = layer.vocabulary,

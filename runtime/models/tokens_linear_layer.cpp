@@ -34,13 +34,13 @@ void tokens_linear_layer::backward(const layer_pass& pass, const backward_data& 
                       *pass.memory);
     }
     if (!shape_.frozen && !data.fixed)
-      back_parameters(pass, k, data.in.select(0, k).view({-1, shape_.in}), d, sink);
+      backward_parameters(pass, k, data.in.select(0, k).view({-1, shape_.in}), d, sink);
   }
 }
 
 /// Gradients of weight and bias of model k. @param x [M, in] @param d [M, out]
-void tokens_linear_layer::back_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x,
-                                          const at::Tensor& d, const gradient_sink& sink) const {
+void tokens_linear_layer::backward_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x,
+                                              const at::Tensor& d, const gradient_sink& sink) const {
   const auto scale = sink.scale * static_cast<float>(shape_.scale);
   const auto gradient = sink.into.select(0, k);
   auto d_weight = gradient.narrow(0, shape_.weight_offset, shape_.out * shape_.in).view({shape_.out, shape_.in});

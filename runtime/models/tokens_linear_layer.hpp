@@ -24,8 +24,8 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  void back_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x, const at::Tensor& d,
-                       const gradient_sink& sink) const;
+  void backward_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x, const at::Tensor& d,
+                           const gradient_sink& sink) const;
 
   shape shape_;
 };

@@ -10,13 +10,14 @@ namespace mneme {
 
 transposed_convolution_layer::transposed_convolution_layer(const shape& sizes) : shape_(sizes) {
   MNEME_CHECK(0 < shape_.kernel && shape_.kernel <= 15, shape_.kernel);
-  MNEME_CHECK(0 <= shape_.further_px && shape_.further_px < shape_.stride, shape_.further_px, shape_.stride);
+  MNEME_CHECK(0 <= shape_.output_padding_px && shape_.output_padding_px < shape_.stride, shape_.output_padding_px,
+              shape_.stride);
   MNEME_CHECK(out_shape().height > 0 && out_shape().width > 0, shape_.in.height, shape_.in.width, shape_.padding);
 }
 
 image_shape transposed_convolution_layer::out_shape() const {
   const auto side = [&](std::int64_t pixels) {
-    return (pixels - 1) * shape_.stride - 2 * shape_.padding + shape_.kernel + shape_.further_px;
+    return (pixels - 1) * shape_.stride - 2 * shape_.padding + shape_.kernel + shape_.output_padding_px;
   };
   return {side(shape_.in.height), side(shape_.in.width), shape_.filters};
 }
@@ -37,7 +38,7 @@ at::Tensor transposed_convolution_layer::function(const function_pass& pass, con
                                       filters.select(0, row).clone(at::MemoryFormat::Contiguous),
                                       biased ? bias.select(0, row).clone() : at::Tensor{},
                                       {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding}, {1, 1}, true,
-                                      {shape_.further_px, shape_.further_px}, 1));
+                                      {shape_.output_padding_px, shape_.output_padding_px}, 1));
   }
   const auto y = at::stack(results).permute({0, 1, 3, 4, 2}).reshape({pass.models, pass.rows, -1});
   return shape_.after == activation::relu ? at::relu(y) : y;

@@ -11,7 +11,8 @@ public:
   struct shape {
     image_shape in{};
     std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
-    std::int64_t further_px = 0; ///< PyTorch's output_padding: pixels added below and to the right, less than `stride`.
+    std::int64_t output_padding_px =
+        0; ///< PyTorch's output_padding: pixels added below and to the right, less than `stride`.
     std::int64_t weight_offset = 0, bias_offset = -1; ///< Offsets within a model's weights [P]; bias -1: none.
     activation after = activation::none;              ///< none or relu: is_built_in().
   };

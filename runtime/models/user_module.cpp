@@ -17,21 +17,21 @@ row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tok
 }
 
 expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
-                                                              const module_demands& demands) {
+                                                              const module_requirements& demands) {
   const auto& support = registered_support();
   if (support.load == nullptr)
     return failed(file.string(), "this build cannot load modules; build with MNEME_MODULES=ON, or use a net of mneme");
   return support.load(file, demands);
 }
 
-void set_cell_program(const std::filesystem::path& program, cell_begin begin) {
-  if (const auto& support = registered_support(); support.set_cell_program != nullptr)
-    support.set_cell_program(program, begin);
+void set_sandbox_program(const std::filesystem::path& program, sandbox_start begin) {
+  if (const auto& support = registered_support(); support.set_sandbox_program != nullptr)
+    support.set_sandbox_program(program, begin);
 }
 
-int become_cell(std::span<const char* const> words) {
+int sandbox_main(std::span<const char* const> words) {
   const auto& support = registered_support();
-  return support.become_cell == nullptr ? 1 : support.become_cell(words);
+  return support.sandbox_main == nullptr ? 1 : support.sandbox_main(words);
 }
 
 module_registration::module_registration(const module_support& support) noexcept { registered_support() = support; }

@@ -19,7 +19,7 @@ enum class row_form : std::uint8_t {
 [[nodiscard]] row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens);
 
 /// Layers of protection against a malicious module file. Only tests disable one, to test the other alone.
-struct module_layers {
+struct module_guards {
   bool checks = true;                 ///< TorchScript: checks code, pickles and graph before any of it runs.
   bool cell = true;                   ///< Probes the file in a sandbox process before this process loads it.
   std::int64_t cell_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
@@ -27,7 +27,7 @@ struct module_layers {
 };
 
 /// Requirements of a run on a module.
-struct module_demands {
+struct module_requirements {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
   row_form form = row_form::images;    ///< Shape and type in which forward() receives rows.
   std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of token ids.
@@ -39,7 +39,7 @@ struct module_demands {
   bool training = false;    ///< Batch norms and dropout train in the mode that the file stores.
   bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
-  module_layers layers{};
+  module_guards layers{};
 };
 
 /// A net from a file.
@@ -58,31 +58,33 @@ public:
 /// the call. Returns one diagnostic with the file's name per violation, and the byte offset for a damaged archive.
 /// Fails in builds without MNEME_MODULES.
 [[nodiscard]] expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
-                                                                            const module_demands& demands);
+                                                                            const module_requirements& demands);
 
 /// How a sandbox process starts.
-enum class cell_begin : std::uint8_t {
-  anew,         ///< Starts the program again, so that the sandbox shares no memory with this process.
-  fork_if_alone ///< Forks if this process has one thread. The answer may then contain parts of this process's memory.
+enum class sandbox_start : std::uint8_t {
+  anew,                   ///< Starts the program again, so that the sandbox shares no memory with this process.
+  fork_if_single_threaded ///< Forks if this process has one thread. The answer may then contain parts of this process's
+                          ///< memory.
 };
 
 /// First word of the command line of a sandbox process.
-constexpr const char* cell_word = "cell";
+constexpr const char* sandbox_argument = "cell";
 
-/// Sets the program that becomes a sandbox if its first word is `cell_word`: it calls become_cell(). Without one, there
-/// are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started
-void set_cell_program(const std::filesystem::path& program, cell_begin begin = cell_begin::anew);
+/// Sets the program that becomes a sandbox if its first word is `sandbox_argument`: it calls sandbox_main(). Without
+/// one, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started
+void set_sandbox_program(const std::filesystem::path& program, sandbox_start begin = sandbox_start::exec_program);
 
 /// Runs a whole sandbox process: reads a file from stdin, gives up all rights, probes the module, writes the answer to
-/// stdout. @param words the command line, cell_word first
+/// stdout. @param words the command line, sandbox_argument first
 /// @return the exit code; 1 in builds without MNEME_MODULES
-[[nodiscard]] int become_cell(std::span<const char* const> words);
+[[nodiscard]] int sandbox_main(std::span<const char* const> words);
 
 /// Functions of runtime/modules that the three functions above call.
 struct module_support {
-  expected<std::shared_ptr<const user_module>> (*load)(const std::filesystem::path&, const module_demands&) = nullptr;
-  void (*set_cell_program)(const std::filesystem::path&, cell_begin) = nullptr;
-  int (*become_cell)(std::span<const char* const>) = nullptr;
+  expected<std::shared_ptr<const user_module>> (*load)(const std::filesystem::path&,
+                                                       const module_requirements&) = nullptr;
+  void (*set_sandbox_program)(const std::filesystem::path&, sandbox_start) = nullptr;
+  int (*sandbox_main)(std::span<const char* const>) = nullptr;
 };
 
 /// `const module_registration line{{.load = ..., ...}};`

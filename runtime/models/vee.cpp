@@ -21,8 +21,8 @@ public:
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
-    if (auto why = embedding_model::why_impossible(shape_, shape); !why.empty())
-      return tl::unexpected((shape_.normal ? "vee: " : "ebr: ") + why);
+    if (auto reason = embedding_model::shape_error(shape_, shape); !reason.empty())
+      return tl::unexpected((shape_.normal ? "vee: " : "ebr: ") + reason);
     return std::make_shared<embedding_model>(shape_, shape, classes);
   }
 

@@ -40,8 +40,8 @@ public:
       net.add_head("head", classes, head());
       return net.build();
     }
-    if (const auto wrong = wrong_prompts(); !wrong.empty())
-      return tl::unexpected(wrong);
+    if (const auto error = prompts_error(); !error.empty())
+      return tl::unexpected(error);
     net.end_headless();
     const auto body = net.build();
     const vit_shape whole{.input = shape,
@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  [[nodiscard]] std::string wrong_prompts() const {
+  [[nodiscard]] std::string prompts_error() const {
     for (const auto* const blocks : {&prompts().blocks, &prompts().general})
       for (const auto block : *blocks)
         if (block >= depth_)
@@ -100,7 +100,7 @@ private:
     for (std::int64_t i = 0; i < depth_; ++i) {
       const auto name = "blocks." + std::to_string(i);
       add_block(net, name, i + 1 == depth_);
-      net.mark_map(name);
+      net.expose_map(name);
     }
     add_tokens_norm(net, "norm");
     net.freeze(false);
@@ -108,21 +108,21 @@ private:
 
   /// Adds a block. The last block computes its class token only.
   void add_block(network_builder& net, const std::string& name, bool last) const {
-    auto x = net.here();
+    auto x = net.cursor();
     const auto tokens = last ? 1 : net.shape_here().pixels();
     add_tokens_norm(net, name + ".norm1");
     add_tokens_linear(net, name + ".attn.qkv", {.out = 3 * width_});
     add_attention(net, heads_, tokens);
     add_tokens_linear(net, name + ".attn.proj", {.out = width_});
     if (last) {
-      const auto attended = net.here();
-      net.go_to(x);
+      const auto attended = net.cursor();
+      net.set_cursor(x);
       add_first_token(net);
-      x = net.here();
-      net.go_to(attended);
+      x = net.cursor();
+      net.set_cursor(attended);
     }
     net.add_sum(x, activation::none);
-    const auto z = net.here();
+    const auto z = net.cursor();
     add_tokens_norm(net, name + ".norm2");
     add_tokens_linear(net, name + ".mlp.fc1", {.out = mlp_ratio * width_});
     add_gelu(net);
@@ -134,9 +134,9 @@ private:
 
   /// Adds s Up(Dropout(ReLU(Down(z)))) to the last value.
   void add_adapter(network_builder& net, const std::string& name, network_place z) const {
-    const auto without = net.here();
+    const auto without = net.cursor();
     net.freeze(false);
-    net.go_to(z);
+    net.set_cursor(z);
     add_tokens_linear(net, name + ".down", {.out = adapter_, .after = activation::relu, .drawn = draw_kind::uniform});
     net.add_dropout(dropped);
     add_tokens_linear(net, name + ".up", {.out = width_, .scale = adapter_scale, .drawn = draw_kind::zeros});

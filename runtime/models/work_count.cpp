@@ -1,6 +1,6 @@
 #include "runtime/models/work_count.hpp"
 #include "runtime/base/autograd_on.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/models/function.hpp"
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
@@ -138,9 +138,9 @@ pass_work work_of_pass(const model& net, std::array<std::int64_t, 3> shape, std:
   const auto weights = at::zeros({1, net.size()}, at::kFloat);
   const auto inputs = at::zeros({1, rows, shape[0], shape[1], shape[2]}, at::kFloat);
   pass_work work;
-  const auto why =
-      torch_refusal([&] { work = counted_pass(net, weights.detach().requires_grad_(true), inputs, classes); });
-  if (!why.empty()) { // a foreign module's operators may not support gradients of its buffers
+  const auto reason =
+      torch_error_of([&] { work = counted_pass(net, weights.detach().requires_grad_(true), inputs, classes); });
+  if (!reason.empty()) { // a foreign module's operators may not support gradients of its buffers
     work = counted_pass(net, weights, inputs, classes);
     work.backward = 2.0 * work.forward;
   }

@@ -40,7 +40,7 @@ std::string_view storage_key(std::string_view name, std::string_view folder) {
   return std::all_of(key.begin(), key.end(), is_digit) ? key : std::string_view{};
 }
 
-std::string in_small_letters(std::string name) {
+std::string to_lower(std::string name) {
   for (auto& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return name;
@@ -60,7 +60,7 @@ sorted_entries sorted(const std::vector<zip_entry>& entries) {
   for (const auto& entry : entries) {
     const auto name =
         entry.name.starts_with(root) ? std::string_view(entry.name).substr(root.size()) : std::string_view{};
-    if (!names.insert(in_small_letters(entry.name)).second)
+    if (!names.insert(to_lower(entry.name)).second)
       by_kind.refusals.push_back(fmt::format("'{}' is there twice, but for capital letters", entry.name));
     if (const auto key = storage_key(name, "data/"); !key.empty())
       by_kind.data[std::string(key)] = entry.bytes;
@@ -78,7 +78,7 @@ sorted_entries sorted(const std::vector<zip_entry>& entries) {
 
 } // namespace
 
-std::vector<std::string> archive_refusals(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
+std::vector<std::string> archive_errors(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
   auto by_kind = sorted(entries);
   auto& refusals = by_kind.refusals;
   std::uint64_t text_bytes = 0;
@@ -92,11 +92,11 @@ std::vector<std::string> archive_refusals(std::span<const std::uint8_t> file, co
   std::vector<code_file> code;
   for (const auto* entry : by_kind.code)
     code.push_back({.name = entry->name, .text = zip_content(file, *entry)});
-  refusals = code_refusals(code);
+  refusals = code_errors(code);
   for (const auto* entry : by_kind.pickles) {
     const bool is_module = entry->name.ends_with("/data.pkl");
-    auto refusal = pickle_refusal(zip_content(file, *entry), is_module ? pickle_root::module : pickle_root::constants,
-                                  is_module ? by_kind.data : by_kind.constants);
+    auto refusal = pickle_error(zip_content(file, *entry), is_module ? pickle_root::module : pickle_root::constants,
+                                is_module ? by_kind.data : by_kind.constants);
     if (!refusal.empty())
       refusals.push_back(entry->name + ": " + refusal);
   }

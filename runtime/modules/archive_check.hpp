@@ -10,9 +10,9 @@ constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; ///< Uncompres
 
 /// Returns the reasons to reject the archive; empty if LibTorch may read it. All entries must have names that
 /// torch.jit.save writes and one common top folder. No two names may differ by letter case only, since LibTorch's
-/// reader ignores case. Code and pickles must pass code_refusals() and pickle_refusal(). No code of the archive is
+/// reader ignores case. Code and pickles must pass code_errors() and pickle_error(). No code of the archive is
 /// executed.
-[[nodiscard]] std::vector<std::string> archive_refusals(std::span<const std::uint8_t> file,
-                                                        const std::vector<zip_entry>& entries);
+[[nodiscard]] std::vector<std::string> archive_errors(std::span<const std::uint8_t> file,
+                                                      const std::vector<zip_entry>& entries);
 
 } // namespace mneme

@@ -1,5 +1,5 @@
 #include "runtime/modules/code_check.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/modules/allowed_operators.hpp"
 #include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_graph.hpp"
@@ -84,7 +84,7 @@ class code_walk {
 public:
   explicit code_walk(const declared_names& names) : names_(names) {}
 
-  void look_at(const jit::TreeRef& definition) {
+  void visit(const jit::TreeRef& definition) {
     if (definition->kind() == jit::TK_DEF)
       return function(jit::Def(definition));
     const jit::ClassDef defined(definition);
@@ -295,13 +295,13 @@ std::vector<jit::TreeRef> parsed(const code_file& file) {
 
 } // namespace
 
-std::vector<std::string> code_refusals(const std::vector<code_file>& files) {
+std::vector<std::string> code_errors(const std::vector<code_file>& files) {
   std::vector<jit::TreeRef> definitions;
   declared_names names;
   for (const auto& file : files) {
-    if (auto excess = code_excess(file.text); !excess.empty())
+    if (auto excess = code_limit_error(file.text); !excess.empty())
       return {std::move(excess)};
-    const auto why = torch_refusal([&] {
+    const auto why = torch_error_of([&] {
       for (auto& definition : parsed(file)) {
         if (definition->kind() == jit::TK_CLASS_DEF)
           names.add(jit::ClassDef(definition));
@@ -313,7 +313,7 @@ std::vector<std::string> code_refusals(const std::vector<code_file>& files) {
   }
   code_walk walk(names);
   for (const auto& definition : definitions)
-    walk.look_at(definition);
+    walk.visit(definition);
   return walk.refusals();
 }
 

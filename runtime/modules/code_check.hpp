@@ -15,6 +15,6 @@ struct code_file {
 /// trees and runs nothing. Every construct must be supported, and every called operator allowed (allowed_operators).
 /// Defaults and class constants, which LibTorch evaluates while loading, must be literals. Methods that loading or
 /// leaving a block would call implicitly are rejected.
-[[nodiscard]] std::vector<std::string> code_refusals(const std::vector<code_file>& files);
+[[nodiscard]] std::vector<std::string> code_errors(const std::vector<code_file>& files);
 
 } // namespace mneme

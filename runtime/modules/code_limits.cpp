@@ -103,6 +103,6 @@ private:
 
 } // namespace
 
-std::string code_excess(std::string_view code) { return code_scan(code).excess(); }
+std::string code_limit_error(std::string_view code) { return code_scan(code).excess(); }
 
 } // namespace mneme

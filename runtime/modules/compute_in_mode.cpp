@@ -161,7 +161,7 @@ module_statistics statistics_of(const exported_call& call, const at::Tensor& row
           .values = rows.numel() / channels};
 }
 
-/// In training mode the running statistics are updated `statistics_moves` times. A mini-batch with one value per
+/// In training mode the running statistics are updated `running_stats_updates` times. A mini-batch with one value per
 /// channel, which PyTorch rejects, does not change them.
 void compute_norm(const exported_call& call, call_stack& stack, const module_mode& mode) {
   const bool is_still = !mode.still.empty() && (mode.still[call.mean] || mode.still[call.variance]);
@@ -173,8 +173,8 @@ void compute_norm(const exported_call& call, call_stack& stack, const module_mod
   }
   stack[static_cast<std::size_t>(call.mode_argument)] = in_training;
   auto& momentum = stack[argument_place(call, "momentum")];
-  if (in_training && mode.statistics_moves != 1)
-    momentum = 1.0 - std::pow(1.0 - momentum.toDouble(), static_cast<double>(mode.statistics_moves));
+  if (in_training && mode.running_stats_updates != 1)
+    momentum = 1.0 - std::pow(1.0 - momentum.toDouble(), static_cast<double>(mode.running_stats_updates));
   if (in_training && (rows.numel() <= rows.size(1) || mode.statistics))
     stack[argument_place(call, "running_mean")] = stack[argument_place(call, "running_var")] = IValue();
   call.op->callBoxed(stack);

@@ -1,5 +1,5 @@
 #include "runtime/modules/exported_archive.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 #include <algorithm>
@@ -172,7 +172,7 @@ void add_tensors(const archive_entries& entries, const std::string& folder, cons
   tensor_table table(entries, folder, bytes_max);
   const auto described = parse_json(entries.content(folder + config), folder + config);
   for (const auto& [name, description] : field(described, "config").items())
-    if (auto error = torch_refusal([&, &name = name, &of = description] { to.tensors[name] = table.read(of); });
+    if (auto error = torch_error_of([&, &name = name, &of = description] { to.tensors[name] = table.read(of); });
         !error.empty())
       throw exported_error(fmt::format("tensor '{}': {}", name, error));
 }

@@ -1,5 +1,5 @@
 #include "runtime/modules/exported_graph.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/modules/compute_in_mode.hpp"
 #include "runtime/modules/contracts/call_errors.hpp"
 #include "runtime/modules/contracts/operator_work.hpp"
@@ -30,7 +30,7 @@ public:
     for (const auto& call : program_.calls) {
       if (call.writes_buffer && call.kind != call_kind::batch_norm && !mode_.training)
         continue;
-      if (auto error = torch_refusal([&] { run_call(call); }); !error.empty())
+      if (auto error = torch_error_of([&] { run_call(call); }); !error.empty())
         throw std::runtime_error(fmt::format("{}: {}", call.place, error));
       for (const auto slot : call.last_read)
         at(slot) = IValue();
@@ -191,7 +191,7 @@ tl::expected<exported_graph, std::string> exported_graph::read(std::span<const s
                                                                const at::Device& device) {
   exported_program program;
   if (auto error =
-          torch_refusal([&] { program = read_exported_program(read_exported_archive(file, entries), device); });
+          torch_error_of([&] { program = read_exported_program(read_exported_archive(file, entries), device); });
       !error.empty())
     return tl::unexpected(std::move(error));
   exported_graph graph;

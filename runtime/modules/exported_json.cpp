@@ -1,5 +1,5 @@
 #include "runtime/modules/exported_json.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
@@ -15,7 +15,7 @@ json parse_json(const std::string& text, const std::string& name) {
     return true;
   };
   json parsed;
-  if (auto error = torch_refusal([&] { parsed = json::parse(text, is_shallow); }); !error.empty())
+  if (auto error = torch_error_of([&] { parsed = json::parse(text, is_shallow); }); !error.empty())
     throw exported_error(fmt::format("{} cannot be read as JSON: {}", name, error));
   return parsed;
 }

@@ -1,4 +1,4 @@
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/modules/allowed_operators.hpp"
 #include "runtime/modules/exported_arguments.hpp"
 #include "runtime/modules/exported_program.hpp"
@@ -50,7 +50,7 @@ public:
     read_outputs(list_field(signature, "output_specs", nodes_max));
     remove_counters();
     drop_unread_tensors();
-    note_last_reads();
+    record_last_reads();
     made_.slots = slots_.size();
     return std::move(made_);
   }
@@ -111,7 +111,7 @@ private:
     constexpr std::string_view operators = "torch.ops.aten.", arithmetic = "_operator.";
     exported_call call;
     call.place = fmt::format("{} ({})", target, node.contains("name") ? string_of(node["name"]) : "?");
-    const auto error = torch_refusal([&] {
+    const auto error = torch_error_of([&] {
       if (target.starts_with(operators))
         read_operator(node, target.substr(operators.size()), call);
       else if (target.starts_with(arithmetic))
@@ -176,14 +176,14 @@ private:
         throw exported_error(fmt::format("argument '{}' is missing", argument.name()));
       }
       if (argument.alias_info() && argument.alias_info()->isWrite())
-        note_write(call);
+        record_write(call);
     }
     if (!given.empty())
       throw exported_error(fmt::format("it has no argument '{}'", given.begin()->first));
   }
 
   /// Checks and records a write to the call's last argument.
-  void note_write(exported_call& call) const {
+  void record_write(exported_call& call) const {
     if (call.operands.empty() || call.operands.back().place + 1 != call.arguments.size())
       throw exported_error("it writes to a value that is no tensor of the graph");
     for (const auto& item : call.operands.back().items) {
@@ -395,7 +395,7 @@ private:
       }
   }
 
-  void note_last_reads() {
+  void record_last_reads() {
     std::set<std::int32_t> read{made_.result_slot};
     for (auto call = made_.calls.rbegin(); call != made_.calls.rend(); ++call) {
       for (const auto result : call->results)

@@ -168,8 +168,8 @@ std::string refusal_before_evaluation(const jit::Node& node) {
 
 void add_refusals_before_evaluation(const jit::Block& block, std::set<std::string>& into) {
   for (const auto* node : block.nodes()) {
-    if (auto why = refusal_before_evaluation(*node); !why.empty())
-      into.insert(std::move(why));
+    if (auto reason = refusal_before_evaluation(*node); !reason.empty())
+      into.insert(std::move(reason));
     for (const auto* inner : node->blocks())
       add_refusals_before_evaluation(*inner, into);
   }
@@ -177,7 +177,7 @@ void add_refusals_before_evaluation(const jit::Block& block, std::set<std::strin
 
 } // namespace
 
-std::vector<std::string> module_refusals(const jit::Module& module) {
+std::vector<std::string> module_errors(const jit::Module& module) {
   member_walk members;
   members.look_at(*module._ivalue());
   auto refusals = members.refusals();
@@ -187,7 +187,7 @@ std::vector<std::string> module_refusals(const jit::Module& module) {
   return refusals;
 }
 
-std::vector<std::string> operator_refusals(const jit::Graph& graph) {
+std::vector<std::string> operator_errors(const jit::Graph& graph) {
   std::set<std::string> refusals;
   add_refusals_before_evaluation(*graph.block(), refusals);
   return {refusals.begin(), refusals.end()};

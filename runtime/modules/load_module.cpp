@@ -1,14 +1,14 @@
 #include "runtime/modules/load_module.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/base/disk_file.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/archive_check.hpp"
 #include "runtime/modules/exported_archive.hpp"
-#include "runtime/modules/module_cell.hpp"
 #include "runtime/modules/module_file.hpp"
 #include "runtime/modules/module_memory.hpp"
-#include "runtime/modules/module_trial.hpp"
+#include "runtime/modules/module_probe.hpp"
+#include "runtime/modules/module_sandbox.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,27 +65,27 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
 /// A module, and the result of its probe if a sandbox process has run it.
 struct graph_and_trial {
   std::shared_ptr<const module_graph> graph{};
-  std::optional<trial_result> tried{};
+  std::optional<probe_result> tried{};
 };
 using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
 
 /// Probes the module in a sandbox process. Returns nullopt if no sandbox was requested or available.
-tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cell(std::span<const std::uint8_t> bytes,
-                                                                                  const module_demands& demands) {
-  if (!demands.layers.cell)
+tl::expected<std::optional<probe_result>, std::vector<std::string>>
+probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements& demands) {
+  if (!demands.layers.sandbox)
     return std::nullopt;
-  auto answer = ask_cell(bytes, {.input = demands.input,
-                                 .form = demands.form,
-                                 .tokens = demands.tokens,
-                                 .own_rows = demands.own_rows,
-                                 .trained = demands.trained,
-                                 .training = demands.training,
-                                 .checked = demands.layers.checks,
-                                 .seconds = demands.layers.cell_seconds,
-                                 .memory_bytes = demands.layers.cell_memory_bytes});
-  if (answer.verdict == cell_verdict::accepted)
+  auto answer = run_in_sandbox(bytes, {.input = demands.input,
+                                       .form = demands.form,
+                                       .tokens = demands.tokens,
+                                       .own_rows = demands.own_rows,
+                                       .trained = demands.trained,
+                                       .training = demands.training,
+                                       .checked = demands.layers.checks,
+                                       .seconds = demands.layers.cell_seconds,
+                                       .memory_bytes = demands.layers.cell_memory_bytes});
+  if (answer.verdict == sandbox_status::accepted)
     return answer.found;
-  if (answer.verdict == cell_verdict::refused)
+  if (answer.verdict == sandbox_status::refused)
     return tl::unexpected(std::move(answer.reasons));
   if (demands.native_code)
     return std::nullopt;
@@ -97,19 +97,19 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
 
 /// Errors because of which the file may not be read at all, not even in the sandbox process.
 std::vector<std::string> file_errors(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                                     const module_demands& demands) {
+                                     const module_requirements& demands) {
   const auto format = format_of_module(entries);
   if (!format)
     return {format.error()};
-  return *format == module_format::script && demands.layers.checks ? archive_refusals(bytes, entries)
+  return *format == module_format::script && demands.layers.checks ? archive_errors(bytes, entries)
                                                                    : std::vector<std::string>{};
 }
 
 read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                        const module_demands& demands) {
+                        const module_requirements& demands) {
   if (auto errors = file_errors(bytes, entries, demands); !errors.empty())
     return tl::unexpected(std::move(errors));
-  auto tried = tried_in_cell(bytes, demands);
+  auto tried = probe_in_sandbox(bytes, demands);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
   if (demands.device != "cpu") // results have other bits
@@ -121,7 +121,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
 }
 
 /// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
-std::int64_t trial_bytes_max(std::size_t file_bytes, const module_layers& layers) {
+std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& layers) {
   return layers.cell_memory_bytes > 0 ? layers.cell_memory_bytes
                                       : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
 }
@@ -139,8 +139,8 @@ tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vec
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                        const module_demands& demands) try {
-  compute_on_one_thread(); // like training jobs
+                                                        const module_requirements& demands) try {
+  disable_intra_op_threads(); // like training jobs
   const auto name = file.string();
   const auto bytes = content_of(file);
   if (!bytes)
@@ -158,8 +158,8 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!rows)
     return failed(name, rows.error());
   const trial_demands asked{.trained = demands.trained, .training = demands.training, .rows_max = rows->most};
-  const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
-                                 : tried_module(*read->graph, rows->rows, device, asked);
+  const auto tried = read->tried ? tl::expected<probe_result, std::vector<std::string>>(*read->tried)
+                                 : probe_module(*read->graph, rows->rows, device, asked);
   if (!tried)
     return load_failure(name, tried.error(), memory);
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
@@ -186,9 +186,9 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
 }
 
 const module_registration module_line{
-    {.load = [](const std::filesystem::path& file, const module_demands& demands)
+    {.load = [](const std::filesystem::path& file, const module_requirements& demands)
          -> expected<std::shared_ptr<const user_module>> { return load_module(file, demands); },
-     .set_cell_program = set_probe_program,
-     .become_cell = run_probe_process}};
+     .set_sandbox_program = set_probe_program,
+     .sandbox_main = run_probe_process}};
 
 } // namespace mneme

@@ -5,6 +5,6 @@ namespace mneme {
 
 /// As load_user_module().
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                                      const module_demands& demands);
+                                                                      const module_requirements& demands);
 
 } // namespace mneme

@@ -19,7 +19,7 @@ enum class module_format : std::uint8_t {
 /// a program.
 [[nodiscard]] tl::expected<module_format, std::string> format_of_module(const std::vector<zip_entry>& entries);
 
-/// Reads a module onto a device. Returns all reasons on failure. @pre archive_refusals() is empty for TorchScript
+/// Reads a module onto a device. Returns all reasons on failure. @pre archive_errors() is empty for TorchScript
 /// @param checked false only in tests of the sandbox
 [[nodiscard]] tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>
 read_module_graph(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries, const at::Device& device,

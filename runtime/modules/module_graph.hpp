@@ -23,7 +23,7 @@ struct module_mode {
   rng_key stream{};      ///< Random key of the dropout masks.
   /// [tensors] True for a buffer that is not updated, so that its layer runs in evaluation mode. Empty: update all.
   std::vector<bool> still{};
-  std::int64_t statistics_moves = 1; ///< See training_mode.
+  std::int64_t running_stats_updates = 1; ///< See training_mode.
   /// If not null, collects batch statistics; running statistics are not updated in that case.
   std::vector<module_statistics>* statistics = nullptr;
 };

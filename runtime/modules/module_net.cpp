@@ -1,7 +1,7 @@
 #include "runtime/modules/module_net.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/models/graph_gradients.hpp"
 #include "runtime/modules/module_memory.hpp"
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ at::Tensor rows_of(const parameter& entry, const at::Tensor& weights, class_rang
 }
 
 /// Gradient of model k; undefined if `gradients` is undefined.
-at::Tensor slope_of(const at::Tensor& gradients, std::int64_t k) {
+at::Tensor gradient_of(const at::Tensor& gradients, std::int64_t k) {
   return gradients.defined() ? gradients.select(0, k) : at::Tensor{};
 }
 
@@ -66,11 +66,11 @@ module_net::module_net(std::shared_ptr<const module_graph> graph, module_shape s
   head_first_ = layout_.size();
   if (!shape_.scores && shape_.classes > 0)
     add_head();
-  note_mixing();
+  record_row_coupling();
 }
 
-void module_net::note_mixing() {
-  mixes_rows_ =
+void module_net::record_row_coupling() {
+  couples_batch_rows_ =
       std::any_of(layout_.begin(), layout_.end(), [](const parameter& entry) { return entry.buffer && !entry.held; });
 }
 
@@ -129,7 +129,7 @@ std::int64_t module_net::working_set(std::int64_t rows) const {
 std::shared_ptr<const model> module_net::with_frozen(const std::vector<bool>& chosen) const {
   auto copy = std::make_shared<module_net>(*this);
   hold_parameters(copy->layout_, chosen);
-  copy->note_mixing();
+  copy->record_row_coupling();
   return copy;
 }
 
@@ -153,7 +153,7 @@ std::vector<std::string> module_net::warnings() const {
 // -- training mode ----------------------------------------------------------------------------------------------------
 
 bool module_net::trains_module(const parameter_choice& trained) const {
-  bool trains_any = trained.whole() || trained.moves_statistics();
+  bool trains_any = trained.whole() || trained.updates_running_stats();
   for (std::size_t i = 0; i < head_first_ && !trains_any; ++i)
     trains_any = trained.changes(*this, i);
   return trains_any;
@@ -168,7 +168,7 @@ std::vector<bool> module_net::still_tensors(const parameter_choice& trained) con
   std::vector<bool> still(graph_->tensors().size());
   for_each_tensor([&](const auto& held, std::size_t place, std::optional<std::size_t> entry) {
     const bool moves_with_layer =
-        trained.whole() || trained.moves_statistics() || trained_layers.contains(layer_of(held.name));
+        trained.whole() || trained.updates_running_stats() || trained_layers.contains(layer_of(held.name));
     still[place] = held.moves && (!entry || layout_[*entry].held || !moves_with_layer);
   });
   return still;
@@ -180,7 +180,7 @@ module_mode module_net::mode_of(const training_mode* training) const {
   const auto& trained = training && training->trained ? *training->trained : everything;
   if (!shape_.training || !training || !trains_module(trained))
     return {};
-  return {.training = true, .still = still_tensors(trained), .statistics_moves = training->statistics_moves};
+  return {.training = true, .still = still_tensors(trained), .running_stats_updates = training->running_stats_updates};
 }
 
 /// Random key of the dropout masks of model k.
@@ -241,7 +241,7 @@ std::runtime_error module_net::failure(const std::string& step, const std::strin
 template <class Act>
 void module_net::attempt(const std::string& step, const module_memory& memory, const Act& act) const {
   std::string reason;
-  if (auto unallocated = failure_of([&] { reason = torch_refusal(act); }); !unallocated.empty())
+  if (auto unallocated = exception_message_of([&] { reason = torch_error_of(act); }); !unallocated.empty())
     reason = std::move(unallocated);
   if (!reason.empty() && memory.is_exceeded())
     reason = fmt::format("it needs more than {} bytes of memory, the limit for its rows (docs/modules.md)",
@@ -436,14 +436,14 @@ void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range
   const auto models = out.into.size(0);
   MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
   for (std::int64_t k = 0; k < models; ++k)
-    back_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, slope_of(d_logits, k),
-               slope_of(d_features, k), trained, out.into.select(0, k), out);
+    backward_model(taken_from(kept, static_cast<std::size_t>(models - k)), classes, gradient_of(d_logits, k),
+                   gradient_of(d_features, k), trained, out.into.select(0, k), out);
 }
 
 /// Backward pass of one model. @param into [P], the model's row of the gradient sink
-void module_net::back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
-                            const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
-                            const gradient_sink& out) const {
+void module_net::backward_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
+                                const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
+                                const gradient_sink& out) const {
   std::vector<graph_parameter> parameters;
   for_each_tensor([&](const auto&, std::size_t place, std::optional<std::size_t> entry) {
     if (entry && !layout_[*entry].frozen && !layout_[*entry].buffer && trained.changes(*this, *entry))
@@ -455,9 +455,9 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
   const auto rows = passed.features.size(0);
   const module_memory memory(pass_bytes_max(rows));
   attempt(fmt::format("its gradient failed on {} rows", rows), memory, [&] {
-    graph_gradients(parameters,
-                    {{.value = passed.logits, .slope = d_logits}, {.value = passed.features, .slope = d_features}},
-                    out);
+    graph_gradients(
+        parameters,
+        {{.value = passed.logits, .gradient = d_logits}, {.value = passed.features, .gradient = d_features}}, out);
   });
 }
 

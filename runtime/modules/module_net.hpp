@@ -29,10 +29,10 @@ struct module_shape {
 /// requires_grad = False in the file are frozen. Without module_shape::training, training uses evaluation mode: running
 /// statistics keep the file's values and dropout is off. With it, a training pass is one call with all rows of the
 /// step; it updates running statistics and draws dropout masks from the model's random stream. A batch norm is in
-/// training mode if a parameter of its layer is trained or parameter_choice::moves_statistics() is true; dropout, if
-/// any parameter of the module is trained. LibTorch's autograd computes the gradients. The models of a fused group are
-/// computed one by one. Passes throw std::runtime_error with the file's name if forward() fails, returns another shape
-/// than in its probe, or allocates more than pass_bytes_max().
+/// training mode if a parameter of its layer is trained or parameter_choice::updates_running_stats() is true; dropout,
+/// if any parameter of the module is trained. LibTorch's autograd computes the gradients. The models of a fused group
+/// are computed one by one. Passes throw std::runtime_error with the file's name if forward() fails, returns another
+/// shape than in its probe, or allocates more than pass_bytes_max().
 class module_net final : public user_module {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
@@ -42,8 +42,8 @@ public:
   [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.classes; }
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
-  [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
-  [[nodiscard]] bool draws() const noexcept override { return shape_.training && graph_->draws() > 0; }
+  [[nodiscard]] bool couples_batch_rows() const noexcept override { return couples_batch_rows_; }
+  [[nodiscard]] bool uses_random_numbers() const noexcept override { return shape_.training && graph_->draws() > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
@@ -63,7 +63,7 @@ private:
   struct model_pass;
   void add_parameter(parameter entry);
   void add_head();
-  void note_mixing();
+  void record_row_coupling();
   template <class Use>
   void for_each_tensor(const Use& use) const;
   [[nodiscard]] bool in_layout(const module_graph::held_tensor& held) const;
@@ -88,15 +88,15 @@ private:
                                      class_range classes) const;
   void put_on(tape& keep, model_pass pass) const;
   [[nodiscard]] model_pass taken_from(tape& keep, std::size_t models) const;
-  void back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
-                  const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
-                  const gradient_sink& out) const;
+  void backward_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
+                      const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
+                      const gradient_sink& out) const;
 
   std::shared_ptr<const module_graph> graph_;
   module_shape shape_;
-  std::vector<parameter> layout_; // the graph's tensors that are part of the weights, in graph order, then the head
-  std::size_t head_first_ = 0;    // index of the head's first parameter in layout_
-  bool mixes_rows_ = false;       // training updates a running statistic, so a row's result depends on other rows
+  std::vector<parameter> layout_;   // the graph's tensors that are part of the weights, in graph order, then the head
+  std::size_t head_first_ = 0;      // index of the head's first parameter in layout_
+  bool couples_batch_rows_ = false; // training updates a running statistic, so a row's result depends on other rows
 };
 
 } // namespace mneme

@@ -237,7 +237,7 @@ private:
     const auto kind = values_[items[0]].kind;
     const bool fits =
         (kind == pickled::list && type.starts_with("List[")) || (kind == pickled::table && type.starts_with("Dict["));
-    if (!fits || type.size() > type_letters_max || !code_excess(type).empty() ||
+    if (!fits || type.size() > type_letters_max || !code_limit_error(type).empty() ||
         type.find("torch.classes") != std::string_view::npos)
       refuse("a type of a list is none that torch.jit.save writes");
     stack_.push_back(items[0]);
@@ -425,13 +425,13 @@ private:
 
 } // namespace
 
-std::string pickle_refusal(std::string_view pickle, pickle_root root,
-                           const std::map<std::string, std::uint64_t, std::less<>>& storages) {
+std::string pickle_error(std::string_view pickle, pickle_root root,
+                         const std::map<std::string, std::uint64_t, std::less<>>& storages) {
   try {
     pickle_reader(pickle, storages).read(root);
     return "";
-  } catch (const std::invalid_argument& wrong) {
-    return wrong.what();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
   }
 }
 

@@ -18,7 +18,7 @@ enum class pickle_root : std::uint8_t {
 /// neither. Strings must lie within the pickle, and memo indices below its size in bytes, because LibTorch allocates
 /// memory for both before it checks them.
 /// @param storages bytes of the archive's storage entries by key, such as {"0": 432}
-[[nodiscard]] std::string pickle_refusal(std::string_view pickle, pickle_root root,
-                                         const std::map<std::string, std::uint64_t, std::less<>>& storages);
+[[nodiscard]] std::string pickle_error(std::string_view pickle, pickle_root root,
+                                       const std::map<std::string, std::uint64_t, std::less<>>& storages);
 
 } // namespace mneme

@@ -1,5 +1,5 @@
 #include "runtime/modules/script_graph.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/modules/checked_calls.hpp"
 #include "runtime/modules/exported_archive.hpp"
 #include "runtime/modules/graph_check.hpp"
@@ -46,24 +46,25 @@ differences signature_differences(const jit::Module& module) {
   if (!forward)
     return {"the module has no method forward"};
   const auto& schema = forward->function().getSchema();
-  differences wrong;
+  differences errors;
   std::string taken;
   for (std::size_t i = 1; i < schema.arguments().size(); ++i) // after self
     taken += (i > 1 ? ", " : "") + schema.arguments()[i].name() + ": " + schema.arguments()[i].type()->repr_str();
   if (schema.arguments().size() != 2 || schema.arguments()[1].type()->kind() != c10::TypeKind::TensorType)
-    wrong.push_back(fmt::format("forward takes ({}); expected one argument, a tensor of rows; wrap the net in a module "
-                                "that takes only these",
-                                taken));
+    errors.push_back(
+        fmt::format("forward takes ({}); expected one argument, a tensor of rows; wrap the net in a module "
+                    "that takes only these",
+                    taken));
   if (schema.returns().size() != 1 || schema.returns()[0].type()->kind() != c10::TypeKind::TensorType)
-    wrong.push_back(
+    errors.push_back(
         fmt::format("forward returns {}; expected one tensor, a row of numbers for each row; wrap the net in "
                     "a module that returns only this",
                     schema.returns().empty() ? "nothing" : schema.returns()[0].type()->repr_str()));
-  return wrong;
+  return errors;
 }
 
 /// True if a flag disables the operator's randomness: dropout outside of training, attention with dropout_p = 0.
-bool told_not_to_draw(const jit::Node& node) {
+bool has_no_random_numbers(const jit::Node& node) {
   for (const auto* const flag : {"train", "training"})
     if (node.hasNamedInput(flag) && jit::constant_as<bool>(node.namedInput(flag)) == false)
       return true;
@@ -76,18 +77,18 @@ std::string refusal_of(const jit::Node& node) {
   if (name == "prim::SetAttr")
     return fmt::format("forward assigns to self.{}{}; a result must not depend on earlier calls",
                        node.s(c10::attr::name), place_of(node));
-  if (node.isNondeterministic() && !told_not_to_draw(node))
+  if (node.isNondeterministic() && !has_no_random_numbers(node))
     return fmt::format("forward calls {}{}, which draws random numbers in evaluation, too; leave it out", name,
                        place_of(node));
   return "";
 }
 
-void add_refusals(const jit::Block& block, std::set<std::string>& into) {
+void add_errors(const jit::Block& block, std::set<std::string>& into) {
   for (const auto* node : block.nodes()) {
-    if (auto why = refusal_of(*node); !why.empty())
-      into.insert(std::move(why));
+    if (auto reason = refusal_of(*node); !reason.empty())
+      into.insert(std::move(reason));
     for (const auto* inner : node->blocks())
-      add_refusals(*inner, into);
+      add_errors(*inner, into);
   }
 }
 
@@ -161,7 +162,7 @@ std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
 }
 
 /// Specializes the graph for evaluation mode: folds constants and removes branches of training mode.
-/// @pre operator_refusals() is empty @param checked false skips contract checks; for tests only
+/// @pre operator_errors() is empty @param checked false skips contract checks; for tests only
 void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module, const at::Device& device, bool checked) {
   calm(*graph->block(), *graph);
   if (!device.is_cpu())
@@ -195,8 +196,8 @@ struct script_graph::compiled {
 tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::span<const std::uint8_t> file,
                                                                         const at::Device& device, bool checked) {
   tl::expected<script_graph, differences> graph;
-  if (auto why = torch_refusal([&] { graph = read_by_torch(file, device, checked); }); !why.empty())
-    return tl::unexpected(differences{std::move(why)});
+  if (auto reason = torch_error_of([&] { graph = read_by_torch(file, device, checked); }); !reason.empty())
+    return tl::unexpected(differences{std::move(reason)});
   return graph;
 }
 
@@ -205,17 +206,17 @@ script_graph::read_by_torch(std::span<const std::uint8_t> file, const at::Device
   if (checked)
     check_number_operators();
   auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
-  if (auto wrong = signature_differences(module); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  if (auto wrong = checked ? module_refusals(module) : differences{}; !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (auto errors = signature_differences(module); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  if (auto errors = checked ? module_errors(module) : differences{}; !errors.empty())
+    return tl::unexpected(std::move(errors));
   module.eval();
   auto whole = whole_graph(module);
-  if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (auto errors = checked ? operator_errors(*whole) : differences{}; !errors.empty())
+    return tl::unexpected(std::move(errors));
   fold(whole, module, device, checked);
   std::set<std::string> refusals;
-  add_refusals(*whole->block(), refusals);
+  add_errors(*whole->block(), refusals);
   if (!refusals.empty())
     return tl::unexpected(differences(refusals.begin(), refusals.end()));
   const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());

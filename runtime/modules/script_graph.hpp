@@ -16,8 +16,8 @@ class script_graph final : public module_graph {
 public:
   /// Reads a file written by torch.jit.save and sets the module to evaluation mode. Returns all errors on failure.
   /// forward() must take and return one tensor, draw no random numbers, and write to no member. The code is evaluated
-  /// only if module_refusals() and operator_refusals() are empty. Operators with a contract (operator_contracts.hpp)
-  /// are checked before every call. @pre archive_refusals() is empty
+  /// only if module_errors() and operator_errors() are empty. Operators with a contract (operator_contracts.hpp)
+  /// are checked before every call. @pre archive_errors() is empty
   /// @param checked false skips these checks; for tests of the sandbox only
   [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
   read(std::span<const std::uint8_t> file, const at::Device& device, bool checked = true);

@@ -48,40 +48,40 @@ std::string choice_text(const profile_choice& choice) {
   std::string text = "{ ";
   for (const auto& [key, word] : words)
     if (!word.empty())
-      text += std::string(key) + " = " + in_quotes(word) + ", ";
+      text += std::string(key) + " = " + quote_text(word) + ", ";
   return text + "share = " + number_text(choice.share) + " }";
 }
 
 std::string list_text(const std::vector<std::int64_t>& list) {
-  return in_brackets(joined(list, [](std::int64_t number) { return std::to_string(number); }));
+  return bracket_text(joined(list, [](std::int64_t number) { return std::to_string(number); }));
 }
 
 struct present_value {
   std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
   std::string operator()(const std::int64_t* value) const { return std::to_string(*value); }
   std::string operator()(const double* value) const { return number_text(*value); }
-  std::string operator()(const std::string* value) const { return in_quotes(*value); }
-  std::string operator()(const std::filesystem::path* value) const { return in_quotes(value->string()); }
-  std::string operator()(const virtual_duration* value) const { return in_quotes(duration_text(*value)); }
-  std::string operator()(const byte_size* value) const { return in_quotes(size_text(*value)); }
+  std::string operator()(const std::string* value) const { return quote_text(*value); }
+  std::string operator()(const std::filesystem::path* value) const { return quote_text(value->string()); }
+  std::string operator()(const virtual_duration* value) const { return quote_text(duration_text(*value)); }
+  std::string operator()(const byte_size* value) const { return quote_text(size_text(*value)); }
   std::string operator()(const std::vector<std::int64_t>* value) const { return list_text(*value); }
-  std::string operator()(const std::vector<double>* value) const { return in_brackets(joined(*value, number_text)); }
-  std::string operator()(const std::vector<std::string>* value) const { return in_brackets(word_list(*value)); }
+  std::string operator()(const std::vector<double>* value) const { return bracket_text(joined(*value, number_text)); }
+  std::string operator()(const std::vector<std::string>* value) const { return bracket_text(word_list(*value)); }
   std::string operator()(const device_value* value) const { return std::visit(*this, *value); }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>* value) const {
     const auto* word = std::get_if<std::string>(value);
-    return word ? in_quotes(*word) : list_text(std::get<1>(*value));
+    return word ? quote_text(*word) : list_text(std::get<1>(*value));
   }
   std::string operator()(const word_or_names* value) const {
     const auto* word = std::get_if<std::string>(value);
-    return word ? in_quotes(*word) : in_brackets(word_list(std::get<1>(*value)));
+    return word ? quote_text(*word) : bracket_text(word_list(std::get<1>(*value)));
   }
   std::string operator()(const std::vector<profile_choice>* value) const {
-    return in_brackets(joined(*value, choice_text));
+    return bracket_text(joined(*value, choice_text));
   }
   // The three alternatives of device_value.
   std::string operator()(double value) const { return number_text(value); }
-  std::string operator()(const std::vector<double>& list) const { return in_brackets(joined(list, number_text)); }
+  std::string operator()(const std::vector<double>& list) const { return bracket_text(joined(list, number_text)); }
   std::string operator()(const log_normal& value) const {
     return "{ median = " + number_text(value.median) + ", sigma = " + number_text(value.sigma) + " }";
   }
@@ -97,10 +97,10 @@ struct expectation {
   }
   std::string operator()(const std::filesystem::path*) const { return "path (a string)"; }
   std::string operator()(const virtual_duration*) const {
-    return "duration, as in \"30 s\" (ns, us, ms, s, min, h), at most " + in_quotes(duration_text(duration_max));
+    return "duration, as in \"30 s\" (ns, us, ms, s, min, h), at most " + quote_text(duration_text(duration_max));
   }
   std::string operator()(const byte_size*) const {
-    return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), at most " + in_quotes(size_text(size_max));
+    return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), at most " + quote_text(size_text(size_max));
   }
   std::string operator()(const std::vector<std::int64_t>*) const {
     return "list of integers" + bounds_text(described.bounds);
@@ -206,7 +206,7 @@ void key_table::add(key option) {
 }
 
 std::string current_text(const key& option) {
-  return option.current ? in_quotes(option.current()) : std::visit(present_value{}, option.target);
+  return option.current ? quote_text(option.current()) : std::visit(present_value{}, option.target);
 }
 
 std::string expected_text(const key& option) { return std::visit(expectation{option}, option.target); }

@@ -59,7 +59,7 @@ struct key {
   key_target target{};
   std::string meaning{};      ///< One sentence for `mneme help`.
   std::string default_text{}; ///< The default as TOML; set when the key is added to its table.
-  bool is_later = false;      ///< True: the scenario digest contains the key only if its value is not the default.
+  bool omits_default = false; ///< True: the scenario digest contains the key only if its value is not the default.
   range<double> bounds{};     ///< For numbers and the elements of number lists.
   std::vector<std::string> choices{};               ///< For strings: allowed values; empty: any value.
   std::function<void(const std::string&)> chosen{}; ///< For strings bound to an enum: called with the chosen word.
@@ -85,7 +85,7 @@ public:
   void device(std::string name, device_value& target, range<double> bounds, std::string meaning);
   void profiles(std::string name, std::vector<profile_choice>& target, std::string meaning);
   /// Marks the last added key as newer than existing runs: scenarios that do not set it keep their digests.
-  void added_later() { keys_.back().is_later = true; }
+  void omit_default_from_digest() { keys_.back().omits_default = true; }
   /// One word of `choices`, or a list of integers.
   void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
                         std::vector<std::string> choices, std::string meaning);

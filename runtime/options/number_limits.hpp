@@ -10,7 +10,7 @@ inline constexpr double number_min = 1e-12, number_max = 1e12;
 /// Upper bound of seeds. Bounds are compared as doubles, where this one rounds to 2^63: any integer >= 0 is accepted.
 /// The largest int64 itself would mean "no bound declared".
 inline constexpr std::int64_t seed_max = std::numeric_limits<std::int64_t>::max() - 1;
-/// Upper bound of durations: 114 years. A run ends after 146 years (longest_wait.hpp), so the sum of a time and a
+/// Upper bound of durations: 114 years. A run ends after 146 years (wait_time.hpp), so the sum of a time and a
 /// duration stays within the range of the clock.
 inline constexpr virtual_duration duration_max = std::chrono::hours(1'000'000);
 /// Upper bound of sizes: 1 PiB.

@@ -95,7 +95,7 @@ std::string number_text(double value) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-std::string in_quotes(std::string_view text) {
+std::string quote_text(std::string_view text) {
   constexpr std::string_view hex = "0123456789ABCDEF";
   std::string out = "\"";
   for (const char c : text) {
@@ -112,7 +112,7 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-std::string in_brackets(std::string text) {
+std::string bracket_text(std::string text) {
   text.insert(text.begin(), '[');
   text.push_back(']');
   return text;
@@ -120,7 +120,7 @@ std::string in_brackets(std::string text) {
 
 std::string word_list(const std::vector<std::string>& words, std::string_view between) {
   return joined(
-      words, [](const std::string& word) { return in_quotes(word); }, between);
+      words, [](const std::string& word) { return quote_text(word); }, between);
 }
 
 } // namespace mneme

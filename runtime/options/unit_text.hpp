@@ -20,9 +20,9 @@ namespace mneme {
 /// The shortest decimal text that parses to the same double, with the decimal point or exponent that TOML requires.
 [[nodiscard]] std::string number_text(double value);
 /// Formats a TOML basic string, quoted and escaped.
-[[nodiscard]] std::string in_quotes(std::string_view text);
+[[nodiscard]] std::string quote_text(std::string_view text);
 /// Returns "[text]".
-[[nodiscard]] std::string in_brackets(std::string text);
+[[nodiscard]] std::string bracket_text(std::string text);
 /// Joins the texts of the elements: "a, b, c". `item` converts one element to text.
 template <class Range, class Text>
 [[nodiscard]] std::string joined(const Range& items, Text item, std::string_view between = ", ") {

@@ -31,7 +31,7 @@ availability_window availability_trace::window(client_id client, virtual_time at
     else
       window.until = virtual_time(period + std::min(again.until.time_since_epoch(), period));
   }
-  return {.within = window.within, .until = later_by(window.until, begun)};
+  return {.within = window.within, .until = add_saturating(window.until, begun)};
 }
 
 availability_window availability_trace::window_within(client_id client, virtual_time at) const {
@@ -50,7 +50,7 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
   const auto& file = from.devices.availability_file;
   std::vector<std::pair<availability_span, std::size_t>> lines;
   trace_periods periods(from.devices, from.clients.count);
-  auto wrong = read_client_table(
+  auto errors = read_client_table(
       {.file = file,
        .where = from.where("devices.availability_file"),
        .clients = from.clients.count,
@@ -58,7 +58,7 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
        .optional = {"period"}},
       [&](const client_line& line) {
         const auto begin = *line.values[0], end = *line.values[1];
-        if (auto text = wrong_span(begin, end); !text.empty())
+        if (auto text = validate_span(begin, end); !text.empty())
           return text;
         const client_id client{line.client};
         lines.push_back(
@@ -66,9 +66,9 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
              line.line});
         return periods.extend(client, end, line.values[2]);
       });
-  auto spans = ordered_spans(file, std::move(lines), wrong);
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  auto spans = ordered_spans(file, std::move(lines), errors);
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return std::make_shared<const availability_trace>(std::move(spans), std::move(periods));
 }
 

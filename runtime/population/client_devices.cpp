@@ -1,7 +1,7 @@
 #include "runtime/population/client_devices.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/population/link_trace.hpp"
-#include "runtime/population/longest_wait.hpp"
+#include "runtime/population/wait_time.hpp"
 #include "runtime/settings/device_profile.hpp"
 #include <algorithm>
 #include <cmath>
@@ -14,16 +14,16 @@ constexpr std::int64_t drawn_at_once_max = 16'384; // clients; drawing their dev
 
 virtual_duration transfer_time(double mbit, std::int64_t bytes, virtual_duration extra) {
   MNEME_CHECK(bytes >= 0, bytes);
-  const auto latency = std::min(extra, longest_wait);
+  const auto latency = std::min(extra, max_wait);
   if (mbit == 0.0)
     return latency;
-  const auto in_transit = wait_of_ns(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) seconds
-  return std::min(latency + in_transit, longest_wait);
+  const auto in_transit = wait_from_ns(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) seconds
+  return std::min(latency + in_transit, max_wait);
 }
 
 } // namespace
 
-client_devices::client_devices(const scenario& from, device_facts facts)
+client_devices::client_devices(const scenario& from, device_inputs facts)
     : seed_(static_cast<std::uint64_t>(from.seed)), devices_(from.devices), facts_(std::move(facts)) {
   double sum = 0.0;
   for (const auto& choice : devices_.profiles)
@@ -65,13 +65,13 @@ virtual_duration client_devices::compute_time(client_id client, const device_wor
   const auto rows = static_cast<double>(work.rows);
   if (facts_.capacity)
     if (const auto& rate = facts_.capacity->at(client.value).rows_per_second)
-      return wait_of_ns(1e9 * rows / *rate);
+      return wait_from_ns(1e9 * rows / *rate);
   if (facts_.speeds.empty())
-    return wait_of_ns(1e9 * rows / device(devices_.rows_per_second, purpose::device_speed, client));
+    return wait_from_ns(1e9 * rows / device(devices_.rows_per_second, purpose::device_speed, client));
   const auto& speed = facts_.speeds[profile_of(client)];
   const auto starts = speed.job_start + (work.begins_round ? speed.round_start : virtual_duration{0});
   const auto rate = work.trains ? speed.train_rows_per_second : speed.forward_rows_per_second;
-  return std::min(wait_of_ns(1e9 * rows / rate) + std::min(starts, longest_wait), longest_wait);
+  return std::min(wait_from_ns(1e9 * rows / rate) + std::min(starts, max_wait), max_wait);
 }
 
 virtual_duration client_devices::download_time(const transfer& sent) const {
@@ -126,8 +126,8 @@ double client_devices::mbit_of(client_id client, link_direction direction) const
   return device(link ? link->downlink_mbit : devices_.downlink_mbit, purpose::device_downlink, client);
 }
 
-std::pair<double, virtual_time> client_devices::own_mbit(client_id client, link_direction direction,
-                                                         virtual_time at) const {
+std::pair<double, virtual_time> client_devices::client_mbit(client_id client, link_direction direction,
+                                                            virtual_time at) const {
   if (facts_.links && facts_.links->names(client)) {
     const auto [mbit, until] = facts_.links->rate(client, direction, at);
     return {mbit, until};
@@ -138,20 +138,20 @@ std::pair<double, virtual_time> client_devices::own_mbit(client_id client, link_
 
 virtual_duration client_devices::latency(client_id client, link_direction direction, std::uint32_t visit) const {
   const auto* const link = link_of(client);
-  const auto fixed = std::min(link ? link->latency : devices_.latency, longest_wait);
+  const auto fixed = std::min(link ? link->latency : devices_.latency, max_wait);
   if (!link || link->jitter.median == 0.0)
     return fixed;
   const auto drawn_for = direction == link_direction::up ? purpose::uplink_jitter : purpose::downlink_jitter;
   rng_stream stream(key_for({.seed = seed_, .client = client, .visit = visit}, drawn_for));
   const auto seconds = link->jitter.median * std::exp(link->jitter.sigma * stream.normal());
-  return std::min(fixed + wait_of_ns(1e9 * seconds), longest_wait);
+  return std::min(fixed + wait_from_ns(1e9 * seconds), max_wait);
 }
 
 virtual_duration client_devices::server_transfer_time(const transfer& sent, link_direction direction) const {
   if (facts_.links && facts_.links->names(sent.client)) {
-    const auto passing = facts_.links->passing_time(sent.client, direction, sent.bytes, sent.begins);
+    const auto passing = facts_.links->transfer_duration(sent.client, direction, sent.bytes, sent.begins);
     const auto extra = latency(sent.client, direction, sent.visit);
-    return passing && *passing < longest_wait ? std::min(*passing + extra, longest_wait) : longest_wait;
+    return passing && *passing < max_wait ? std::min(*passing + extra, max_wait) : max_wait;
   }
   const auto extra = devices_.profiles_read.empty() ? devices_.latency : latency(sent.client, direction, sent.visit);
   return transfer_time(mbit_of(sent.client, direction), sent.bytes, extra);

@@ -22,7 +22,7 @@ struct device_speed {
 };
 
 /// Contents of device files, and speeds of profiles for the run's net. All members may be null or empty.
-struct device_facts {
+struct device_inputs {
   std::shared_ptr<const availability_trace> availability{};
   std::shared_ptr<const link_trace> links{};
   std::shared_ptr<const capacity_table> capacity{};
@@ -40,7 +40,7 @@ struct device_work {
 class client_devices {
 public:
   /// @pre `from` has passed the checks of read_scenario()
-  client_devices(const scenario& from, device_facts facts);
+  client_devices(const scenario& from, device_inputs facts);
 
   /// Duration of a job: rows / rows_per_second, plus fixed times of the profile per job and per round. All durations
   /// are limited so that they end before end_of_runs.
@@ -70,8 +70,8 @@ public:
     return facts_.links != nullptr && devices_.trace_end == trace_end_rule::stop;
   }
   /// Rate in Mbit/s of a client's own link, and the time until which it is valid. Infinite rate for bandwidth 0.
-  [[nodiscard]] std::pair<double, virtual_time> own_mbit(client_id client, link_direction direction,
-                                                         virtual_time at) const;
+  [[nodiscard]] std::pair<double, virtual_time> client_mbit(client_id client, link_direction direction,
+                                                            virtual_time at) const;
   /// The part of a transfer's duration that does not depend on its bytes.
   [[nodiscard]] virtual_duration latency(client_id client, link_direction direction, std::uint32_t visit) const;
 
@@ -84,7 +84,7 @@ private:
 
   std::uint64_t seed_ = 0;
   devices_section devices_;
-  device_facts facts_;
+  device_inputs facts_;
   std::vector<double> share_ends_; // cumulative shares of the profiles, up to 1
 };
 

@@ -4,8 +4,8 @@
 namespace mneme {
 
 client_rows::client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
-                         std::shared_ptr<const population> people, rows_shown shown)
-    : tasks_(std::move(tasks)), split_(std::move(split)), population_(std::move(people)), shown_(shown) {
+                         std::shared_ptr<const population> people, row_visibility visibility)
+    : tasks_(std::move(tasks)), split_(std::move(split)), population_(std::move(people)), visibility_(visibility) {
   if (central())
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
       central_sizes_.push_back(all_clients({t}));
@@ -16,7 +16,7 @@ bool client_rows::holds(client_id client, task_id task) const {
 }
 
 std::uint32_t client_rows::last_shown(task_id during) const {
-  return shown_ == rows_shown::offline ? static_cast<std::uint32_t>(tasks_->tasks.size()) - 1 : during.value;
+  return visibility_ == row_visibility::offline ? static_cast<std::uint32_t>(tasks_->tasks.size()) - 1 : during.value;
 }
 
 std::int64_t client_rows::all_clients(task_id task) const {
@@ -28,15 +28,15 @@ std::int64_t client_rows::all_clients(task_id task) const {
 
 std::int64_t client_rows::size(client_id client, task_id during) const {
   std::int64_t sum = 0;
-  switch (shown_) {
-  case rows_shown::current:
+  switch (visibility_) {
+  case row_visibility::current:
     return holds(client, during) ? split_->size(client, during) : 0;
-  case rows_shown::cumulative:
+  case row_visibility::cumulative:
     for (std::uint32_t t = 0; t <= during.value; ++t)
       sum += holds(client, {t}) ? split_->size(client, {t}) : 0;
     return sum;
-  case rows_shown::centralised:
-  case rows_shown::offline:
+  case row_visibility::centralised:
+  case row_visibility::offline:
     for (std::uint32_t t = 0; client.value == 0 && t <= last_shown(during); ++t)
       sum += central_sizes_[t];
     return sum;
@@ -59,16 +59,16 @@ sample_view client_rows::view(client_id client, task_id during) const {
     else
       rows->insert(rows->end(), more.begin(), more.end());
   };
-  switch (shown_) {
-  case rows_shown::current:
+  switch (visibility_) {
+  case row_visibility::current:
     append(client, during);
     break;
-  case rows_shown::cumulative:
+  case row_visibility::cumulative:
     for (std::uint32_t t = 0; t <= during.value; ++t)
       append(client, {t});
     break;
-  case rows_shown::centralised:
-  case rows_shown::offline:
+  case row_visibility::centralised:
+  case row_visibility::offline:
     for (std::uint32_t t = 0; client.value == 0 && t <= last_shown(during); ++t) {
       const auto first = std::ssize(*rows);
       for (std::uint32_t c = 0; c < population_->size(); ++c)
@@ -78,7 +78,7 @@ sample_view client_rows::view(client_id client, task_id during) const {
     break;
   }
   sample_view shown{.source = non_owning(tasks_->train), .rows = std::move(rows)};
-  if (shown_ == rows_shown::current && shown.size() > 0)
+  if (visibility_ == row_visibility::current && shown.size() > 0)
     if (auto marks = split_->marks(client, during); !marks.empty())
       shown.marks = std::make_shared<const std::vector<std::int32_t>>(std::move(marks));
   return shown;

@@ -1,4 +1,4 @@
-/// client_rows: training rows that a client's round can read, by the method's rows_shown.
+/// client_rows: training rows that a client's round can read, by the method's row_visibility.
 #pragma once
 #include "runtime/data/partition.hpp"
 #include "runtime/method/method_needs.hpp"
@@ -10,7 +10,7 @@ namespace mneme {
 class client_rows {
 public:
   client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
-              std::shared_ptr<const population> people, rows_shown shown);
+              std::shared_ptr<const population> people, row_visibility visibility);
 
   /// Number of rows that the client can read in the task.
   [[nodiscard]] std::int64_t size(client_id client, task_id during) const;
@@ -18,10 +18,10 @@ public:
   [[nodiscard]] sample_view view(client_id client, task_id during) const;
   /// The client's own rows of one task, whether or not it can read them now.
   [[nodiscard]] std::vector<std::int64_t> held(client_id client, task_id task) const;
-  [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
+  [[nodiscard]] row_visibility visibility() const noexcept { return visibility_; }
   /// True if only client 0 has rows.
   [[nodiscard]] bool central() const noexcept {
-    return shown_ == rows_shown::centralised || shown_ == rows_shown::offline;
+    return visibility_ == row_visibility::centralised || visibility_ == row_visibility::offline;
   }
 
 private:
@@ -32,7 +32,7 @@ private:
   std::shared_ptr<const task_stream> tasks_;
   std::shared_ptr<const partition> split_;
   std::shared_ptr<const population> population_;
-  rows_shown shown_;
+  row_visibility visibility_;
   std::vector<std::int64_t> central_sizes_; ///< centralised: for each task, the number of rows of all enrolled clients
 };
 

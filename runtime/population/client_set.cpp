@@ -55,7 +55,7 @@ void client_set::put(client_id client, bool in) {
   size_ += in ? 1 : -1;
 }
 
-bool client_set::is_sound(std::int64_t clients) const {
+bool client_set::is_valid(std::int64_t clients) const {
   client_set counted(clients);
   if (words_.size() != counted.words_.size())
     return false;

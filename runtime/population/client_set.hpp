@@ -20,7 +20,7 @@ public:
   /// The client with the n-th smallest id. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;
   /// True if a loaded state is valid: a set of clients 0 to clients - 1 with correct counts.
-  [[nodiscard]] bool is_sound(std::int64_t clients) const;
+  [[nodiscard]] bool is_valid(std::int64_t clients) const;
   template <class Archive>
   void persist(Archive& state) {
     state.plain(words_).plain(blocks_).plain(regions_)(size_);

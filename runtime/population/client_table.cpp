@@ -14,7 +14,7 @@ constexpr double seconds_max = 9e9; // limit for times, in virtual seconds
 
 class table_reader {
 public:
-  table_reader(const client_table_form& form, const std::function<std::string(const client_line&)>& take)
+  table_reader(const client_table_format& form, const std::function<std::string(const client_line&)>& take)
       : form_(form), take_(take) {}
 
   diagnostics read(std::string_view text) {
@@ -22,24 +22,24 @@ public:
     const bool has_header = records.next();
     line_ = has_header ? records.line() : 1;
     if (has_header && !records.error().empty())
-      wrong(records.error());
+      add_error(records.error());
     else
       read_header(records.fields());
-    if (!wrong_.empty())
-      return std::move(wrong_);
-    while (wrong_.size() < csv::diagnostics_max && records.next()) {
+    if (!errors_.empty())
+      return std::move(errors_);
+    while (errors_.size() < csv::diagnostics_max && records.next()) {
       line_ = records.line();
       if (!records.error().empty())
-        wrong(records.error());
+        add_error(records.error());
       else
         read_record(records.fields());
     }
-    return std::move(wrong_);
+    return std::move(errors_);
   }
 
 private:
-  void wrong(std::string text) {
-    wrong_.push_back({form_.file.string() + ":" + std::to_string(line_), std::move(text)});
+  void add_error(std::string text) {
+    errors_.push_back({form_.file.string() + ":" + std::to_string(line_), std::move(text)});
   }
 
   [[nodiscard]] std::vector<std::string> names() const {
@@ -55,17 +55,18 @@ private:
       const auto at = std::find(fields.begin(), fields.end(), known[i]);
       const bool may_be_missing = i > form_.columns.size();
       if (at == fields.end() && !may_be_missing)
-        wrong(fmt::format("the header names no column '{}'; expected a first line such as {}", known[i], example()));
+        add_error(
+            fmt::format("the header names no column '{}'; expected a first line such as {}", known[i], example()));
       column_.push_back(at == fields.end() ? fields.size() : static_cast<std::size_t>(at - fields.begin()));
     }
-    for (auto at = fields.begin(); at != fields.end() && wrong_.size() < csv::diagnostics_max; ++at)
+    for (auto at = fields.begin(); at != fields.end() && errors_.size() < csv::diagnostics_max; ++at)
       if (std::find(fields.begin(), at, *at) != at && !at->empty())
-        wrong(fmt::format("the header names the column '{}' twice; names must differ", printable(*at)));
+        add_error(fmt::format("the header names the column '{}' twice; names must differ", printable(*at)));
       else if (!form_.allows_others && std::find(known.begin(), known.end(), *at) == known.end())
-        wrong(unknown_column(*at, known));
-    if (wrong_.empty() && form_.columns.empty() && fields.size() == 1)
-      wrong(fmt::format("the header names no column but client; expected any of {}, too",
-                        fmt::join(form_.optional, ", ")));
+        add_error(unknown_column(*at, known));
+    if (errors_.empty() && form_.columns.empty() && fields.size() == 1)
+      add_error(fmt::format("the header names no column but client; expected any of {}, too",
+                            fmt::join(form_.optional, ", ")));
     columns_ = fields.size();
   }
   [[nodiscard]] std::string example() const {
@@ -85,24 +86,24 @@ private:
 
   void read_record(const std::vector<std::string_view>& fields) {
     if (fields.size() != columns_)
-      return wrong(fmt::format("the line has {} fields; expected {}, one for each column of the header", fields.size(),
-                               columns_));
+      return add_error(fmt::format("the line has {} fields; expected {}, one for each column of the header",
+                                   fields.size(), columns_));
     std::int64_t client = -1;
-    if (!csv::is_number(fields[column_[0]], client) || client < 0 || client >= form_.clients)
-      return wrong(fmt::format("client = {}: expected a whole number from 0 to {} (clients.count = {})",
-                               fields[column_[0]], form_.clients - 1, form_.clients));
+    if (!csv::parse_number(fields[column_[0]], client) || client < 0 || client >= form_.clients)
+      return add_error(fmt::format("client = {}: expected a whole number from 0 to {} (clients.count = {})",
+                                   fields[column_[0]], form_.clients - 1, form_.clients));
     client_line read{.client = static_cast<std::uint32_t>(client), .line = line_};
     const auto columns = names();
     for (std::size_t i = 1; i < columns.size(); ++i) {
       const auto field = column_[i] < columns_ ? fields[column_[i]] : std::string_view{};
       double value = 0.0;
       const bool is_given = !field.empty() || i <= form_.columns.size();
-      if (is_given && (!csv::is_number(field, value) || !(value >= 0.0 && value < seconds_max)))
-        return wrong(fmt::format("{} = {}: expected {}, from 0 to 9e9", columns[i], field, meaning(columns[i])));
+      if (is_given && (!csv::parse_number(field, value) || !(value >= 0.0 && value < seconds_max)))
+        return add_error(fmt::format("{} = {}: expected {}, from 0 to 9e9", columns[i], field, meaning(columns[i])));
       read.values.push_back(is_given ? std::optional(value) : std::nullopt);
     }
     if (const auto text = take_(read); !text.empty())
-      wrong(text);
+      add_error(text);
   }
 
   static std::string meaning(const std::string& column) {
@@ -115,16 +116,16 @@ private:
     return column == "rows_per_second" ? "rows" : "megabits per second";
   }
 
-  const client_table_form& form_;
+  const client_table_format& form_;
   const std::function<std::string(const client_line&)>& take_;
   std::vector<std::size_t> column_;
   std::size_t columns_ = 0, line_ = 1;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 } // namespace
 
-diagnostics read_client_table(const client_table_form& form,
+diagnostics read_client_table(const client_table_format& form,
                               const std::function<std::string(const client_line&)>& take) {
   const auto text =
       text_of_file(form.file, static_cast<std::uint64_t>(std::max<std::int64_t>(available_memory().bytes, 0)));
@@ -137,7 +138,7 @@ diagnostics read_client_table(const client_table_form& form,
                                    text.error().front().text, columns)}};
 }
 
-std::string wrong_span(double from, double to) {
+std::string validate_span(double from, double to) {
   return to > from ? "" : fmt::format("from = {}, to = {}: expected a time that ends after it begins", from, to);
 }
 
@@ -149,7 +150,7 @@ diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_i
                       client.value, in_seconds(from), others_line, in_seconds(others_end))};
 }
 
-std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client) {
+std::optional<last_span> last_span_of(client_table_format form, std::optional<client_id> client) {
   form.columns = {"from", "to"};
   form.optional = {};
   form.allows_others = true;

@@ -12,7 +12,7 @@
 namespace mneme {
 
 /// Description of the columns that a file has or may have.
-struct client_table_form {
+struct client_table_format {
   std::filesystem::path file{};
   std::string where{}; ///< Key that names the file, for diagnostics.
   std::int64_t clients = 0;
@@ -30,11 +30,11 @@ struct client_line {
 
 /// Reads all lines. Returns a limited number of errors with line numbers.
 /// @param take called for each line; returns an error text, or ""
-[[nodiscard]] diagnostics read_client_table(const client_table_form& form,
+[[nodiscard]] diagnostics read_client_table(const client_table_format& form,
                                             const std::function<std::string(const client_line&)>& take);
 
 /// Validates the times of a span. Returns the error, or "".
-[[nodiscard]] std::string wrong_span(double from, double to);
+[[nodiscard]] std::string validate_span(double from, double to);
 
 /// Error for a span that begins before another span of the same client has ended.
 [[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
@@ -49,13 +49,13 @@ struct last_span {
 
 /// Finds the last span by reading the file again, for a message. Returns nullopt if no span matches. @param form file,
 /// key and clients @param client restricts the search to this client @pre the file was read without errors
-[[nodiscard]] std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client = {});
+[[nodiscard]] std::optional<last_span> last_span_of(client_table_format form, std::optional<client_id> client = {});
 
-/// Sorts spans by client and time. Overlapping spans of one client are added to `wrong`.
+/// Sorts spans by client and time. Overlapping spans of one client are added to `errors`.
 /// @param lines spans with members client, from and to, and their line numbers
 template <class Span>
 std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
-                                diagnostics& wrong) {
+                                diagnostics& errors) {
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.client, a.first.from) < std::tie(b.first.client, b.first.from);
   });
@@ -63,8 +63,8 @@ std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<s
   spans.reserve(lines.size());
   for (const auto& [span, line] : lines) {
     if (!spans.empty() && spans.back().client == span.client && spans.back().to > span.from &&
-        wrong.size() < csv::diagnostics_max)
-      wrong.push_back(overlap(file, line, span.client, span.from, spans.back().to, lines[spans.size() - 1].second));
+        errors.size() < csv::diagnostics_max)
+      errors.push_back(overlap(file, line, span.client, span.from, spans.back().to, lines[spans.size() - 1].second));
     spans.push_back(span);
   }
   return spans;

@@ -1,5 +1,5 @@
 #include "runtime/population/cohort.hpp"
-#include "runtime/base/distinct_numbers.hpp"
+#include "runtime/base/bounded_number_set.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -9,7 +9,7 @@ constexpr std::int64_t listed_max = 4096; // up to this number of clients, listi
 std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t size,
                                     const std::function<bool(client_id)>& available) {
   std::vector<client_id> drawn;
-  distinct_numbers members(static_cast<std::size_t>(size));
+  bounded_number_set members(static_cast<std::size_t>(size));
   const auto attempts = 8 * size + 64;
   for (std::int64_t i = 0; i < attempts && std::ssize(drawn) < size; ++i) {
     const client_id client{static_cast<std::uint32_t>(stream.below(static_cast<std::uint64_t>(clients)))};

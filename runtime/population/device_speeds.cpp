@@ -13,7 +13,7 @@ constexpr std::int64_t buffers_of_weights = 4; // weights, gradients, momentum, 
 
 class speed_finder {
 public:
-  speed_finder(const scenario& from, const net_at_work& at_work) : from_(from), at_work_(at_work) {}
+  speed_finder(const scenario& from, const net_summary& at_work) : from_(from), at_work_(at_work) {}
 
   expected<std::vector<device_speed>> find() {
     std::vector<device_speed> speeds;
@@ -24,13 +24,13 @@ public:
       speeds.push_back(speed);
       check_memory(*profile);
     }
-    if (!wrong_.empty())
-      return tl::unexpected(std::move(wrong_));
+    if (!errors_.empty())
+      return tl::unexpected(std::move(errors_));
     return speeds;
   }
 
 private:
-  void wrong(std::string text) { wrong_.push_back({from_.where("devices.profiles"), std::move(text)}); }
+  void add_error(std::string text) { errors_.push_back({from_.where("devices.profiles"), std::move(text)}); }
 
   device_speed of_net(const device_profile& profile) {
     const auto batch = from_.training.batch;
@@ -47,14 +47,15 @@ private:
     }
     if (profile.flops_per_second > 0.0)
       return by_work(profile);
-    const auto entry = fmt::format("net = {}, parameters = {}", in_quotes(from_.model.name), at_work_.net.size());
-    wrong(batches.empty()
-              ? fmt::format("{} has no [[nets]] entry with {}, and no flops_per_second; expected one of them, as "
-                            "`mneme calibrate` measures on such a device",
-                            profile.source, entry)
-              : fmt::format("{} has {} at batch {}, not at training.batch = {}, and no flops_per_second; expected one "
-                            "of them, as `mneme calibrate` measures on such a device",
-                            profile.source, entry, joined(batches, [](const auto& word) { return word; }), batch));
+    const auto entry = fmt::format("net = {}, parameters = {}", quote_text(from_.model.name), at_work_.net.size());
+    add_error(
+        batches.empty()
+            ? fmt::format("{} has no [[nets]] entry with {}, and no flops_per_second; expected one of them, as "
+                          "`mneme calibrate` measures on such a device",
+                          profile.source, entry)
+            : fmt::format("{} has {} at batch {}, not at training.batch = {}, and no flops_per_second; expected one "
+                          "of them, as `mneme calibrate` measures on such a device",
+                          profile.source, entry, joined(batches, [](const auto& word) { return word; }), batch));
     return {};
   }
 
@@ -77,9 +78,9 @@ private:
     const auto bytes = buffers_of_weights * std::int64_t{sizeof(float)} * at_work_.net.size() +
                        step_bytes(at_work_.net, rows_of_step());
     if (profile.memory.bytes > 0 && bytes > profile.memory.bytes)
-      wrong(fmt::format("{} has {} of memory, and a step of {} rows of this net takes about {}; expected a smaller "
-                        "training.batch or net, or another device",
-                        profile.source, size_text(profile.memory), rows_of_step(), size_text({bytes})));
+      add_error(fmt::format("{} has {} of memory, and a step of {} rows of this net takes about {}; expected a smaller "
+                            "training.batch or net, or another device",
+                            profile.source, size_text(profile.memory), rows_of_step(), size_text({bytes})));
   }
 
   /// Rows per step; a full batch counts as a batch of the default size.
@@ -89,14 +90,14 @@ private:
   }
 
   const scenario& from_;
-  const net_at_work& at_work_;
+  const net_summary& at_work_;
   std::optional<pass_work> pass_;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 } // namespace
 
-expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work) {
+expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_summary& at_work) {
   return speed_finder(from, at_work).find();
 }
 

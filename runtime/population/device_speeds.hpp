@@ -6,7 +6,7 @@
 namespace mneme {
 
 /// The run's net and the shape of its rows.
-struct net_at_work {
+struct net_summary {
   const model& net;
   std::array<std::int64_t, 3> shape{}; ///< C, H, W.
   std::int64_t classes = 0;
@@ -16,6 +16,6 @@ struct net_at_work {
 /// has operations per second. Then a step takes its computing time or its memory time (work_of_pass, working_set),
 /// whichever is larger: the roofline model (Williams, Waterman and Patterson 2009, section 3). Fails for profiles with
 /// neither, and for devices with too little memory for a step.
-[[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work);
+[[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_summary& at_work);
 
 } // namespace mneme

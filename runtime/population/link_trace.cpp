@@ -42,7 +42,7 @@ link_rate link_trace::rate(client_id client, link_direction direction, virtual_t
     return rate_within(client, direction, at.time_since_epoch());
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
   const auto now = rate_within(client, direction, into);
-  return {.mbit = now.mbit, .until = later_by(std::min(now.until, virtual_time(period)), begun)};
+  return {.mbit = now.mbit, .until = add_saturating(std::min(now.until, virtual_time(period)), begun)};
 }
 
 double link_trace::bits_of_period(client_id client, link_direction direction) const {
@@ -57,8 +57,8 @@ double link_trace::bits_of_period(client_id client, link_direction direction) co
   return bits;
 }
 
-std::optional<virtual_duration> link_trace::passing_time(client_id client, link_direction direction, std::int64_t bytes,
-                                                         virtual_time at) const {
+std::optional<virtual_duration> link_trace::transfer_duration(client_id client, link_direction direction,
+                                                              std::int64_t bytes, virtual_time at) const {
   auto bits = 8.0 * static_cast<double>(bytes);
   auto now = at;
   if (const auto period = periods_.length(client); period.count() > 0) {
@@ -90,27 +90,27 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
   const auto& file = from.devices.link_file;
   std::vector<std::pair<link_span, std::size_t>> lines;
   trace_periods periods(from.devices, from.clients.count);
-  auto wrong = read_client_table({.file = file,
-                                  .where = from.where("devices.link_file"),
-                                  .clients = from.clients.count,
-                                  .columns = {"from", "to", "uplink_mbit", "downlink_mbit"},
-                                  .optional = {"period"}},
-                                 [&](const client_line& line) {
-                                   const auto begin = *line.values[0], end = *line.values[1];
-                                   if (auto text = wrong_span(begin, end); !text.empty())
-                                     return text;
-                                   const client_id client{line.client};
-                                   lines.push_back({{.client = client,
-                                                     .from = virtual_time(rounded_up(begin)),
-                                                     .to = virtual_time(rounded_up(end)),
-                                                     .uplink_mbit = *line.values[2],
-                                                     .downlink_mbit = *line.values[3]},
-                                                    line.line});
-                                   return periods.extend(client, end, line.values[4]);
-                                 });
-  auto spans = ordered_spans(file, std::move(lines), wrong);
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  auto errors = read_client_table({.file = file,
+                                   .where = from.where("devices.link_file"),
+                                   .clients = from.clients.count,
+                                   .columns = {"from", "to", "uplink_mbit", "downlink_mbit"},
+                                   .optional = {"period"}},
+                                  [&](const client_line& line) {
+                                    const auto begin = *line.values[0], end = *line.values[1];
+                                    if (auto text = validate_span(begin, end); !text.empty())
+                                      return text;
+                                    const client_id client{line.client};
+                                    lines.push_back({{.client = client,
+                                                      .from = virtual_time(rounded_up(begin)),
+                                                      .to = virtual_time(rounded_up(end)),
+                                                      .uplink_mbit = *line.values[2],
+                                                      .downlink_mbit = *line.values[3]},
+                                                     line.line});
+                                    return periods.extend(client, end, line.values[4]);
+                                  });
+  auto spans = ordered_spans(file, std::move(lines), errors);
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));
 }
 

@@ -30,8 +30,8 @@ public:
   [[nodiscard]] link_rate rate(client_id client, link_direction direction, virtual_time at) const;
   /// Duration of a transfer of `bytes` that starts at `at`. Returns nullopt if the trace ends before. @pre
   /// names(client)
-  [[nodiscard]] std::optional<virtual_duration> passing_time(client_id client, link_direction direction,
-                                                             std::int64_t bytes, virtual_time at) const;
+  [[nodiscard]] std::optional<virtual_duration> transfer_duration(client_id client, link_direction direction,
+                                                                  std::int64_t bytes, virtual_time at) const;
 
 private:
   [[nodiscard]] link_rate rate_within(client_id client, link_direction direction, virtual_duration into) const;

@@ -14,7 +14,7 @@ std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_
 
 } // namespace
 
-population::population(const scenario& from, device_facts facts)
+population::population(const scenario& from, device_inputs facts)
     : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
       devices_(from, facts), dropout_(from.devices.dropout), availability_(from.devices.availability),
       availability_period_(from.devices.availability_period), trace_end_(from.devices.trace_end),
@@ -85,7 +85,7 @@ virtual_duration population::drawn(virtual_duration mean, client_id client, std:
   if (mean.count() == 0)
     return mean;
   const rng_key key{.seed = seed_, .client = client, .visit = n, .index = index};
-  return wait_of_ns(rng_stream(key_for(key, purpose::enrolment)).exponential(static_cast<double>(mean.count())));
+  return wait_from_ns(rng_stream(key_for(key, purpose::enrolment)).exponential(static_cast<double>(mean.count())));
 }
 
 virtual_duration population::arrival_time(client_id client) const {
@@ -105,10 +105,10 @@ std::optional<virtual_duration> population::absence_time(client_id client, std::
 virtual_duration population::transition_delay(client_id client, task_id into) const {
   const rng_key key{.seed = seed_, .client = client, .task = into};
   const auto share = rng_stream(key_for(key, purpose::transition)).uniform();
-  return wait_of_ns(share * static_cast<double>(transition_spread_.count()));
+  return wait_from_ns(share * static_cast<double>(transition_spread_.count()));
 }
 
-std::vector<client_id> population::staying(task_id into, std::vector<client_id> enrolled) const {
+std::vector<client_id> population::clients_keeping_task(task_id into, std::vector<client_id> enrolled) const {
   constexpr double rounding = 1e-9; // tolerance for a product that would be an integer without rounding
   const auto n = static_cast<double>(enrolled.size());
   const auto going = static_cast<std::size_t>((1.0 - staying_share_) * n + rounding);
@@ -131,7 +131,7 @@ availability_window population::availability(client_id client, virtual_time at) 
       static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // start of the second day
   const auto into_day = (at.time_since_epoch() % period + period - morning) % period;
   const bool within = into_day < half;
-  return {.within = within, .until = later_by(at, (within ? half : period) - into_day)};
+  return {.within = within, .until = add_saturating(at, (within ? half : period) - into_day)};
 }
 
 } // namespace mneme

@@ -3,7 +3,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/population/client_devices.hpp"
-#include "runtime/population/longest_wait.hpp"
+#include "runtime/population/wait_time.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <memory>
 #include <optional>
@@ -25,7 +25,7 @@ struct availability_window {
 class population {
 public:
   /// @pre `from` has passed the checks of read_scenario()
-  explicit population(const scenario& from, device_facts facts = {});
+  explicit population(const scenario& from, device_inputs facts = {});
 
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
   /// A client's membership in a task. With random enrollment every client is active.
@@ -60,10 +60,10 @@ public:
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
   /// Virtual time until the client enters a task, from the task's opening at the server; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
-  [[nodiscard]] bool has_staying_clients() const noexcept { return staying_share_ > 0.0; }
+  [[nodiscard]] bool has_clients_keeping_task() const noexcept { return staying_share_ > 0.0; }
   /// Clients of `enrolled` that keep their old task when `into` opens (tasks.staying_share), ascending. Their number is
   /// n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
-  [[nodiscard]] std::vector<client_id> staying(task_id into, std::vector<client_id> enrolled) const;
+  [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into, std::vector<client_id> enrolled) const;
   /// Reachability of a client from `at` on.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
 

@@ -170,10 +170,10 @@ void check_shapes(const at::Tensor& images, const at::Tensor& filters, const geo
   const auto all_at_least = [](const integers& values, std::int64_t least) {
     return std::all_of(values.begin(), values.end(), [=](std::int64_t value) { return value >= least; });
   };
-  const bool is_sound = with.groups > 0 && filters.dim() == 4 && filters.size(0) % with.groups == 0 &&
+  const bool is_valid = with.groups > 0 && filters.dim() == 4 && filters.size(0) % with.groups == 0 &&
                         images.size(1) == (with.transposed ? filters.size(0) : filters.size(1) * with.groups) &&
                         all_at_least(with.dilation, 1) && all_at_least(with.padding, 0) && all_at_least(size, 1);
-  if (!is_sound)
+  if (!is_valid)
     throw std::runtime_error(c10::str("a convolution of images ", images.sizes(), " with filters ", filters.sizes(),
                                       ", padding ", with.padding, ", dilation ", with.dilation, " and ", with.groups,
                                       " groups is impossible"));

@@ -126,7 +126,7 @@ bool computes_on_cpu(const c10::OperatorHandle& op) {
          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
 
-void register_refusals() {
+void register_refused_operators() {
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!name.name.starts_with("aten::") || is_portable_operator(name.name) || is_replaced_kernel(name))
       continue;
@@ -159,7 +159,7 @@ void use_portable_operators() {
     register_decompositions();
     at::globalContext().setUserEnabledMkldnn(false); // oneDNN's kernels depend on the processor
     at::globalContext().setSDPUseFlash(false);       // attention then consists of products and a softmax
-    register_refusals();
+    register_refused_operators();
     return true;
   }();
   static_cast<void>(done);

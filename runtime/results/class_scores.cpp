@@ -76,14 +76,14 @@ class_scores batch_scores_of(const class_answers& all_rows, const rng_key& order
   return in_percent(sums, batches * static_cast<double>(all_rows.classes));
 }
 
-double share_taken_for(const class_answers& all_rows, class_range classes) {
+double predicted_share(const class_answers& all_rows, class_range classes) {
   const auto taken = std::count_if(all_rows.answers.begin(), all_rows.answers.end(),
                                    [&](std::int32_t answer) { return classes.low <= answer && answer < classes.high; });
   const auto rows = std::max<double>(static_cast<double>(all_rows.answers.size()), 1.0);
   return 100.0 * static_cast<double>(taken) / rows;
 }
 
-std::map<std::string, double> class_figures(const class_answers& all_rows, std::uint64_t seed) {
+std::map<std::string, double> class_metrics(const class_answers& all_rows, std::uint64_t seed) {
   const auto whole = scores_of(all_rows);
   const auto batches = batch_scores_of(all_rows, key_for({.seed = seed}, purpose::scored_batches));
   return {{"macro_recall", whole.recall},

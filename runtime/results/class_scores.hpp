@@ -26,9 +26,9 @@ struct class_scores {
 
 /// Share in percent of rows that are predicted as one of `classes`. For the classes of the newest task it measures the
 /// bias towards them (Wu et al. 2019, BiC).
-[[nodiscard]] double share_taken_for(const class_answers& all_rows, class_range classes);
+[[nodiscard]] double predicted_share(const class_answers& all_rows, class_range classes);
 
 /// The metrics "macro_recall", "macro_f1", "batch_recall" and "batch_f1" for summary.json. @param seed of the run
-[[nodiscard]] std::map<std::string, double> class_figures(const class_answers& all_rows, std::uint64_t seed);
+[[nodiscard]] std::map<std::string, double> class_metrics(const class_answers& all_rows, std::uint64_t seed);
 
 } // namespace mneme

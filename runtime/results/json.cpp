@@ -50,10 +50,10 @@ void add_nodes(json& to, const run_summary& summary) {
                            {"busy_seconds", node.busy_seconds},
                            {"bytes_sent", node.bytes_sent},
                            {"bytes_received", node.bytes_received},
-                           {"losses", node.losses},
-                           {"away_seconds", node.away_seconds}});
-    if (!node.wrong.empty())
-      to["nodes"].back()["wrong"] = node.wrong;
+                           {"losses", node.disconnects},
+                           {"away_seconds", node.disconnected_seconds}});
+    if (!node.rejection_reason.empty())
+      to["nodes"].back()["wrong"] = node.rejection_reason;
   }
 }
 
@@ -76,7 +76,7 @@ void add_costs(json& to, const run_summary& summary) {
   to["worker_busy_share"] = summary.worker_busy_share;
   to["peak_rss_bytes"] = summary.peak_rss_bytes;
   to["device"] = summary.device;
-  if (summary.central_data)
+  if (summary.server_trains_on_rows)
     to["central_data"] = true;
   for (const auto& [key, value] : summary.figures)
     to[key] = value;
@@ -96,7 +96,7 @@ std::string json_text(const run_origin& origin) {
          "\n";
 }
 
-expected<run_origin> parsed_origin(const std::filesystem::path& file) {
+expected<run_origin> parse_origin(const std::filesystem::path& file) {
   auto object = read(file);
   if (!object.is_object() || !object["scenario"].is_string() || !object["trace"].is_boolean())
     return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");

@@ -11,8 +11,8 @@ void live_view::change(Change apply) {
   changed_.notify_all();
 }
 
-void live_view::began(std::filesystem::path folder, std::int64_t workers, const timeline& course,
-                      const std::vector<evaluation_record>& evaluations) {
+void live_view::on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
+                               const std::vector<evaluation_record>& evaluations) {
   change([&] {
     run_ = {.folder = std::move(folder), .status = "running", .evaluations = evaluations, .workers = workers};
     run_.rounds_before = course.bins().empty() ? 0 : std::int64_t{course.bins().back().last.value} + 1;
@@ -20,7 +20,7 @@ void live_view::began(std::filesystem::path folder, std::int64_t workers, const 
   });
 }
 
-void live_view::moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
+void live_view::on_round(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
                          const live_pace& pace) {
   change([&] {
     course_.add(round);
@@ -36,11 +36,11 @@ void live_view::evaluated(const evaluation_record& record) {
 }
 
 void live_view::has_nodes(std::function<std::vector<node_record>()> tell) {
-  change([&] { tell_nodes_ = std::move(tell); });
+  change([&] { get_nodes_ = std::move(tell); });
 }
 
 void live_view::has_queues(std::function<std::vector<queue_length>()> tell) {
-  change([&] { tell_queues_ = std::move(tell); });
+  change([&] { get_queues_ = std::move(tell); });
 }
 
 void live_view::ended(const std::string& status) {
@@ -48,8 +48,8 @@ void live_view::ended(const std::string& status) {
   change([&] {
     run_.status = status;
     run_.nodes = std::move(nodes);
-    tell_nodes_ = nullptr;
-    tell_queues_ = nullptr;
+    get_nodes_ = nullptr;
+    get_queues_ = nullptr;
   });
 }
 
@@ -61,13 +61,13 @@ live_run live_view::now() const {
   std::unique_lock hold(mutex_);
   auto run = run_;
   run.course = course_.bins();
-  const auto tell_nodes = tell_nodes_;
-  const auto tell_queues = tell_queues_;
+  const auto get_nodes = get_nodes_;
+  const auto get_queues = get_queues_;
   hold.unlock(); // the sources use their own locks
-  if (tell_nodes)
-    run.nodes = tell_nodes();
-  if (tell_queues)
-    run.queues = tell_queues();
+  if (get_nodes)
+    run.nodes = get_nodes();
+  if (get_queues)
+    run.queues = get_queues();
   return run;
 }
 

@@ -42,10 +42,10 @@ struct live_run {
 class live_view {
 public:
   /// Records the start or resumption of a run.
-  void began(std::filesystem::path folder, std::int64_t workers, const timeline& course,
-             const std::vector<evaluation_record>& evaluations);
+  void on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
+                      const std::vector<evaluation_record>& evaluations);
   /// Records progress. @param round the latest round as a separate bin
-  void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
+  void on_round(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
                 const live_pace& pace = {});
   /// Adds an evaluation.
   void evaluated(const evaluation_record& record);
@@ -75,8 +75,8 @@ private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   live_run run_; // node records are set by close() only
-  std::function<std::vector<node_record>()> tell_nodes_;
-  std::function<std::vector<queue_length>()> tell_queues_;
+  std::function<std::vector<node_record>()> get_nodes_;
+  std::function<std::vector<queue_length>()> get_queues_;
   timeline course_;
   std::uint64_t version_ = 0;
   bool closed_ = false;

@@ -5,7 +5,7 @@
 namespace mneme {
 
 /// Returns the bytes of a PNG file with 8 bits per sample. Equal images give equal bytes with the same versions of
-/// libpng and zlib. @param picture [1 or 3, H, W] uint8 on the host, not empty
-[[nodiscard]] std::string png_bytes(const at::Tensor& picture);
+/// libpng and zlib. @param pixels [1 or 3, H, W] uint8 on the host, not empty
+[[nodiscard]] std::string png_bytes(const at::Tensor& pixels);
 
 } // namespace mneme

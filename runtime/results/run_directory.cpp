@@ -1,6 +1,6 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/base/csv_fields.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/data/partition.hpp"
 #include <array>
 #include <atomic>
@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-tl::unexpected<diagnostics> cannot_create(const fs::path& path, const std::error_code& why) {
-  return failed("", "cannot create the run directory '" + path.string() + "': " + why.message() +
+tl::unexpected<diagnostics> cannot_create(const fs::path& path, const std::error_code& reason) {
+  return failed("", "cannot create the run directory '" + path.string() + "': " + reason.message() +
                         "; choose a folder that can be written with --out");
 }
 
@@ -52,7 +52,7 @@ constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", 
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
 /// Names of the files that a run writes before its scenario.toml.
-const std::set<std::string>& left_behind() {
+const std::set<std::string>& clients_left() {
   static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
                                            "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
   return names;
@@ -74,8 +74,8 @@ std::set<std::string> names_below(const fs::path& folder) {
 /// folders.
 expected<open_file> locked(const fs::path& folder) {
   std::optional<open_file> lock;
-  if (const auto why = failure_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !why.empty())
-    return failed("", why);
+  if (const auto reason = exception_message_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !reason.empty())
+    return failed("", reason);
   if (::flock(lock->descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
   return std::move(*lock);
@@ -174,10 +174,10 @@ std::string run_directory::model_file(task_id task) {
 
 std::string run_directory::values_file(std::int64_t round) { return fmt::format("values/round_{}.safetensors", round); }
 
-bool run_directory::never_began(const fs::path& folder) {
+bool run_directory::never_started(const fs::path& folder) {
   const auto names = names_below(folder);
   return names.contains(checkpoints_name) &&
-         std::includes(left_behind().begin(), left_behind().end(), names.begin(), names.end());
+         std::includes(clients_left().begin(), clients_left().end(), names.begin(), names.end());
 }
 
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
@@ -194,9 +194,9 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
       return run_directory(path, std::move(**own));
     if (!error)
       return tl::unexpected{own->error()};
-    if (error == std::errc::file_exists && !out.empty() && never_began(path))
-      if (auto lock = locked(path); lock && never_began(path)) { // a starting run would hold the lock
-        for (const auto& name : left_behind())
+    if (error == std::errc::file_exists && !out.empty() && never_started(path))
+      if (auto lock = locked(path); lock && never_started(path)) { // a starting run would hold the lock
+        for (const auto& name : clients_left())
           if (name != checkpoints_name)
             fs::remove(path / name);
         return run_directory(path, std::move(*lock));
@@ -232,7 +232,7 @@ void run_directory::write_origin(const run_origin& from) {
   write(origin_name, json_text(from));
 }
 
-expected<run_origin> run_directory::origin() const { return parsed_origin(checkpoints() / "run.json"); }
+expected<run_origin> run_directory::origin() const { return parse_origin(checkpoints() / "run.json"); }
 
 expected<std::string> run_directory::status() const { return status_in(path_ / "summary.json"); }
 
@@ -257,14 +257,14 @@ fs::path run_directory::resumable_at() const {
   return has("scenario.toml") && has(origin_name) ? now : fs::path();
 }
 
-line_lengths run_directory::settled_lines() {
+line_lengths run_directory::sync_lines() {
   expect_in_place();
-  const auto settled = [&](std::optional<line_file>& file, const char* name) {
-    return file ? file->settled() : length_of(path_ / name);
+  const auto sync_and_size = [&](std::optional<line_file>& file, const char* name) {
+    return file ? file->sync_and_size() : length_of(path_ / name);
   };
-  return {.events = settled(events_, events_name),
-          .digests = settled(digests_, digests_name),
-          .deliveries = settled(deliveries_, deliveries_name)};
+  return {.events = sync_and_size(events_, events_name),
+          .digests = sync_and_size(digests_, digests_name),
+          .deliveries = sync_and_size(deliveries_, deliveries_name)};
 }
 
 std::string run_directory::file_shorter_than(const line_lengths& lengths) const {
@@ -274,8 +274,9 @@ std::string run_directory::file_shorter_than(const line_lengths& lengths) const 
   return {};
 }
 
-void run_directory::cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
-                             std::int64_t tasks, const std::vector<std::string>& names, const line_lengths& lengths) {
+void run_directory::truncate_to_checkpoint(std::span<const evaluation_record> evaluations,
+                                           const accuracy_matrix& matrix, std::int64_t tasks,
+                                           const std::vector<std::string>& names, const line_lengths& lengths) {
   for (const auto& folder : {path_, path_ / models_name})
     if (fs::is_directory(folder))
       for (const auto& entry : fs::directory_iterator(folder))

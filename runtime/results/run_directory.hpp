@@ -23,10 +23,10 @@ struct node_record {
   double busy_seconds = 0.0;                        ///< Sum over the node's workers.
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Sent to the node, and received from it.
   std::uint64_t bytes_waiting = 0;                  ///< Currently queued for the node.
-  std::int64_t losses = 0;                          ///< Number of times that the node was lost.
-  double away_seconds = 0.0;                        ///< Total time that the node was lost.
-  std::string wrong{};                              ///< Reason why the node was rejected; empty if it was not.
-  bool is_there = true;                             ///< True if the node is connected.
+  std::int64_t disconnects = 0;                     ///< Number of times that the node was lost.
+  double disconnected_seconds = 0.0;                ///< Total time that the node was lost.
+  std::string rejection_reason{};                   ///< Reason why the node was rejected; empty if it was not.
+  bool is_connected = true;                         ///< True if the node is connected.
 };
 
 /// Version of the arithmetic that run digests depend on. Runs of different epochs have different digests even for equal
@@ -52,7 +52,7 @@ struct run_summary {
   std::int64_t peak_rss_bytes = 0;
   std::string device{};
   std::map<std::string, double> figures{};                    ///< Metrics of the method by key.
-  bool central_data = false;                                  ///< True if the server trained on training rows.
+  bool server_trains_on_rows = false;                         ///< True if the server trained on training rows.
   std::optional<std::string> trace_digest{};                  ///< Set only with --trace.
   std::vector<node_record> nodes{};                           ///< Empty without nodes.
   std::string arithmetic{};                                   ///< "machine" or "portable".
@@ -78,7 +78,7 @@ struct run_origin {
 
 [[nodiscard]] std::string json_text(const run_origin& origin);
 /// Reads an origin file (run.json). Fails if it is missing or damaged.
-[[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
+[[nodiscard]] expected<run_origin> parse_origin(const std::filesystem::path& file);
 /// The `status` in a summary.json. Returns "" if the file does not exist. Fails if it is unreadable or has no status.
 [[nodiscard]] expected<std::string> status_in(const std::filesystem::path& file);
 
@@ -127,10 +127,10 @@ class run_directory {
 public:
   /// True if the folder contains only files of a run that was killed before it wrote scenario.toml. False for an empty
   /// folder, which may belong to another program.
-  [[nodiscard]] static bool never_began(const std::filesystem::path& folder);
+  [[nodiscard]] static bool never_started(const std::filesystem::path& folder);
   /// Creates `out`, or if it is empty runs/<scenario>-<strategy>-s<seed>-<digest8>, with -2, -3, ... if that exists.
-  /// Fails if `out` exists, unless never_began() is true for it. Folders are created atomically and locked while open,
-  /// so no two runs share one.
+  /// Fails if `out` exists, unless never_started() is true for it. Folders are created atomically and locked while
+  /// open, so no two runs share one.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
   /// Opens the folder of an existing run. Fails while another process has it open.
@@ -153,13 +153,13 @@ public:
   /// Status in summary.json: "done", "failed" or "interrupted"; empty without a summary. Fails if the file is damaged.
   [[nodiscard]] expected<std::string> status() const;
   /// Syncs events.csv, digests.csv and deliveries.csv to disk and returns their lengths.
-  [[nodiscard]] line_lengths settled_lines();
+  [[nodiscard]] line_lengths sync_lines();
   /// Name of the first of these three files that is shorter than in `lengths`. Returns "" if none is.
   [[nodiscard]] std::string file_shorter_than(const line_lengths& lengths) const;
   /// Removes everything that was written after the given state of the run.
   /// @param names class names by label; empty if unknown
-  void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
-                const std::vector<std::string>& names, const line_lengths& lengths);
+  void truncate_to_checkpoint(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
+                              std::int64_t tasks, const std::vector<std::string>& names, const line_lengths& lengths);
 
   void write(const std::string& name, std::string_view content); ///< Writes a whole file atomically.
   void add(const evaluation_record& line);                       ///< Appends to metrics.jsonl.

@@ -14,7 +14,7 @@
 namespace mneme {
 namespace {
 
-using remarks = std::vector<remark>;
+using remarks = std::vector<scenario_finding>;
 
 bool is_synthetic(const scenario& s) { return data_source_named(s.data.name).from_seed; }
 
@@ -119,7 +119,7 @@ void check_class_incremental(const scenario& s, remarks& out) {
   if (total == 0)
     return;
   if (const auto sizes = task_sizes(tasks, total); !sizes) {
-    remark impossible{{sizes.error().key}, sizes.error().text};
+    scenario_finding impossible{{sizes.error().key}, sizes.error().text};
     for (const char* key : {"tasks.count", "tasks.sizes", "tasks.first_classes", "tasks.classes", "data.classes"})
       if (key != sizes.error().key)
         impossible.keys.emplace_back(key);
@@ -196,7 +196,7 @@ void check_table(const scenario& s, remarks& out) {
   for (std::size_t i = 0; i < table.size(); ++i)
     for (const auto& complaint : row_complaints(table[i], s.tasks.count))
       out.push_back({{name, "tasks.count"},
-                     fmt::format("{}[{}] = {}: client group {}: {}", name, i, in_quotes(table[i]), i + 1, complaint)});
+                     fmt::format("{}[{}] = {}: client group {}: {}", name, i, quote_text(table[i]), i + 1, complaint)});
 }
 
 void check_enrolment(const scenario& s, remarks& out) {
@@ -236,7 +236,7 @@ void check_async(const scenario& s, remarks& out) {
     out.push_back({{"rounds.mode", "strategy.name"},
                    fmt::format("rounds.mode = \"async\": strategy.name = {} needs all uploads of a round together; "
                                "expected rounds.mode = \"sync\"",
-                               in_quotes(s.strategy.name))});
+                               quote_text(s.strategy.name))});
 }
 
 void check_rounds(const scenario& s, remarks& out) {
@@ -252,7 +252,7 @@ void check_devices(const scenario& s, remarks& out) {
   if (s.devices.availability == device_availability::diurnal && s.devices.availability_period < std::chrono::seconds(1))
     out.push_back({{"devices.availability_period"},
                    fmt::format("devices.availability_period = {}: expected at least \"1 s\"",
-                               in_quotes(duration_text(s.devices.availability_period)))});
+                               quote_text(duration_text(s.devices.availability_period)))});
   const std::pair<std::string, const device_value&> lists[] = {
       {"devices.rows_per_second", s.devices.rows_per_second},
       {"devices.uplink_mbit", s.devices.uplink_mbit},
@@ -298,7 +298,7 @@ void check_worker(const scenario& s, remarks& out) {
                     device.find_first_not_of("0123456789", 5) == std::string::npos;
   if (device != "auto" && device != "cpu" && !cuda)
     out.push_back({{"worker.device"},
-                   fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", in_quotes(device))});
+                   fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", quote_text(device))});
 }
 
 /// Checks that a path is "" (unused), a folder, or a regular file.
@@ -318,7 +318,7 @@ void check_path(const std::string& name, const std::filesystem::path& path, bool
       {{name},
        fmt::format(
            "{} = {}: expected a {}, found {}; a relative path starts at the folder of the file that contains it", name,
-           in_quotes(path.string()), folder ? "folder" : "file", there)});
+           quote_text(path.string()), folder ? "folder" : "file", there)});
 }
 
 void check_availability_file(const scenario& s, remarks& out) {
@@ -375,7 +375,7 @@ void find_idle_milestones(const scenario& s, remarks& out) {
 
 } // namespace
 
-std::vector<remark> check_combinations(const scenario& settings) {
+std::vector<scenario_finding> check_combinations(const scenario& settings) {
   remarks out;
   for (const auto check : {check_data, check_tasks, check_partition, check_enrolment, check_rounds, check_devices,
                            check_training, check_worker, check_paths})
@@ -383,7 +383,7 @@ std::vector<remark> check_combinations(const scenario& settings) {
   return out;
 }
 
-std::vector<remark> doubtful_choices(const scenario& settings) {
+std::vector<scenario_finding> find_suspicious(const scenario& settings) {
   remarks out;
   if (settings.devices.dropout == 1.0)
     out.push_back(

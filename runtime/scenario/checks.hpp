@@ -5,17 +5,17 @@ namespace mneme {
 
 /// A finding about one or more keys. It is reported at the first key that the user gave. It is suppressed if one of the
 /// keys could not be parsed.
-struct remark {
+struct scenario_finding {
   std::vector<std::string> keys{}; ///< Full names such as "rounds.cohort".
   std::string text{};
 };
 
 /// Errors: combinations that no run can execute, as far as this is known without the data.
-[[nodiscard]] std::vector<remark> check_combinations(const scenario& settings);
+[[nodiscard]] std::vector<scenario_finding> check_combinations(const scenario& settings);
 /// Warnings: combinations that can run but are probably unintended.
-[[nodiscard]] std::vector<remark> doubtful_choices(const scenario& settings);
+[[nodiscard]] std::vector<scenario_finding> find_suspicious(const scenario& settings);
 
 /// Returns a remark for every key that the chosen kinds do not read, whether or not the user gave it.
-[[nodiscard]] std::vector<remark> unread_keys(const scenario& settings);
+[[nodiscard]] std::vector<scenario_finding> find_unused_keys(const scenario& settings);
 
 } // namespace mneme

@@ -50,8 +50,8 @@ key_table keys_of(link_profile& to, device_value& jitter) {
 
 class profile_reader {
 public:
-  profile_reader(std::string source, const std::string& text, std::vector<problem>& problems)
-      : problems_(problems), from_(parsed_layer(std::move(source), text, problems)) {}
+  profile_reader(std::string source, const std::string& text, std::vector<scenario_error>& problems)
+      : problems_(problems), from_(parse_layer(std::move(source), text, problems)) {}
 
   device_profile read() {
     device_profile profile{.source = from_.source};
@@ -83,7 +83,7 @@ private:
     }
     for (const auto& known : keys.all())
       besides.push_back(known.name);
-    const auto meant = nearest(key.str(), besides);
+    const auto meant = closest_match(key.str(), besides);
     add(place_in(from_, key.source()),
         fmt::format("unknown key '{}{}' of a device profile; {}", lead, key.str(),
                     meant.empty() ? "expected one of " + word_list(besides) : "did you mean '" + meant + "'?"));
@@ -122,7 +122,7 @@ private:
     return link;
   }
 
-  std::vector<problem>& problems_;
+  std::vector<scenario_error>& problems_;
   scenario_layer from_;
 };
 
@@ -144,13 +144,14 @@ std::string unknown_text(const std::string& key, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& entry : device_catalogue())
     names.push_back(entry.name);
-  const auto meant = nearest(name, names);
-  return fmt::format("devices.profiles: {} = {}: unknown profile; {}", key, in_quotes(name),
-                     meant.empty() ? "see mneme list devices" : "did you mean " + in_quotes(meant) + "?");
+  const auto meant = closest_match(name, names);
+  return fmt::format("devices.profiles: {} = {}: unknown profile; {}", key, quote_text(name),
+                     meant.empty() ? "see mneme list devices" : "did you mean " + quote_text(meant) + "?");
 }
 
 /// Text and display name of the chosen profile. Adds a problem and returns nullopt if it does not exist.
-std::optional<named_profile> text_of(const profile_choice& choice, const place& at, std::vector<problem>& problems) {
+std::optional<named_profile> text_of(const profile_choice& choice, const place& at,
+                                     std::vector<scenario_error>& problems) {
   if (!choice.text.empty())
     return named_profile{"text of devices.profiles", choice.text};
   if (!choice.file.empty()) {
@@ -160,7 +161,7 @@ std::optional<named_profile> text_of(const profile_choice& choice, const place& 
           {at,
            fmt::format(
                "devices.profiles: cannot read {}: {}; a device profile is a TOML file, as written by `mneme calibrate`",
-               in_quotes(choice.file.string()), text.error().front().text)});
+               quote_text(choice.file.string()), text.error().front().text)});
     return text ? std::optional(named_profile{choice.file.string(), std::move(*text)}) : std::nullopt;
   }
   if (const auto* const entry = known(choice.name))
@@ -173,7 +174,8 @@ std::optional<named_profile> text_of(const profile_choice& choice, const place& 
 
 const std::vector<named_profile>& device_catalogue() { return profiles_of_the_build(); }
 
-device_profile profile_of_text(const std::string& source, const std::string& text, std::vector<problem>& problems) {
+device_profile profile_of_text(const std::string& source, const std::string& text,
+                               std::vector<scenario_error>& problems) {
   auto profile = profile_reader(source, text, problems).read();
   profile.content = hex_text(digest_of(std::as_bytes(std::span(text))));
   return profile;
@@ -190,8 +192,8 @@ std::string profile_text(device_profile profile) {
   return text;
 }
 
-std::vector<std::shared_ptr<const device_profile>> chosen_profiles(const std::vector<profile_choice>& choices,
-                                                                   const place& at, std::vector<problem>& problems) {
+std::vector<std::shared_ptr<const device_profile>>
+choose_profiles(const std::vector<profile_choice>& choices, const place& at, std::vector<scenario_error>& problems) {
   std::vector<std::shared_ptr<const device_profile>> chosen;
   for (const auto& choice : choices) {
     const auto text = text_of(choice, at, problems);
@@ -204,7 +206,7 @@ std::vector<std::shared_ptr<const device_profile>> chosen_profiles(const std::ve
         problems.push_back(
             {at, fmt::format(
                      "devices.profiles: link = {}: that profile has no [link]; expected one that has, such as \"lte\"",
-                     in_quotes(choice.link))});
+                     quote_text(choice.link))});
     } else if (!choice.link.empty()) {
       problems.push_back({at, unknown_text("link", choice.link)});
     }
@@ -218,7 +220,7 @@ std::vector<std::shared_ptr<const device_profile>> chosen_profiles(const std::ve
 }
 
 std::vector<profile_choice> with_texts(std::vector<profile_choice> choices) {
-  std::vector<problem> ignored; // already reported when the profiles were read
+  std::vector<scenario_error> ignored; // already reported when the profiles were read
   for (auto& choice : choices)
     if (auto text = text_of(choice, {}, ignored))
       choice = {.text = std::move(text->text), .link = choice.link, .share = choice.share};

@@ -20,44 +20,44 @@ void own_data_keys(section_keys& keys, data_section& to) {
             "arrays: an .npz or .safetensors file, or a folder of .npy files (or its train_x.npy), with the arrays "
             "train_x, train_y, test_x, test_y and optionally train_domain, test_domain, class_names, domain_names. "
             "csv: a table with a header.");
-  keys.read_if(has_file, "only data.name = \"arrays\" and \"csv\"");
+  keys.used_if(has_file, "only data.name = \"arrays\" and \"csv\"");
   keys.text("folder", to.folder,
             "folder: name of the image folder below data.root or an entry of $MNEME_DATA (nodes search their own); "
             "empty: data.root itself.");
-  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.used_if(is_folder, "only data.name = \"folder\"");
   keys.number("test_share", to.test_share, {.low = 0.0, .high = 0.95},
               "User data without a test part: share of the rows of each class (and domain) that the seed selects as "
               "test rows, at least one of two or more.");
-  keys.added_later();
-  keys.read_if(has_file || is_folder, "only data.name = \"folder\", \"arrays\" and \"csv\"");
+  keys.omit_default_from_digest();
+  keys.used_if(has_file || is_folder, "only data.name = \"folder\", \"arrays\" and \"csv\"");
   keys.integer(
       "channels", to.channels, {.low = 0, .high = 3},
       "folder: 3 for color, 1 for gray (color images are converted); 0: gray if all images are gray, else color.");
-  keys.added_later();
-  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.omit_default_from_digest();
+  keys.used_if(is_folder, "only data.name = \"folder\"");
   keys.choice("layout", to.layout,
               {{"auto", array_layout::automatic},
                {"channels-first", array_layout::channels_first},
                {"channels-last", array_layout::channels_last}},
               "arrays: axis order of images, [N, C, H, W] or [N, H, W, C]; auto: the channel axis is the one of length "
               "1 or 3.");
-  keys.added_later();
-  keys.read_if(to.name == "arrays", "only data.name = \"arrays\"");
+  keys.omit_default_from_digest();
+  keys.used_if(to.name == "arrays", "only data.name = \"arrays\"");
   keys.text("label_column", to.label_column, "csv: column with the class, a word or a number.");
-  keys.added_later();
-  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.omit_default_from_digest();
+  keys.used_if(to.name == "csv", "only data.name = \"csv\"");
   keys.text("split_column", to.split_column,
             "csv: column with train or test; \"split\" may be missing, then data.test_share selects test rows.");
-  keys.added_later();
-  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.omit_default_from_digest();
+  keys.used_if(to.name == "csv", "only data.name = \"csv\"");
   keys.text("domain_column", to.domain_column,
             "csv: column with the domain, a word or a number; \"domain\" may be missing, then there are no domains.");
-  keys.added_later();
-  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.omit_default_from_digest();
+  keys.used_if(to.name == "csv", "only data.name = \"csv\"");
   keys.texts("ignore_columns", to.ignore_columns,
              "csv: names of columns to ignore; \"\" is a column without a name, such as an index written by pandas.");
-  keys.added_later();
-  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.omit_default_from_digest();
+  keys.used_if(to.name == "csv", "only data.name = \"csv\"");
 }
 
 section_keys data_keys(data_section& to) {
@@ -67,8 +67,8 @@ section_keys data_keys(data_section& to) {
   keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
   keys.path("root", to.root,
             "Folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
-  keys.read_if(!source.from_seed, "only data sets in files");
-  keys.read_if(!source.own_file, "only data sets that are searched for");
+  keys.used_if(!source.from_seed, "only data sets in files");
+  keys.used_if(!source.own_file, "only data sets that are searched for");
   keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
   keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
   keys.integer("train_per_class", to.train_per_class, {.low = 0},
@@ -82,26 +82,26 @@ section_keys data_keys(data_section& to) {
       "USPS, digits, PACS, synthetic and user images); numbers are not changed. unit: pixels in [0, 1]; numbers scaled "
       "to [0, 1] over the training rows. measured: mean 0 and deviation 1 over the training rows, per channel or "
       "number.");
-  keys.read_if(holds_pixels, "only images");
+  keys.used_if(holds_pixels, "only images");
   keys.flag("transposed", to.transposed,
             "True if the images in idx files are stored transposed, as in the public EMNIST.");
-  keys.read_if(source.index_files, "only data sets in idx files");
+  keys.used_if(source.index_files, "only data sets in idx files");
   keys.integers("shape", to.shape, {.low = 1, .high = 65'536},
                 "synthetic: [features], or [channels, height, width] of images.");
-  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
+  keys.used_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("classes", to.classes, {.low = 1, .high = 100'000}, "synthetic: the number of classes.");
-  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
+  keys.used_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
-  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
+  keys.used_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("tokens", to.tokens, {.low = 0, .high = 16'777'216},
                "Vocabulary size: tokens are integers below it. synthetic: rows have data.shape tokens; 0: pixels. "
                "arrays: 0: the largest token plus one.");
-  keys.read_if(source.from_seed || to.name == "arrays", "only data.name = \"synthetic\" and \"arrays\"");
+  keys.used_if(source.from_seed || to.name == "arrays", "only data.name = \"synthetic\" and \"arrays\"");
   keys.integer("side", to.side, {.low = 0, .high = 1'024},
                "Image folders: side length in pixels, at least 8, to which the central square of each image is "
                "resized; folder: 0 (its default): all images must have one size, which is kept.");
-  keys.read_if(source.picture_folders, "only data sets in image folders");
-  keys.unless_given([&to] {
+  keys.used_if(source.image_folders, "only data sets in image folders");
+  keys.default_from([&to] {
     if (to.name == "folder")
       to.side = 0;
   });
@@ -125,19 +125,19 @@ section_keys tasks_keys(tasks_section& to) {
   const bool by_class = to.kind == task_kind::class_incremental;
   keys.integer("count", to.count, {.low = 1, .high = 100'000},
                "Number of tasks; `single` has one; if not given, the length of tasks.sizes.");
-  keys.unless_given([&to] {
+  keys.default_from([&to] {
     if (to.kind == task_kind::class_incremental && !to.sizes.empty())
       to.count = std::ssize(to.sizes);
   });
   keys.integers("sizes", to.sizes, {.low = 1, .high = 1'000'000},
                 "Number of classes of each task, as in [4, 3, 3]; empty: an even split over tasks.count tasks, in "
                 "which the first tasks get the remainder.");
-  keys.added_later();
-  keys.read_if(by_class, "only tasks.kind = \"class-incremental\"");
+  keys.omit_default_from_digest();
+  keys.used_if(by_class, "only tasks.kind = \"class-incremental\"");
   keys.integer("first_classes", to.first_classes, {.low = 0},
                "Number of classes of a larger first task; 0: as the others. The remaining classes are split evenly "
                "over the other tasks.");
-  keys.read_if(by_class, "only tasks.kind = \"class-incremental\"");
+  keys.used_if(by_class, "only tasks.kind = \"class-incremental\"");
   keys.integer("classes", to.classes, {.low = 0}, "Only the first n classes of the order; 0: all.");
   keys.word_or_integers("class_order", to.class_order, {"natural", "seeded", "icarl87", "np1993"},
                         "Order in which classes appear: by number, random by the seed, a published order, or a list.");
@@ -151,21 +151,21 @@ section_keys tasks_keys(tasks_section& to) {
       "domain-incremental: permuted pixels, rotated and sheared images, the data set's own domains, or blocks of "
       "classes with label = class mod classes_per_task.");
   const bool domains = to.kind == task_kind::domain_incremental;
-  keys.read_if(domains, "only tasks.kind = \"domain-incremental\"");
+  keys.used_if(domains, "only tasks.kind = \"domain-incremental\"");
   keys.word_or_name_list("domain_order", to.domain_order, {"natural", "seeded"},
                          "domains: order of the domains over tasks: by number, random by the seed, or a list of names, "
                          "as in [\"sketch\", \"photo\"] (or of numbers from 0).");
-  keys.added_later();
-  keys.read_if(domains && to.transform == task_transform::domains, "only tasks.transform = \"domains\"");
+  keys.omit_default_from_digest();
+  keys.used_if(domains && to.transform == task_transform::domains, "only tasks.transform = \"domains\"");
   keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: number of classes per task.");
-  keys.read_if(domains && to.transform == task_transform::class_blocks, "only tasks.transform = \"class-blocks\"");
+  keys.used_if(domains && to.transform == task_transform::class_blocks, "only tasks.transform = \"class-blocks\"");
   keys.choice("transition", to.transition,
               {{"round", task_transition::round}, {"staggered", task_transition::staggered}},
               "round: all clients change task at a round; staggered: each client at its own later time.");
   keys.duration(
       "transition_spread", to.transition_spread,
       "staggered: clients enter a task at uniformly distributed times, up to this long after the server opens it.");
-  keys.read_if(to.transition == task_transition::staggered, "only tasks.transition = \"staggered\"");
+  keys.used_if(to.transition == task_transition::staggered, "only tasks.transition = \"staggered\"");
   keys.number("staying_share", to.staying_share, {.low = 0.0, .high = 1.0},
               "Share of the enrolled clients that keep their old task when a new one begins, drawn for each task.");
   return keys;
@@ -182,30 +182,30 @@ section_keys partition_keys(partition_section& to) {
               "How the rows of a task are divided among clients; see `mneme list partitions`.");
   keys.number("beta", to.beta, {.low = 0.0, .open_low = true},
               "dirichlet, dirichlet-capped: concentration; with a small value clients hold few classes.");
-  keys.read_if(kind == dirichlet || kind == dirichlet_capped,
+  keys.used_if(kind == dirichlet || kind == dirichlet_capped,
                "only partition.kind = \"dirichlet\" and \"dirichlet-capped\"");
   keys.number("class_share", to.class_share, {.low = 0.0, .high = 1.0, .open_low = true},
               "class-share: share of a task's classes that a client holds.");
-  keys.read_if(kind == class_share, "only partition.kind = \"class-share\"");
+  keys.used_if(kind == class_share, "only partition.kind = \"class-share\"");
   keys.integer("shards_per_client", to.shards_per_client, {.low = 1},
                "shards: number of shards (pieces of a task's rows, sorted by class) per client.");
-  keys.read_if(kind == shards, "only partition.kind = \"shards\"");
+  keys.used_if(kind == shards, "only partition.kind = \"shards\"");
   keys.integer("rows_per_client", to.rows_per_client, {.low = 1}, "sampled: rows per client and task.");
-  keys.read_if(kind == sampled, "only partition.kind = \"sampled\"");
+  keys.used_if(kind == sampled, "only partition.kind = \"sampled\"");
   keys.choice("seed", to.per_run_seed, {{"per-task", false}, {"per-run", true}},
               "Whether each task is drawn separately, or all tasks use the same draws.");
-  keys.read_if(kind != file, "only random partitions");
+  keys.used_if(kind != file, "only random partitions");
   keys.choice("over", to.over_enrolled, {{"all", false}, {"enrolled", true}},
               "Whether a task's rows are split over all clients of the run, or over those enrolled in it, so that "
               "every row has an active owner.");
-  keys.read_if(kind != file && kind != class_share && kind != sampled, "only partitions in which a row has one owner");
+  keys.used_if(kind != file && kind != class_share && kind != sampled, "only partitions in which a row has one owner");
   keys.number("public_share", to.public_share, {.low = 0.0, .high = 0.9},
               "Share of the rows of each task and class that no client holds, for methods that need public data.");
   keys.path(
       "file", to.file,
       "file: CSV with the columns `client`, `row` (in the original training file) and optionally `task`. Rows that are "
       "not listed, and test rows selected by data.test_share, belong to no client. Other columns are ignored.");
-  keys.read_if(kind == file, "only partition.kind = \"file\"");
+  keys.used_if(kind == file, "only partition.kind = \"file\"");
   return keys;
 }
 
@@ -230,25 +230,25 @@ section_keys enrolment_keys(enrolment_section& to) {
   keys.texts("table", to.table,
              "table: one string per block of client ids (blocks of equal size), with one letter per task: A active, O "
              "left, X not yet enrolled.");
-  keys.read_if(to.kind == enrolment_kind::table, "only enrolment.kind = \"table\"");
+  keys.used_if(to.kind == enrolment_kind::table, "only enrolment.kind = \"table\"");
   const bool grows = to.kind == enrolment_kind::growing, comes_and_goes = to.kind == enrolment_kind::random;
   keys.integer("initial", to.initial, {.low = 1},
                "growing: number of clients in the first task, those with the lowest ids.");
-  keys.read_if(grows, "only enrolment.kind = \"growing\"");
+  keys.used_if(grows, "only enrolment.kind = \"growing\"");
   keys.integer("added_per_task", to.added_per_task, {.low = 0},
                "growing: number of clients added with each later task, in id order.");
-  keys.read_if(grows, "only enrolment.kind = \"growing\"");
+  keys.used_if(grows, "only enrolment.kind = \"growing\"");
   keys.duration("arrival_mean", to.arrival_mean, "random: mean time until a client enrols (exponential).");
-  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
+  keys.used_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.duration("lifetime_mean", to.lifetime_mean, "random: mean time until a client leaves (exponential).");
-  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
+  keys.used_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.duration("absence_mean", to.absence_mean,
                 "random: mean time until it returns (exponential); \"0 s\": it never returns.");
-  keys.read_if(comes_and_goes, "only enrolment.kind = \"random\"");
+  keys.used_if(comes_and_goes, "only enrolment.kind = \"random\"");
   keys.choice("rejoin", to.rejoin,
-              {{"with-memory", rejoining::with_memory}, {"without-memory", rejoining::without_memory}},
+              {{"with-memory", rejoin_policy::with_memory}, {"without-memory", rejoin_policy::without_memory}},
               "random: whether a returning client still has its memory.");
-  keys.read_if(comes_and_goes && to.absence_mean.count() > 0, "only enrolment.kind = \"random\" with an absence_mean");
+  keys.used_if(comes_and_goes && to.absence_mean.count() > 0, "only enrolment.kind = \"random\" with an absence_mean");
   return keys;
 }
 
@@ -260,34 +260,34 @@ void async_keys(section_keys& keys, scenario& of_run) {
   keys.choice("aggregation", to.aggregation,
               {{"fedbuff", aggregation_kind::fedbuff}, {"fedasync", aggregation_kind::fedasync}},
               "async: a server step for every buffer of uploads (Nguyen et al. 2022), or for each (Xie et al. 2019).");
-  keys.read_if(async, in_async);
+  keys.used_if(async, in_async);
   keys.integer("buffer", to.buffer, {.low = 1, .high = 1'000'000'000}, "fedbuff: number of uploads per server step.");
-  keys.read_if(async && buffers, of_fedbuff);
+  keys.used_if(async && buffers, of_fedbuff);
   keys.integer("concurrency", to.concurrency, {.low = 1},
                "async: number of clients in flight; if not given, the minimum of 100 and clients.count.");
-  keys.unless_given([&of_run] {
+  keys.default_from([&of_run] {
     if (of_run.rounds.mode == round_mode::async)
       of_run.rounds.concurrency = std::min<std::int64_t>(100, of_run.clients.count);
   });
-  keys.read_if(async, in_async);
+  keys.used_if(async, in_async);
   keys.choice("staleness", to.staleness,
               {{"polynomial", staleness_kind::polynomial},
                {"constant", staleness_kind::constant},
                {"hinge", staleness_kind::hinge}},
               "async: weight of an upload that is s server steps old: (1 + s)^-a, 1, or 1 up to b steps and "
               "1 / (a (s - b) + 1) beyond.");
-  keys.read_if(async, in_async);
+  keys.used_if(async, in_async);
   keys.number("staleness_exponent", to.staleness_exponent, {.low = 0.0}, "async: a.");
-  keys.read_if(async && to.staleness != staleness_kind::constant,
+  keys.used_if(async && to.staleness != staleness_kind::constant,
                "only rounds.staleness = \"polynomial\" and \"hinge\"");
   keys.integer("staleness_bound", to.staleness_bound, {.low = 0}, "hinge: b.");
-  keys.read_if(async && to.staleness == staleness_kind::hinge, "only rounds.staleness = \"hinge\"");
+  keys.used_if(async && to.staleness == staleness_kind::hinge, "only rounds.staleness = \"hinge\"");
   keys.number("mixing", to.mixing, {.low = 0.0, .high = 1.0, .open_low = true},
               "fedasync: mixing weight of an upload that is not stale.");
-  keys.read_if(async && !buffers, "only rounds.aggregation = \"fedasync\" with rounds.mode = \"async\"");
+  keys.used_if(async && !buffers, "only rounds.aggregation = \"fedasync\" with rounds.mode = \"async\"");
   keys.number("server_learning_rate", to.server_learning_rate, {.low = 0.0, .open_low = true},
               "fedbuff: learning rate applied to the mean change of the uploads.");
-  keys.read_if(async && buffers, of_fedbuff);
+  keys.used_if(async && buffers, of_fedbuff);
 }
 
 section_keys rounds_keys(scenario& of_run) {
@@ -300,19 +300,19 @@ section_keys rounds_keys(scenario& of_run) {
                "Rounds (async: server steps) per task, unless the method sets them.");
   keys.integer("cohort", to.cohort, {.low = 0},
                "Clients per round; 0: all available; if not given, the minimum of 10 and clients.count.");
-  keys.unless_given([&of_run] {
+  keys.default_from([&of_run] {
     if (of_run.rounds.mode == round_mode::sync)
       of_run.rounds.cohort = std::min<std::int64_t>(10, of_run.clients.count);
   });
   const bool waits = to.mode == round_mode::sync;
-  keys.read_if(waits, "only rounds.mode = \"sync\"");
+  keys.used_if(waits, "only rounds.mode = \"sync\"");
   keys.duration("deadline", to.deadline,
                 "Time from the start of the round; \"0 s\": wait for all clients that have not dropped out.");
-  keys.read_if(waits, "only rounds.mode = \"sync\"");
+  keys.used_if(waits, "only rounds.mode = \"sync\"");
   keys.choice(
       "late", to.late, {{"drop", late_policy::drop}, {"keep", late_policy::keep}},
       "Work that misses the deadline: drop: abandon it; keep: fold it into the round that is open when it arrives.");
-  keys.read_if(waits && to.deadline.count() > 0, "only rounds with a deadline");
+  keys.used_if(waits && to.deadline.count() > 0, "only rounds with a deadline");
   async_keys(keys, of_run);
   return keys;
 }
@@ -325,34 +325,34 @@ void later_devices_keys(section_keys& keys, scenario& of_run) {
                 "Device profiles from which each client's device is drawn: by name (`mneme list devices`) or as files "
                 "written by `mneme calibrate`; `link` names a profile whose links replace those of the device; shares "
                 "are relative. Empty: rows_per_second and the links above apply to all clients.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.path(
       "capacity_file", to.capacity_file,
       "CSV with the column `client` and any of `profile`, `rows_per_second`, `uplink_mbit` and `downlink_mbit`. For "
       "the listed clients these values replace profiles and keys; `profile` is an index in devices.profiles, from 0.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.path("link_file", to.link_file,
             "CSV with the columns `client`, `from`, `to` (seconds), `uplink_mbit` and `downlink_mbit`: links that "
             "change over time. Between its spans a client's link carries nothing. Clients that are not listed have the "
             "links above.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.choice(
       "trace_end", to.trace_end, {{"stop", trace_end_rule::stop}, {"repeat", trace_end_rule::repeat}},
       "After the last span of a client in availability_file and link_file: stop: it is never reachable again and its "
       "link carries nothing, so a run that waits for it fails with an error; repeat: the spans start again.");
-  keys.read_if(follows_trace, "only devices.availability = \"file\" and devices.link_file");
-  keys.added_later();
+  keys.used_if(follows_trace, "only devices.availability = \"file\" and devices.link_file");
+  keys.omit_default_from_digest();
   keys.duration("trace_period", to.trace_period,
                 "repeat: length of a trace; \"0 s\": its column `period` if it has one, else the client's last `to`.");
-  keys.read_if(follows_trace && to.trace_end == trace_end_rule::repeat, "only devices.trace_end = \"repeat\"");
-  keys.added_later();
+  keys.used_if(follows_trace && to.trace_end == trace_end_rule::repeat, "only devices.trace_end = \"repeat\"");
+  keys.omit_default_from_digest();
   keys.number("server_uplink_mbit", to.server_uplink_mbit, {.low = 0.0, .high = 1e9},
               "Megabits per second shared by all uploads to the server (max-min fair, limited by each client's link); "
               "0: no limit.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.number("server_downlink_mbit", to.server_downlink_mbit, {.low = 0.0, .high = 1e9},
               "The same for all downloads from the server.");
-  keys.added_later();
+  keys.omit_default_from_digest();
 }
 
 section_keys devices_keys(scenario& of_run) {
@@ -362,16 +362,16 @@ section_keys devices_keys(scenario& of_run) {
   section_keys keys;
   keys.device("rows_per_second", to.rows_per_second, {.low = 0.0, .open_low = true},
               "Training rows per second of a device.");
-  keys.read_if(to.profiles.empty(), "only devices without devices.profiles");
+  keys.used_if(to.profiles.empty(), "only devices without devices.profiles");
   keys.device("uplink_mbit", to.uplink_mbit, {.low = 0.0},
               "Megabits per second from device to server; 0: instantaneous.");
   keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
               "Megabits per second from server to device; 0: instantaneous.");
   keys.device("proxy_uplink_mbit", to.proxy_uplink_mbit, {.low = 0.0},
               "The same from device to proxy, for methods that have one.");
-  keys.read_if(has_proxy, "only methods with a proxy");
+  keys.used_if(has_proxy, "only methods with a proxy");
   keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
-  keys.read_if(has_proxy, "only methods with a proxy");
+  keys.used_if(has_proxy, "only methods with a proxy");
   keys.flag("observing_costs", to.observing_costs,
             "Whether observing clients (outside the cohort, in some methods) need a download and time.");
   keys.duration("latency", to.latency, "Added to every transfer.");
@@ -384,11 +384,11 @@ section_keys devices_keys(scenario& of_run) {
               "When devices are reachable: always; diurnal: half of every period, starting at a random time per "
               "device; file: by a file.");
   keys.duration("availability_period", to.availability_period, "diurnal: length of a day.");
-  keys.read_if(to.availability == device_availability::diurnal, "only devices.availability = \"diurnal\"");
+  keys.used_if(to.availability == device_availability::diurnal, "only devices.availability = \"diurnal\"");
   keys.path("availability_file", to.availability_file,
             "file: CSV with the columns `client`, `from` and `to`, in seconds; clients that are not listed are never "
             "reachable.");
-  keys.read_if(to.availability == device_availability::file, "only devices.availability = \"file\"");
+  keys.used_if(to.availability == device_availability::file, "only devices.availability = \"file\"");
   keys.choice("wire", to.wire,
               {{"fp32", wire_format::fp32},
                {"fp16", wire_format::fp16},

@@ -1,7 +1,7 @@
 #include "runtime/scenario/layers.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/options/unit_text.hpp"
-#include "runtime/scenario/bare_words.hpp"
+#include "runtime/scenario/unquoted_strings.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -48,7 +48,7 @@ std::string neighbour_hint(const fs::path& missing) {
     if (at->path().extension() == ".toml")
       names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
-  const auto meant = nearest(missing.filename().string(), names);
+  const auto meant = closest_match(missing.filename().string(), names);
   return meant.empty() ? "" : "; did you mean '" + (missing.parent_path() / meant).string() + "'?";
 }
 
@@ -106,7 +106,7 @@ tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
 }
 
 /// Shortens parser messages such as "Error while parsing key-value pair: cannot redefine existing integer 'count'".
-problem syntax_problem(const std::string& source, const toml::parse_error& error) {
+scenario_error syntax_problem(const std::string& source, const toml::parse_error& error) {
   std::string text(error.description());
   constexpr std::string_view lead = "Error while parsing ";
   if (text.starts_with(lead))
@@ -124,13 +124,13 @@ constexpr int bare_words_max = 100; // per file, which is parsed again after eac
 
 /// Parses TOML. Bare values are put in quotes, with one problem each, so that later errors are also found. Parsing ends
 /// at the first other error.
-toml::table parsed_text(const std::string& source, std::string text, std::vector<problem>& problems) {
+toml::table parse_text(const std::string& source, std::string text, std::vector<scenario_error>& problems) {
   std::map<std::int64_t, std::int64_t> added; // number of characters inserted into each line
   for (int fixed = 0;; ++fixed) {
     auto read = toml_of(text);
     if (read)
       return std::move(*read);
-    const auto word = bare_word_in(text, static_cast<std::int64_t>(read.error().source().begin.line));
+    const auto word = find_unquoted_string(text, static_cast<std::int64_t>(read.error().source().begin.line));
     if (!word || fixed == bare_words_max) {
       problems.push_back(syntax_problem(source, read.error()));
       return {};
@@ -167,7 +167,7 @@ public:
     const auto text = content_of(named);
     if (!text)
       return refuse(named, text.error(), said);
-    auto read = parsed_layer(named.string(), *text, out_.problems);
+    auto read = parse_layer(named.string(), *text, out_.problems);
     read.folder = fs::absolute(named).parent_path();
     open_.push_back(same);
     names_.push_back(named.string());
@@ -178,8 +178,8 @@ public:
   }
 
   void read_offered(const std::string& text) {
-    auto read = parsed_layer("the offered scenario", text, out_.problems);
-    read.is_offered = true;
+    auto read = parse_layer("the offered scenario", text, out_.problems);
+    read.is_received = true;
     if (const auto* extends = read.values.get("extends"))
       out_.problems.push_back(
           {place_in(read, extends->source()),
@@ -196,7 +196,7 @@ public:
                        : *source.values.insert(name.substr(0, dot), toml::table{}).first->second.as_table();
     if (name == "extends")
       return out_.problems.push_back(
-          {whole("--set"), "extends = " + in_quotes(value) + ": expected in a scenario file only"});
+          {whole("--set"), "extends = " + quote_text(value) + ": expected in a scenario file only"});
     put(target, leaf, value);
     out_.layers.push_back(std::move(source));
   }
@@ -205,11 +205,11 @@ public:
 
 private:
   /// Reports an unreadable base at the `extends` key that names it, and an unreadable scenario by its file name.
-  void refuse(const fs::path& named, const std::string& why, const problem* said) {
+  void refuse(const fs::path& named, const std::string& reason, const problem* said) {
     problem missing;
     missing.at = said ? said->at : whole(named.string());
-    missing.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
-                   (why == no_such_file ? neighbour_hint(named) : "");
+    missing.text = (said ? said->text + ": " + reason + " '" + named.string() + "'" : reason) +
+                   (reason == no_such_file ? neighbour_hint(named) : "");
     out_.problems.push_back(std::move(missing));
   }
 
@@ -230,7 +230,7 @@ private:
     const auto* list = extends->as_array();
     const auto read_one = [&](const toml::node& node) {
       const auto* base = node.as_string();
-      const problem said{place_in(from, node.source()), "extends = " + (base ? in_quotes(base->get()) : "...")};
+      const scenario_error said{place_in(from, node.source()), "extends = " + (base ? quote_text(base->get()) : "...")};
       if (!base || base->get().empty())
         return out_.problems.push_back(
             {said.at, "extends: expected a path of a scenario file, as in \"../base/x.toml\""});
@@ -281,7 +281,7 @@ layer_stack read_layers(const fs::path& file, const overrides& over) {
   return reader.take();
 }
 
-layer_stack offered_layers(const std::string& text, const overrides& over) {
+layer_stack received_layers(const std::string& text, const overrides& over) {
   layer_reader reader;
   reader.read_offered(text);
   for (const auto& [name, value] : over)
@@ -289,21 +289,21 @@ layer_stack offered_layers(const std::string& text, const overrides& over) {
   return reader.take();
 }
 
-scenario_layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems) {
+scenario_layer parse_layer(std::string source, const std::string& text, std::vector<scenario_error>& problems) {
   scenario_layer out{.source = std::move(source)};
   if (const auto nested = key_too_deep(text)) {
     problems.push_back({{out.source, nested->line, nested->column},
                         fmt::format("a key with more than {} parts; expected a section and a key", key_parts_max)});
     return out;
   }
-  out.values = parsed_text(out.source, text, problems);
+  out.values = parse_text(out.source, text, problems);
   return out;
 }
 
 std::string title_of(const fs::path& file) {
   const auto text = content_of(file);
-  std::vector<problem> ignored;
-  return text ? parsed_layer(file.string(), *text, ignored).values["title"].value_or(std::string{}) : std::string{};
+  std::vector<scenario_error> ignored;
+  return text ? parse_layer(file.string(), *text, ignored).values["title"].value_or(std::string{}) : std::string{};
 }
 
 } // namespace mneme

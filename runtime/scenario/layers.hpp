@@ -18,7 +18,7 @@ struct place {
 /// same location.
 enum class problem_kind { other, spelling, type };
 
-struct problem {
+struct scenario_error {
   place at{};
   std::string text{};
   problem_kind kind = problem_kind::other;
@@ -30,24 +30,25 @@ struct scenario_layer {
   std::filesystem::path folder{}; ///< Folder that relative paths refer to.
   toml::table values{};
   bool has_lines = true;
-  bool from_user = true;   ///< False for a preset.
-  bool is_offered = false; ///< Received from another process; its paths must not open files of this machine.
+  bool from_user = true;    ///< False for a preset.
+  bool is_received = false; ///< Received from another process; its paths must not open files of this machine.
 };
 /// Location of a TOML value in a layer.
 [[nodiscard]] place place_in(const scenario_layer& from, const toml::source_region& region);
 
 struct layer_stack {
   std::vector<scenario_layer> layers{}; ///< Bases before the files that extend them, each file once; `--set` last.
-  std::vector<problem> problems{};
+  std::vector<scenario_error> problems{};
 };
 /// Reads `file`, all files that it extends, and the overrides. A file with a syntax error gives a problem and an empty
 /// layer.
 [[nodiscard]] layer_stack read_layers(const std::filesystem::path& file, const overrides& over);
 
 /// Parses a text received from another process, which must not contain `extends`.
-[[nodiscard]] layer_stack offered_layers(const std::string& text, const overrides& over);
+[[nodiscard]] layer_stack received_layers(const std::string& text, const overrides& over);
 
 /// Parses a text that is not a file of the user, such as a preset. Adds syntax errors to `problems`.
-[[nodiscard]] scenario_layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
+[[nodiscard]] scenario_layer parse_layer(std::string source, const std::string& text,
+                                         std::vector<scenario_error>& problems);
 
 } // namespace mneme

@@ -84,7 +84,7 @@ private:
     const auto own = value_.strategy.method->needs().defaults;
     if (own.empty())
       return;
-    auto lowest = parsed_layer("defaults of " + in_quotes(name), own, problems_);
+    auto lowest = parse_layer("defaults of " + quote_text(name), own, problems_);
     lowest.from_user = false;
     stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
   }
@@ -108,16 +108,17 @@ private:
       names.push_back(preset.name);
       if (preset.name != preset_name)
         continue;
-      auto lowest = parsed_layer("preset " + in_quotes(preset_name) + " of " + in_quotes(name), preset.toml, problems_);
+      auto lowest =
+          parse_layer("preset " + quote_text(preset_name) + " of " + quote_text(name), preset.toml, problems_);
       lowest.from_user = false;
       MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // a preset must not select a method
       stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
       return;
     }
-    unknown_preset_ = "strategy.preset = " + in_quotes(preset_name) + ": " + in_quotes(name) +
+    unknown_preset_ = "strategy.preset = " + quote_text(preset_name) + ": " + quote_text(name) +
                       (names.empty() ? " has no presets; remove the key" : " has the presets " + word_list(names));
-    if (const auto meant = nearest(preset_name, names); !meant.empty())
-      unknown_preset_ += "; did you mean " + in_quotes(meant) + "?";
+    if (const auto meant = closest_match(preset_name, names); !meant.empty())
+      unknown_preset_ += "; did you mean " + quote_text(meant) + "?";
   }
 
   void choose_model() { value_.model.kind = made(models(), said("model", "name", value_.model.name)); }
@@ -173,11 +174,11 @@ private:
       value_.key_places[name] = place_text(at);
     const bool is_path =
         std::holds_alternative<std::filesystem::path*>(bound->target) && node.value<std::string>() != weights_as_drawn;
-    if (from.is_offered && is_path)
+    if (from.is_received && is_path)
       return refuse_offered_path(group.name, name, node, layer_index);
     for (auto& problem : read_value(*bound, name, node, from)) {
       if (problem.kind == problem_kind::type)
-        std::erase_if(problems_, [&](const mneme::problem& other) {
+        std::erase_if(problems_, [&](const mneme::scenario_error& other) {
           return other.kind == problem_kind::spelling && place_text(other.at) == place_text(problem.at);
         });
       problems_.push_back(std::move(problem));
@@ -215,12 +216,12 @@ private:
     const auto owners = suggested_owners(key, group.name);
     const auto name = full_name(group.name, key);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
-      warnings_.push_back({at, name + " has no effect: only " + in_quotes(then) + " reads it, and " + group.name +
-                                   ".name is " + in_quotes(now)});
+      warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +
+                                   ".name is " + quote_text(now)});
     else
       problems_.push_back({at, owners.empty() ? unknown_key_text(key, group, sections_)
                                               : "unknown key '" + key + "' in [" + group.name + "] of " +
-                                                    in_quotes(now) + "; it is a key of " + word_list(owners)});
+                                                    quote_text(now) + "; it is a key of " + word_list(owners)});
   }
 
   void check_whole() {
@@ -232,15 +233,15 @@ private:
     resolve_file_keys();
     if (!broken_.contains("devices.profiles"))
       value_.devices.profiles_read =
-          chosen_profiles(value_.devices.profiles, place_of({"devices.profiles"}), problems_);
+          choose_profiles(value_.devices.profiles, place_of({"devices.profiles"}), problems_);
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& remark : check_combinations(value_))
       if (std::none_of(remark.keys.begin(), remark.keys.end(), [&](const auto& key) { return broken_.contains(key); }))
         problems_.push_back({place_of(remark.keys), remark.text});
-    for (const auto& remark : doubtful_choices(value_))
+    for (const auto& remark : find_suspicious(value_))
       warnings_.push_back({place_of(remark.keys), remark.text});
-    for (const auto& remark : unread_keys(value_))
+    for (const auto& remark : find_unused_keys(value_))
       if (changed_by_user(remark.keys.front()))
         warnings_.push_back({place_of(remark.keys), remark.text});
   }
@@ -258,9 +259,9 @@ private:
         problems_.push_back({place_of({key}), std::move(text)});
     };
     if (has_strategy() && !value_.strategy.method)
-      complain("strategy.name", "strategy.name = " + in_quotes(value_.strategy.name) + ": unknown method");
+      complain("strategy.name", "strategy.name = " + quote_text(value_.strategy.name) + ": unknown method");
     if (!value_.model.kind)
-      complain("model.name", "model.name = " + in_quotes(value_.model.name) + ": unknown model");
+      complain("model.name", "model.name = " + quote_text(value_.model.name) + ": unknown model");
     if (!unknown_preset_.empty())
       complain("strategy.preset", unknown_preset_);
   }
@@ -328,12 +329,12 @@ private:
   }
 
   /// Sorts problems by layer, line and column.
-  [[nodiscard]] diagnostics sorted(std::vector<problem> problems) const {
+  [[nodiscard]] diagnostics sorted(std::vector<scenario_error> problems) const {
     const auto rank = [&](const place& at) {
       const auto same = [&](const scenario_layer& source) { return source.source == at.source; };
       return std::find_if(stack_.layers.begin(), stack_.layers.end(), same) - stack_.layers.begin();
     };
-    std::stable_sort(problems.begin(), problems.end(), [&](const problem& a, const problem& b) {
+    std::stable_sort(problems.begin(), problems.end(), [&](const scenario_error& a, const scenario_error& b) {
       return std::tuple(rank(a.at), a.at.line, a.at.column) < std::tuple(rank(b.at), b.at.line, b.at.column);
     });
     diagnostics out;
@@ -346,7 +347,7 @@ private:
   layer_stack stack_;
   bool whole_ = true; // false if a file had a syntax error
   std::vector<section> sections_;
-  std::vector<problem> problems_, warnings_;
+  std::vector<scenario_error> problems_, warnings_;
   std::map<std::string, place> places_;         // location of all keys that layers set, including presets
   std::map<std::string, std::string> defaults_; // default values as TOML, with the preset applied
   std::set<std::string> broken_;                // keys that already have a problem
@@ -355,8 +356,8 @@ private:
 
 } // namespace
 
-expected<reading> read_offered_scenario(const std::string& text, const overrides& over) {
-  return scenario_reader{}.read(offered_layers(text, over));
+expected<reading> read_received_scenario(const std::string& text, const overrides& over) {
+  return scenario_reader{}.read(received_layers(text, over));
 }
 
 expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over) {

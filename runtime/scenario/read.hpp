@@ -16,7 +16,7 @@ struct reading {
 
 /// Reads a scenario received from another process. Its text must not extend files. Each path must be empty or
 /// overridden by `over`, so that the sender cannot open files of this machine.
-[[nodiscard]] expected<reading> read_offered_scenario(const std::string& text, const overrides& over);
+[[nodiscard]] expected<reading> read_received_scenario(const std::string& text, const overrides& over);
 
 /// The title in a scenario file, ignoring its bases. Returns "" if there is none or the file has errors.
 [[nodiscard]] std::string title_of(const std::filesystem::path& file);

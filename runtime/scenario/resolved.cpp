@@ -28,7 +28,7 @@ std::string written(scenario settings, Value value) {
 /// Digest of a file's content, independent of its path.
 std::string content_text(const std::filesystem::path& path) {
   std::error_code failed;
-  return std::filesystem::is_regular_file(path, failed) ? in_quotes(hex_text(digest_of_file(path.string()))) : "\"\"";
+  return std::filesystem::is_regular_file(path, failed) ? quote_text(hex_text(digest_of_file(path.string()))) : "\"\"";
 }
 
 /// Digest of another scenario, independent of its path and of the files that it extends.
@@ -37,9 +37,9 @@ std::string scenario_text(const std::filesystem::path& file) {
     return {};
   auto read = read_scenario(file, {});
   if (!read)
-    return in_quotes("");
+    return quote_text("");
   read->value.model.backbone.clear(); // not hashed, because it could refer to this scenario
-  return in_quotes(scenario_digest(read->value));
+  return quote_text(scenario_digest(read->value));
 }
 
 /// Represents profiles by their texts instead of their names.
@@ -47,7 +47,7 @@ std::string profiles_text(const devices_section& devices) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
     parts.push_back(devices.profiles_read[i]->content + " " + number_text(devices.profiles.at(i).share));
-  return in_brackets(word_list(parts));
+  return bracket_text(word_list(parts));
 }
 
 /// Default of every key ("section.key"), including the keys of the scenario's method and model.
@@ -70,8 +70,8 @@ std::map<std::string, std::string> default_texts(const scenario& settings) {
 std::string digested_place(const data_section& data, const std::string& name) {
   if (name != "file")
     return {};
-  const auto content = own_content(data);
-  return content.empty() ? content : in_quotes(content);
+  const auto content = user_data_digest(data);
+  return content.empty() ? content : quote_text(content);
 }
 
 std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
@@ -97,7 +97,7 @@ std::string resolved_text(const scenario& settings) {
 std::string scenario_digest(const scenario& settings) {
   const auto defaults = default_texts(settings);
   const auto text = written(settings, [&](const std::string& section, const key& option) {
-    const auto usual = option.is_later ? defaults.find(section + "." + option.name) : defaults.end();
+    const auto usual = option.omits_default ? defaults.find(section + "." + option.name) : defaults.end();
     if (usual != defaults.end() && usual->second == current_text(option))
       return std::string{};
     return digested_text(settings, section, option);

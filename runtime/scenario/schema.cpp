@@ -87,8 +87,8 @@ struct value_schema {
 json key_schema(const key& option) {
   auto schema = std::visit(value_schema{option}, option.target);
   schema["description"] = option.meaning;
-  std::vector<problem> none;
-  const auto parsed = parsed_layer("default", "value = " + option.default_text, none);
+  std::vector<scenario_error> none;
+  const auto parsed = parse_layer("default", "value = " + option.default_text, none);
   if (const auto* value = parsed.values.get("value"))
     schema["default"] = as_json(*value);
   return schema;
@@ -104,7 +104,7 @@ json properties_of(const key_table& keys) {
 /// Schema of [model] or [strategy]: the shared keys, and the keys of the kind that `name` selects. If `name` is set in
 /// another file, the keys of all kinds are accepted.
 template <class Entries>
-json chosen_schema(const json& shared, const Entries& entries) {
+json choose_schema(const json& shared, const Entries& entries) {
   json every_name = json::array();
   for (const auto& [name, schema] : shared.items())
     every_name.push_back(name);
@@ -130,9 +130,9 @@ json section_schema(const section& group) {
   json schema{{"type", "object"}, {"description", group.meaning}};
   const auto shared = properties_of(group.keys);
   if (group.name == "model")
-    schema.update(chosen_schema(shared, models()));
+    schema.update(choose_schema(shared, models()));
   else if (group.name == "strategy")
-    schema.update(chosen_schema(shared, strategies()));
+    schema.update(choose_schema(shared, strategies()));
   else
     schema.update({{"properties", shared}, {"additionalProperties", false}});
   return schema;

@@ -27,16 +27,16 @@ section_keys model_keys(scenario& of_run) {
   section_keys keys;
   keys.word("name", to.name, names_of(models()),
             "The net; see `mneme list models`. The net's own keys are in this section, too.");
-  keys.read_if(is_built, "only scenarios without model.module");
+  keys.used_if(is_built, "only scenarios without model.module");
   keys.path("module", to.module,
             "File of torch.export.save (.pt2) or (deprecated) TorchScript to use as the net instead of a built-in one; "
             "empty: none. See docs/modules.md.");
   keys.flag("native_code", to.native_code,
             "Load modules on machines without support for sandboxes, too. Their files are still checked.");
-  keys.read_if(!is_built || (method && !method->needs().module_files.empty()), "only scenarios with modules");
+  keys.used_if(!is_built || (method && !method->needs().module_files.empty()), "only scenarios with modules");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: its output per row: features, to which the run adds a head, or class scores.");
-  keys.read_if(!is_built, "only scenarios with model.module");
+  keys.used_if(!is_built, "only scenarios with model.module");
   keys.path("weights", to.weights,
             "safetensors file of a pretrained net (torchvision or timm names); the head may be missing. \"as-drawn\": "
             "allow random weights for a net that is never trained.");
@@ -52,17 +52,17 @@ section_keys model_keys(scenario& of_run) {
       "frozen", to.frozen,
       "Parameters that are not trained, by their names in the net: \"conv1.weight\"; a layer with everything in it, "
       "including running statistics, \"layer1\"; or patterns with *, \"*.bias\". They are sent to a client once.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.flag("module_training", to.module_training,
             "module: during training, use training mode for the batch norms and dropout that the file has in "
             "training mode; false: evaluation mode throughout.");
-  keys.read_if(!is_built, "only scenarios with model.module");
-  keys.added_later();
+  keys.used_if(!is_built, "only scenarios with model.module");
+  keys.omit_default_from_digest();
   const auto own = keys.all().size();
   if (to.kind)
     to.kind->keys(keys);
   for (auto i = own; i < keys.all().size(); ++i)
-    keys.read_if(keys.all()[i].name, is_built, "only scenarios without model.module");
+    keys.used_if(keys.all()[i].name, is_built, "only scenarios without model.module");
   return keys;
 }
 
@@ -82,11 +82,11 @@ section_keys training_keys(training_section& to) {
                 "step: rounds of the task, counted from 1, after which the rate is multiplied by factor: [5] acts from "
                 "round 6 on, as PyTorch's MultiStepLR with one step after each round.");
   const bool steps = to.schedule == schedule_kind::step;
-  keys.read_if(steps, "only training.schedule = \"step\"");
+  keys.used_if(steps, "only training.schedule = \"step\"");
   keys.number("factor", to.factor, {.low = 1e-30}, "step: factor by which the rate is multiplied.");
-  keys.read_if(steps, "only training.schedule = \"step\"");
+  keys.used_if(steps, "only training.schedule = \"step\"");
   keys.number("momentum", to.momentum, {.low = 0.0, .high = 1.0}, "sgd: momentum.");
-  keys.read_if(to.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\"");
+  keys.used_if(to.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\"");
   keys.number("weight_decay", to.weight_decay, {.low = 0.0}, "Weight decay: added to the gradient, adamw: decoupled.");
   keys.number("clip_norm", to.clip_norm, {.low = 0.0}, "Maximum gradient norm of a step; 0: no limit.");
   keys.choice("augment", to.augment,
@@ -99,12 +99,12 @@ section_keys training_keys(training_section& to) {
   keys.number("label_smoothing", to.label_smoothing, {.low = 0.0, .high = 1.0},
               "Label smoothing in the clients' cross-entropy, as in PyTorch: share of the target that is spread evenly "
               "over all classes of the loss.");
-  keys.added_later();
+  keys.omit_default_from_digest();
   keys.flag("drop_last", to.drop_last,
             "Skip the last batch of an epoch if it is not full, as in PyTorch's DataLoader. A client with fewer rows "
             "than a batch does not train.");
-  keys.added_later();
-  keys.read_if(to.batch > 0, "only training.batch > 0");
+  keys.omit_default_from_digest();
+  keys.used_if(to.batch > 0, "only training.batch > 0");
   return keys;
 }
 
@@ -118,14 +118,14 @@ section_keys strategy_keys(scenario& of_run) {
               {{"samples", upload_weighting::samples}, {"uniform", upload_weighting::uniform}},
               "Averaging methods: weight of an upload: the client's number of rows, or uniform; if not given, uniform "
               "with rounds.mode = \"async\".");
-  keys.unless_given([&of_run] {
+  keys.default_from([&of_run] {
     if (of_run.rounds.mode == round_mode::async)
       of_run.strategy.weighting = upload_weighting::uniform;
   });
   keys.number("keep_share", to.keep_share, {.low = 0.0, .high = 1.0},
               "Averaging methods: share of the old model in the new one, s w_old + (1 - s) mean of the uploads.");
-  keys.added_later();
-  keys.read_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
+  keys.omit_default_from_digest();
+  keys.used_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
   keys.flag("oracle", to.oracle, "Tell the method about task transitions.");
   if (to.method)
     to.method->keys(keys);
@@ -136,13 +136,13 @@ section_keys worker_keys(worker_section& to) {
   section_keys keys;
   keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\"; \"cuda\" is \"cuda:0\".");
   keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
-  keys.integer("models_max", to.models_max, {.low = 0},
+  keys.integer("models_max", to.fused_clients_max, {.low = 0},
                "Maximum number of clients trained in one batch; 0: chosen by the size of cache or memory.");
   keys.integer("shards", to.shards, {.low = 0, .high = 65'536},
                "Number of shards of the population; clients of one shard are batched together. 0: chosen by "
                "clients.count and, for short rounds, by the threads.");
-  keys.size("ahead_max", to.ahead_max, "Memory for results computed ahead of virtual time.");
-  keys.choice("without_nodes", to.without_nodes, {{"here", lonely_run::here}, {"wait", lonely_run::wait}},
+  keys.size("ahead_max", to.lookahead_memory, "Memory for results computed ahead of virtual time.");
+  keys.choice("without_nodes", to.without_nodes, {{"here", no_nodes_policy::here}, {"wait", no_nodes_policy::wait}},
               "With --accept, when there is no node: the run computes in its own process, or waits for a node.");
   keys.choice(
       "arithmetic", to.arithmetic, {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},

@@ -20,14 +20,14 @@ struct default_rule {
 class section_keys : public key_table {
 public:
   /// Declares that the last added key has an effect only if `holds`. @param readers for messages
-  void read_if(bool holds, std::string readers) { read_if(all().back().name, holds, std::move(readers)); }
+  void used_if(bool holds, std::string readers) { used_if(all().back().name, holds, std::move(readers)); }
   /// The same for a given key.
-  void read_if(std::string key, bool holds, std::string readers) {
+  void used_if(std::string key, bool holds, std::string readers) {
     conditions_.push_back({std::move(key), holds, std::move(readers)});
   }
   /// Sets the default rule of the last added key. The rule is not applied to a key without effect, because reading the
   /// resolved scenario again must not give a warning.
-  void unless_given(std::function<void()> apply) { rules_.push_back({all().back().name, std::move(apply)}); }
+  void default_from(std::function<void()> apply) { rules_.push_back({all().back().name, std::move(apply)}); }
   [[nodiscard]] const std::vector<key_condition>& conditions() const noexcept { return conditions_; }
   [[nodiscard]] const std::vector<default_rule>& rules() const noexcept { return rules_; }
 

@@ -31,7 +31,7 @@ std::string elsewhere(const std::string& key, const section& in, const std::vect
   for (const auto& other : sections) {
     if (other.name == in.name)
       continue;
-    const auto meant = exact ? (other.keys.find(key) ? key : "") : nearest(key, names_in(other));
+    const auto meant = exact ? (other.keys.find(key) ? key : "") : closest_match(key, names_in(other));
     if (!meant.empty())
       return shown_key(other, meant);
   }
@@ -65,7 +65,7 @@ std::string unknown_key_text(const std::string& key, const section& in, const st
       "unknown key '" + key + "'" + (in.name.empty() ? " outside all sections" : " in [" + in.name + "]") + "; ";
   if (const auto other = elsewhere(key, in, sections, true); !other.empty())
     return text + "did you mean " + other + "?";
-  if (const auto meant = nearest(key, names_in(in)); !meant.empty())
+  if (const auto meant = closest_match(key, names_in(in)); !meant.empty())
     return text + "did you mean '" + meant + "'?";
   if (const auto other = key.size() < letters_min ? "" : elsewhere(key, in, sections, false); !other.empty())
     return text + "did you mean " + other + "?";
@@ -77,7 +77,7 @@ std::string unknown_section_text(const std::string& name, const std::vector<sect
   for (const auto& group : sections)
     if (!group.name.empty())
       names.push_back(group.name);
-  const auto meant = nearest(name, names);
+  const auto meant = closest_match(name, names);
   return "unknown section [" + name + "]; " + (meant.empty() ? expected_names(names) : "did you mean [" + meant + "]?");
 }
 

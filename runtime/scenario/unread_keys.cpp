@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 namespace mneme {
 
-std::vector<remark> unread_keys(const scenario& settings) {
+std::vector<scenario_finding> find_unused_keys(const scenario& settings) {
   auto bound = settings; // the sections bind keys to a modifiable copy
-  std::vector<remark> unread;
+  std::vector<scenario_finding> unread;
   for (const auto& section : sections_of(bound))
     for (const auto& condition : section.keys.conditions()) {
       const auto key = section.name + "." + condition.key;

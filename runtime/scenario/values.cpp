@@ -2,8 +2,8 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/options/number_limits.hpp"
 #include "runtime/options/unit_text.hpp"
-#include "runtime/scenario/bare_words.hpp"
 #include "runtime/scenario/named_paths.hpp"
+#include "runtime/scenario/unquoted_strings.hpp"
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -46,7 +46,7 @@ public:
   value_reader(const key& into, const std::string& name, const toml::node& from, const scenario_layer& source)
       : into_(into), name_(name), from_(from), layer_(source) {}
 
-  std::vector<problem> take() { return std::move(problems_); }
+  std::vector<scenario_error> take() { return std::move(problems_); }
 
   void operator()(bool* to) {
     if (const auto* value = from_.as_boolean())
@@ -94,7 +94,7 @@ public:
     }
     auto path = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
     if (!is_utf8(path.native()))
-      return refuse_bytes(in_quotes(path.string()));
+      return refuse_bytes(quote_text(path.string()));
     *to = std::move(path);
   }
   void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }
@@ -228,10 +228,10 @@ private:
 
   void refuse_word(const std::string& word) {
     const auto& choices = into_.choices;
-    auto text = name_ + " = " + in_quotes(word) + ": expected ";
-    text += choices.size() == 1 ? in_quotes(choices[0]) + ", the only choice in this version" : expected_text(into_);
-    const auto meant = nearest(word, choices);
-    add(from_, meant.empty() || choices.size() == 1 ? text : text + "; did you mean " + in_quotes(meant) + "?");
+    auto text = name_ + " = " + quote_text(word) + ": expected ";
+    text += choices.size() == 1 ? quote_text(choices[0]) + ", the only choice in this version" : expected_text(into_);
+    const auto meant = closest_match(word, choices);
+    add(from_, meant.empty() || choices.size() == 1 ? text : text + "; did you mean " + quote_text(meant) + "?");
   }
 
   /// Reads a value with a unit. A number without unit is rejected, with the likely unit as suggestion.
@@ -245,7 +245,7 @@ private:
     refuse(!text);
     const auto* whole = from_.as_integer();
     if (const auto meant = whole ? found_text(from_) + " " + unit : text ? text->get() + " " + unit : ""; parse(meant))
-      problems_.back().text += "; write " + in_quotes(meant);
+      problems_.back().text += "; write " + quote_text(meant);
   }
 
   /// Converts all elements of a list. Reports problems with location and index, and then returns nullopt.
@@ -338,7 +338,7 @@ private:
     read_table(table, keys, name);
     if (int{!choice.name.empty()} + int{!choice.file.empty()} + int{!choice.text.empty()} != 1)
       add(table, name + " = " + found_text(table) + ": expected one of name, file and text");
-    if (layer_.is_offered && !choice.file.empty())
+    if (layer_.is_received && !choice.file.empty())
       add(table, name + ".file names a file of another machine; expected the file's content");
     return choice;
   }
@@ -352,7 +352,7 @@ private:
       const auto* option = keys.find(key.str());
       const auto full = name + "." + std::string(key.str());
       if (!option) {
-        const auto meant = nearest(key.str(), known);
+        const auto meant = closest_match(key.str(), known);
         problems_.push_back({place_in(layer_, key.source()),
                              "unknown key '" + full + "'; " +
                                  (meant.empty() ? "expected " + words_text(known) : "did you mean '" + meant + "'?")});
@@ -375,13 +375,13 @@ private:
   const std::string& name_;
   const toml::node& from_;
   const scenario_layer& layer_;
-  std::vector<problem> problems_;
+  std::vector<scenario_error> problems_;
 };
 
 } // namespace
 
-std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from,
-                                const scenario_layer& source) {
+std::vector<scenario_error> read_value(const key& into, const std::string& name, const toml::node& from,
+                                       const scenario_layer& source) {
   value_reader reader(into, name, from, source);
   std::visit(reader, into.target);
   return reader.take();
@@ -389,7 +389,7 @@ std::vector<problem> read_value(const key& into, const std::string& name, const 
 
 std::string value_text(const toml::node& value) {
   if (const auto* text = value.as_string())
-    return in_quotes(text->get());
+    return quote_text(text->get());
   if (const auto* number = value.as_floating_point())
     return number_text(number->get());
   if (const auto* integer = value.as_integer())
@@ -397,7 +397,7 @@ std::string value_text(const toml::node& value) {
   if (const auto* truth = value.as_boolean())
     return truth->get() ? "true" : "false";
   if (const auto* list = value.as_array())
-    return in_brackets(joined(*list, value_text));
+    return bracket_text(joined(*list, value_text));
   if (const auto* table = value.as_table()) {
     std::vector<std::string> entries;
     for (const auto& [key, node] : *table)

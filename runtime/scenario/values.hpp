@@ -5,8 +5,8 @@ namespace mneme {
 
 /// Reads a value. Returns the problems; if there are any, the member keeps its value. Relative paths refer to the
 /// layer's folder. @param name full key for messages: "rounds.cohort"
-[[nodiscard]] std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from,
-                                              const scenario_layer& source);
+[[nodiscard]] std::vector<scenario_error> read_value(const key& into, const std::string& name, const toml::node& from,
+                                                     const scenario_layer& source);
 
 /// Formats a value as TOML, from which parsing restores it.
 [[nodiscard]] std::string value_text(const toml::node& value);

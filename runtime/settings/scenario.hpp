@@ -75,7 +75,7 @@ struct clients_section {
 };
 
 enum class enrolment_kind { all, table, growing, random };
-enum class rejoining { with_memory, without_memory };
+enum class rejoin_policy { with_memory, without_memory };
 struct enrolment_section {
   enrolment_kind kind = enrolment_kind::all;
   std::vector<std::string> table{};
@@ -85,7 +85,7 @@ struct enrolment_section {
   virtual_duration arrival_mean = std::chrono::minutes(10);
   virtual_duration lifetime_mean = std::chrono::hours(2);
   virtual_duration absence_mean{0}; ///< 0: clients that leave never return.
-  rejoining rejoin = rejoining::with_memory;
+  rejoin_policy rejoin = rejoin_policy::with_memory;
 };
 
 enum class round_mode { sync, async };
@@ -174,15 +174,15 @@ struct strategy_section {
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
-enum class lonely_run { here, wait }; ///< Without usable nodes: compute locally, or wait for a node.
+enum class no_nodes_policy { here, wait }; ///< Without usable nodes: compute locally, or wait for a node.
 /// machine: the fastest kernels of this machine. portable: a fixed order of operations and fixed instructions (AVX2
 /// with FMA) on every machine.
 enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto", "cpu" or "cuda:N".
-  std::int64_t count = 0, models_max = 0, shards = 0;
-  byte_size ahead_max{std::int64_t{1} << 30};
-  lonely_run without_nodes = lonely_run::here;
+  std::int64_t count = 0, fused_clients_max = 0, shards = 0;
+  byte_size lookahead_memory{std::int64_t{1} << 30};
+  no_nodes_policy without_nodes = no_nodes_policy::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< In wall-clock time.
   virtual_duration join_timeout = std::chrono::minutes(5); ///< In wall-clock time.
   arithmetic_kind arithmetic = arithmetic_kind::machine;

@@ -80,8 +80,8 @@ expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, 
   checkpoint_label label;
   std::vector<std::uint64_t> lengths;
   head(label)(lengths);
-  if (const auto why = complaint(label, own_label); !why.empty())
-    return failed(path.string(), "this checkpoint is of no use here: " + why);
+  if (const auto reason = complaint(label, own_label); !reason.empty())
+    return failed(path.string(), "this checkpoint is of no use here: " + reason);
   checkpoint out{.path = path};
   auto from = bytes->size() - digest_bytes - head.size();
   for (const auto length : lengths) {
@@ -107,19 +107,19 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
       continue;
     }
     expected<checkpoint> read;
-    std::string why;
-    const auto damage = archive_damage([&] {
+    std::string reason;
+    const auto damage = archive_error_of([&] {
       read = parsed(path, *bytes, label);
       if (read)
-        why = accepts(*read);
+        reason = accepts(*read);
     });
     if (!read)
       return tl::unexpected{read.error()};
-    if (damage.empty() && why.empty()) {
+    if (damage.empty() && reason.empty()) {
       out.newest = std::move(*read);
       return out;
     }
-    out.broken.push_back({path.string(), damage.empty() ? why : "this checkpoint cannot be read: it " + damage});
+    out.broken.push_back({path.string(), damage.empty() ? reason : "this checkpoint cannot be read: it " + damage});
   }
   return out;
 }

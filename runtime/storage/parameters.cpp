@@ -75,11 +75,11 @@ std::string name_here(std::string name) {
 }
 
 /// All tensors under the names of this program. Two tensors with the same resulting name are an error.
-tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& wrong) {
+tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& errors) {
   tensor_map result;
   for (const auto& [name, value] : named)
     if (const auto here = name_here(name); here != name && named.find(here))
-      wrong.push_back({file, "tensor '" + here + "' is there a second time, as '" + name + "'; remove one"});
+      errors.push_back({file, "tensor '" + here + "' is there a second time, as '" + name + "'; remove one"});
     else
       result.put(here, value);
   return result;
@@ -114,8 +114,8 @@ tensor_map named_parameters(const model& net, const at::Tensor& flat) {
 expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file, const std::string& file,
                                      const at::Tensor* others_from) {
   MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
-  diagnostics wrong;
-  const auto named = renamed(in_file, file, wrong);
+  diagnostics errors;
+  const auto named = renamed(in_file, file, errors);
   const additions added(net, named, others_from != nullptr);
   auto flat = new_tensor({net.size()}, at::kFloat).zero_(); // [P]
   std::set<std::string, std::less<>> known;
@@ -126,18 +126,18 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
       continue;
     }
     const auto* value = named.find(parameter.name);
-    if (auto why = refusal(parameter, value); !why.empty())
-      wrong.push_back({file, std::move(why)});
+    if (auto reason = refusal(parameter, value); !reason.empty())
+      errors.push_back({file, std::move(reason)});
     else
       put_as_in_files(flat, parameter, value->to(at::kFloat).contiguous());
   }
   // PyTorch's batch counters (num_batches_tracked) are ignored, since no result depends on them.
   for (const auto& [name, value] : named)
     if (!known.contains(name) && !added.unread(name) && !name.ends_with(".num_batches_tracked"))
-      wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
-                                 " belongs to no parameter of the model; remove it, or check the keys of [model]"});
-  if (!wrong.empty())
-    return tl::unexpected<diagnostics>{std::move(wrong)};
+      errors.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +
+                                  " belongs to no parameter of the model; remove it, or check the keys of [model]"});
+  if (!errors.empty())
+    return tl::unexpected<diagnostics>{std::move(errors)};
   return flat;
 }
 

@@ -1,13 +1,13 @@
 #include "runtime/training/executor.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/models/step_bytes.hpp"
 #include "runtime/training/fused_training.hpp"
-#include "runtime/training/impossible_training.hpp"
 #include "runtime/training/inference.hpp"
+#include "runtime/training/job_validation.hpp"
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -22,9 +22,9 @@ namespace {
 template <class Act>
 outcomes attempted(std::size_t jobs, bool& failed, Act act) {
   outcomes done;
-  if (const auto why = failure_of([&] { done = act(); }); !why.empty()) {
+  if (const auto reason = exception_message_of([&] { done = act(); }); !reason.empty()) {
     failed = true;
-    return outcomes(jobs, job_outcome{why});
+    return outcomes(jobs, job_outcome{reason});
   }
   return done;
 }
@@ -35,7 +35,7 @@ public:
                   std::shared_ptr<slice_store> slices)
       : images_(device), features_(std::move(features)), slices_(std::move(slices)),
         kept_(features_ ? features_->folder() : std::filesystem::path{},
-              [to = features_](const diagnostics& problems) { to->note_damage(problems); }) {
+              [to = features_](const diagnostics& problems) { to->record_damage(problems); }) {
     if (device.is_cpu())
       return;
     auto& kernels = at::globalContext(); // exact float32 and a fixed order of summation
@@ -46,9 +46,9 @@ public:
     kernels.setDeterministicFillUninitializedMemory(false); // uninitialized memory is never read
   }
 
-  outcomes run(std::span<const job> batch, slice_watch* watch) override {
+  outcomes run(std::span<const job> batch, slice_monitor* watch) override {
     MNEME_CHECK(!batch.empty());
-    compute_on_one_thread();
+    disable_intra_op_threads();
     if (images_.device().is_cuda())
       kernels::cuda::make_current(images_.device());
     images_.forget_unused();
@@ -63,7 +63,7 @@ public:
   }
 
 private:
-  outcomes train(std::span<const job> batch, slice_watch* watch) {
+  outcomes train(std::span<const job> batch, slice_monitor* watch) {
     bool failed = false;
     auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(watch); });
     if (!failed)
@@ -77,7 +77,7 @@ private:
   }
 
   /// Runs the jobs one by one: a pass reads large blocks of rows, so fusing jobs gains nothing.
-  outcomes pass(std::span<const job> batch, slice_watch* watch) {
+  outcomes pass(std::span<const job> batch, slice_monitor* watch) {
     outcomes results;
     for (const auto& queued : batch) {
       bool failed = false;
@@ -87,11 +87,11 @@ private:
     return results;
   }
 
-  work_output output_of(const work& request, slice_watch* watch) {
-    if (const auto why = wrong_rows(request); !why.empty())
-      throw std::invalid_argument(why);
-    if (const auto why = wrong_weights(request); !why.empty())
-      throw std::invalid_argument(why);
+  work_output output_of(const work& request, slice_monitor* watch) {
+    if (const auto reason = validate_rows(request); !reason.empty())
+      throw std::invalid_argument(reason);
+    if (const auto reason = validate_weights(request); !reason.empty())
+      throw std::invalid_argument(reason);
     if (const auto* extract = std::get_if<extract_job>(&request))
       return run_inference(*extract, images_, features_.get(), watch);
     if (const auto* statistics = std::get_if<statistics_job>(&request))
@@ -135,13 +135,13 @@ std::unique_ptr<executor> make_executor(const std::string& device, std::shared_p
   return std::make_unique<device_executor>(at::Device(device), std::move(features), std::move(slices));
 }
 
-std::int64_t chosen_width(const work& request, const std::string& device) {
+std::int64_t choose_width(const work& request, const std::string& device) {
   const auto bytes = stacked_bytes(request);
   if (bytes == 0)
     return 1; // jobs of this kind are not fused
   const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;
   const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.bytes_max / bytes, 1));
-  return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
+  return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.fused_clients_max));
 }
 
 tl::expected<std::string, std::string> resolve_device(const std::string& device) {
@@ -149,7 +149,7 @@ tl::expected<std::string, std::string> resolve_device(const std::string& device)
   if (devices > 0) // avoids LibTorch's warning that sums of cuBLAS depend on its workspace
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device == "auto")
-    return *kernels::cuda::stand_in_name ? kernels::cuda::stand_in_name : devices > 0 ? "cuda:0" : "cpu";
+    return *kernels::cuda::fake_device_name ? kernels::cuda::fake_device_name : devices > 0 ? "cuda:0" : "cpu";
   if (device == "cpu")
     return device;
   const std::string prefix = "cuda:";

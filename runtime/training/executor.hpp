@@ -16,7 +16,7 @@ public:
   /// @pre `batch` is not empty; all keys are equal
   /// @param watch may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
   /// interrupted_text. Null: all jobs run to their end
-  [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
+  [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_monitor* watch = nullptr) = 0;
 };
 
 /// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is cached
@@ -26,7 +26,7 @@ public:
 
 /// Number of jobs like `request` to fuse on `device`. It depends only on net, options and kind of device, so all nodes
 /// choose the same number.
-[[nodiscard]] std::int64_t chosen_width(const work& request, const std::string& device);
+[[nodiscard]] std::int64_t choose_width(const work& request, const std::string& device);
 
 /// Resolves the scenario's `worker.device` to "cpu" or "cuda:N"; "auto" is cuda:0 if present, otherwise the CPU. Fails
 /// if the text is malformed or the CUDA device is not available.

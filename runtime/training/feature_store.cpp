@@ -1,6 +1,6 @@
 #include "runtime/training/feature_store.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/storage/kept_tensors.hpp"
+#include "runtime/storage/checksummed_tensors.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <algorithm>
@@ -99,10 +99,10 @@ void feature_store::open(table& opened, const dataset& source, const std::string
   name.add(weights);
   opened.file_ = (folder_ / (hex_text(name.value()) + ".safetensors")).string();
   if (std::filesystem::exists(opened.file_))
-    note_damage(read(opened));
+    record_damage(read(opened));
 }
 
-void feature_store::note_damage(const diagnostics& damage) {
+void feature_store::record_damage(const diagnostics& damage) {
   const std::lock_guard lock(damage_guard_);
   append(damaged_, damage);
 }
@@ -113,7 +113,7 @@ diagnostics feature_store::damaged() const {
 }
 
 diagnostics feature_store::read(table& into) {
-  const auto kept = read_kept_tensors(into.file_);
+  const auto kept = read_checksummed_tensors(into.file_);
   if (!kept)
     return kept.error();
   const auto *features = kept->find(features_name), *known = kept->find(known_name);
@@ -137,7 +137,7 @@ void feature_store::save() {
     tensor_map tensors;
     tensors.put(features_name, table.features_);
     tensors.put(known_name, at::from_blob(table.known_.data(), {std::ssize(table.known_)}, at::kByte).clone());
-    keep_tensors(table.file_, tensors);
+    write_checksummed_tensors(table.file_, tensors);
     table.changed_ = false;
   }
 }

@@ -42,7 +42,7 @@ public:
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   /// Records damaged files of the folder, which are computed again.
-  void note_damage(const diagnostics& damage);
+  void record_damage(const diagnostics& damage);
   /// All damage recorded so far.
   [[nodiscard]] diagnostics damaged() const;
   /// Writes every table with new rows to the folder. Throws std::system_error with the file's name.

@@ -3,8 +3,8 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
-#include "runtime/training/frozen_views.hpp"
-#include "runtime/training/impossible_training.hpp"
+#include "runtime/training/frozen_outputs.hpp"
+#include "runtime/training/job_validation.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <cmath>
@@ -26,9 +26,9 @@ training_options in_steps(training_options options) {
 }
 
 /// Classes whose head rows are trained.
-class_range learnt_classes(const training_options& options) {
-  if (options.learnt.size() > 0)
-    return options.learnt;
+class_range trained_classes(const training_options& options) {
+  if (options.trained_classes.size() > 0)
+    return options.trained_classes;
   return {std::max(options.classes.low, options.held_classes), options.classes.high};
 }
 
@@ -45,8 +45,8 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
-      loss_(objective_of(training_of(batch[0]))), images_(images), buffers_(buffers), told_(false),
-      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)),
+      loss_(objective_of(training_of(batch[0]))), images_(images), buffers_(buffers), has_soft_targets_(false),
+      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.update_running_stats)),
       losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
   for (const auto& view : options_.teachers)
     teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
@@ -54,20 +54,22 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   // of the net writes the gradients of all its parameters, which excludes chosen layers, fixed head rows and held
   // parameters. A second pass over replayed rows would read weights that the first pass has changed.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
-            options_.trained != trainable_part::layers && options_.held_classes == 0 && options_.learnt.size() == 0 &&
-            options_.rates.empty() && options_.replay_by == replay_pass::joint && !has_held_parameters(net_);
-  trained_ = with_rates(trained_segments(net_, learnt_classes(options_), choice_), net_, options_.rates);
-  const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
+            options_.trained != trainable_part::layers && options_.held_classes == 0 &&
+            options_.trained_classes.size() == 0 && options_.rates.empty() &&
+            options_.replay_by == replay_pass::joint && !has_held_parameters(net_);
+  trained_ = with_rates(trained_segments(net_, trained_classes(options_), choice_), net_, options_.rates);
+  const bool padded = options_.evaluation || !choice_.couples_batch_rows(net_);
   clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& request = training_of(batch[i]);
-    if (const auto why = why_impossible(request); !why.empty())
-      throw std::invalid_argument(why);
-    if (const auto why = wrong_rows(batch[i].request); !why.empty())
-      throw std::invalid_argument(why);
-    if (const auto why = wrong_weights(batch[i].request); !why.empty())
-      throw std::invalid_argument(why);
-    told_ = told_ || request.notes.targets.defined() || request.replay.notes.targets.defined();
+    if (const auto reason = validate_training_job(request); !reason.empty())
+      throw std::invalid_argument(reason);
+    if (const auto reason = validate_rows(batch[i].request); !reason.empty())
+      throw std::invalid_argument(reason);
+    if (const auto reason = validate_weights(batch[i].request); !reason.empty())
+      throw std::invalid_argument(reason);
+    has_soft_targets_ =
+        has_soft_targets_ || request.annotations.targets.defined() || request.replay.annotations.targets.defined();
     auto& trained = clients_.emplace_back();
     trained.job = &request;
     trained.place = i;
@@ -95,25 +97,25 @@ void fused_training::place_orders() {
   buffers_.order.resize(rows);
   auto* order = buffers_.order.data();
   for (auto& trained : clients_) {
-    sides_.push_back(trained.job->side);
+    auxiliaries_.push_back(trained.job->auxiliary);
     trained.order = {order, static_cast<std::size_t>(trained.plan.rows)};
     order += trained.plan.rows;
   }
 }
 
-outcomes fused_training::run(slice_watch* watch) {
+outcomes fused_training::run(slice_monitor* watch) {
   if (trains_one_by_one())
     return run_one_by_one(watch);
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     for (std::size_t k = 0; k < clients_.size(); ++k)
       begin_epoch(k, epoch);
-    fetch_ahead({.first = 0, .count = std::ssize(clients_)}, 0);
+    prefetch_rows({.first = 0, .count = std::ssize(clients_)}, 0);
     if (epoch == 0 && steps_max > 0)
       take_weights();
     auto active = std::ssize(clients_);
     for (std::int64_t s = 0; s < steps_max; ++s) {
-      if (watch && watch->is_over())
+      if (watch && watch->should_stop())
         return outcomes(clients_.size(), job_outcome{std::string(interrupted_text)});
       while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
         --active;
@@ -177,29 +179,30 @@ void fused_training::take_weights() {
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
   const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
-                     std::all_of(clients_.begin(), clients_.end(),
-                                 [&](const client& trained) { return frozen_views::may_keep(options_, *trained.job); });
+                     std::all_of(clients_.begin(), clients_.end(), [&](const client& trained) {
+                       return frozen_outputs::may_keep(options_, *trained.job);
+                     });
   if (!keeps)
     return;
-  frozen_views views(*row_wise_, options_, choice_);
-  behind_front_ = !options_.evaluation && views.has_front();
+  frozen_outputs views(*row_wise_, options_, choice_);
+  features_of_frozen_ = !options_.evaluation && views.has_frozen_front();
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     auto& client = clients_[k];
     if (client.plan.steps() == 0)
       break;
     for (std::size_t t = 0; t < teachers_.size(); ++t)
-      teachers_[t].keep_rows(k,
-                             views.taught(client.job->samples, options_.teachers[t], teachers_[t].weights(k), images_));
-    if (!behind_front_)
+      teachers_[t].keep_rows(
+          k, views.find_teacher_rows(client.job->samples, options_.teachers[t], teachers_[t].weights(k), images_));
+    if (!features_of_frozen_)
       continue;
     client.in_front = std::make_unique<train_job>(*client.job);
-    client.in_front->samples = views.behind_front(client.job->samples, client.start, images_);
+    client.in_front->samples = views.features_of_frozen(client.job->samples, client.start, images_);
     client.job = client.in_front.get();
   }
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
-  return trained.job->start->at(flat_weights); // validated by wrong_weights()
+  return trained.job->start->at(flat_weights); // validated by validate_weights()
 }
 
 void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
@@ -226,18 +229,18 @@ void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t activ
 void fused_training::step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
-  const training_mode training{name_streams(run, epoch, s), &choice_, options_.statistics_moves};
+  const training_mode training{name_streams(run, epoch, s), &choice_, options_.running_stats_updates};
   const auto outputs = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const loss_input in{.logits = outputs.logits,
                       .features = outputs.features,
                       .labels = buffers_.labels,
                       .row_weight = buffers_.row_weight,
-                      .sides = std::span(sides_).subspan(first, count),
-                      .teachers = taught(run, shape, s),
+                      .auxiliaries = std::span(auxiliaries_).subspan(first, count),
+                      .teachers = teacher_outputs(run, shape, s),
                       .maps = outputs.maps,
                       .replayed = shape.replayed,
-                      .targets = told_ ? buffers_.targets : at::Tensor{},
+                      .targets = has_soft_targets_ ? buffers_.targets : at::Tensor{},
                       .label_smoothing = options_.label_smoothing,
                       .is_padded = is_padded(run, shape, epoch, s)};
   const auto result = (*loss_)(in);
@@ -248,7 +251,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   if (direct_)
     return;
   if (options_.result != training_result::weights)
-    return note_gradients(run, s);
+    return record_gradients(run, s);
   if (loss_->regularises())
     regularise(run, epoch);
   std::vector<std::int64_t> taken;
@@ -272,7 +275,7 @@ void fused_training::observe(model_run run, std::int64_t epoch, const activation
 /// Runs the forward pass on all rows of the step, or on own and replayed rows separately, and joins the outputs.
 activations fused_training::forward(group_view& group, const step_shape& shape, const training_mode& training) {
   buffers_.kept.maps = options_.maps;
-  if (behind_front_)
+  if (features_of_frozen_)
     return row_wise_->forward_from_features(group.weights, buffers_.inputs, options_.classes, buffers_.kept, training);
   const auto pass = [&](const at::Tensor& inputs, tape& kept, const training_mode& mode) {
     return net_.forward(group.weights, inputs, options_.classes, &kept, options_.evaluation ? nullptr : &mode);
@@ -284,7 +287,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   streams_of_replayed_ = streams_;
   for (auto& key : streams_of_replayed_)
     key.index |= std::uint64_t{1} << 27U; // after all steps of an epoch
-  const training_mode of_replayed{streams_of_replayed_, training.trained, training.statistics_moves};
+  const training_mode of_replayed{streams_of_replayed_, training.trained, training.running_stats_updates};
   const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
   const auto replayed =
       pass(buffers_.inputs.narrow(1, shape.own, shape.replayed).contiguous(), buffers_.kept_of_replayed, of_replayed);
@@ -323,11 +326,11 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
 }
 
 /// Outputs of all teachers for the step's rows.
-std::vector<activations> fused_training::taught(model_run run, const step_shape& shape, std::int64_t s) {
+std::vector<activations> fused_training::teacher_outputs(model_run run, const step_shape& shape, std::int64_t s) {
   std::vector<activations> outputs;
   for (const auto& teacher : teachers_) {
     if (!teacher.keeps_rows()) {
-      outputs.push_back(teacher.shown(net_, run, buffers_.inputs, buffers_.taught));
+      outputs.push_back(teacher.shown(net_, run, buffers_.inputs, buffers_.of_teacher));
       continue;
     }
     std::vector<std::span<const std::int64_t>> positions;
@@ -350,7 +353,7 @@ bool fused_training::is_padded(model_run run, const step_shape& shape, std::int6
 /// Keys of the net's random draws in this step, one per model.
 std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_t epoch, std::int64_t s) {
   streams_.clear();
-  for (auto k = run.first; net_.draws() && k < run.first + run.count; ++k) {
+  for (auto k = run.first; net_.uses_random_numbers() && k < run.first + run.count; ++k) {
     auto key = key_for(clients_[static_cast<std::size_t>(k)].job->stream, purpose::dropout_mask);
     key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // each layer appends 8 bits
     streams_.push_back(key);
@@ -371,7 +374,8 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   const bool here = device.is_cpu();
   auto* const labels = (here ? buffers_.labels : buffers_.host_labels).mutable_data_ptr<std::int64_t>();
   auto* const weights = (here ? buffers_.row_weight : buffers_.host_row_weight).mutable_data_ptr<float>();
-  auto* const targets = told_ ? (here ? buffers_.targets : buffers_.host_targets).mutable_data_ptr<float>() : nullptr;
+  auto* const targets =
+      has_soft_targets_ ? (here ? buffers_.targets : buffers_.host_targets).mutable_data_ptr<float>() : nullptr;
   rows_.clear();
   for (std::int64_t i = 0; i < run.count; ++i)
     rows_.add(clients_[static_cast<std::size_t>(run.first + i)], shape, epoch, s,
@@ -381,12 +385,12 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   if (!here) {
     buffers_.labels = buffers_.host_labels.to(device, /*non_blocking=*/true);
     buffers_.row_weight = buffers_.host_row_weight.to(device, /*non_blocking=*/true);
-    if (told_)
+    if (has_soft_targets_)
       buffers_.targets = buffers_.host_targets.to(device, /*non_blocking=*/true);
   }
   auto listed = inputs.flatten(0, 1); // [K B, C, H, W]
   rows_.gather_into(listed, images_);
-  fetch_ahead(run, s + 1);
+  prefetch_rows(run, s + 1);
 }
 
 /// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is
@@ -397,7 +401,7 @@ void fused_training::shape_marks(model_run run, std::int64_t rows) {
     const auto pinned = at::TensorOptions(at::kFloat).pinned_memory(device.is_cuda());
     buffers_.host_labels = at::empty({run.count, rows}, pinned.dtype(at::kLong));
     buffers_.host_row_weight = at::empty({run.count, rows}, pinned);
-    if (told_)
+    if (has_soft_targets_)
       buffers_.host_targets = at::empty({run.count, rows, classes}, pinned);
     return;
   }
@@ -409,13 +413,13 @@ void fused_training::shape_marks(model_run run, std::int64_t rows) {
   }
   reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
   reshape_buffer(row_weight, {run.count, rows}, row_weight);
-  if (told_)
+  if (has_soft_targets_)
     reshape_buffer(targets, {run.count, rows, classes}, targets);
 }
 
 /// Prefetches the rows of step s while another step is computed. Rows are scattered in memory, and waiting for them
 /// takes longer than normalizing them.
-void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
+void fused_training::prefetch_rows(model_run run, std::int64_t s) const {
   if (!images_.device().is_cpu())
     return;
   auto left = tuning::prefetched_bytes_max;
@@ -424,7 +428,7 @@ void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
     if (s >= client.plan.steps())
       continue;
     const auto& samples = client.job->samples;
-    const rows_ahead ahead(*samples.source);
+    const row_prefetcher ahead(*samples.source);
     const auto first = s * options_.batch_rows, last = first + client.plan.rows_of(s);
     for (auto i = first; i < last && left > 0; ++i) {
       const auto position = static_cast<std::size_t>(client.order[static_cast<std::size_t>(i)]);
@@ -441,9 +445,9 @@ void fused_training::regularise(model_run run, std::int64_t epoch) {
       const auto own = weights.narrow(0, piece.offset, piece.size);
       const auto start = client.start.narrow(0, piece.offset, piece.size);
       auto target = gradients.narrow(0, piece.offset, piece.size);
-      loss_->regularise(own, start, piece.offset, client.job->side.get(), target);
+      loss_->regularise(own, start, piece.offset, client.job->auxiliary.get(), target);
       if (epoch + 1 == options_.epochs)
-        for (const auto& penalty : loss_->penalties(own, start, piece.offset, client.job->side.get()))
+        for (const auto& penalty : loss_->penalties(own, start, piece.offset, client.job->auxiliary.get()))
           losses_.add(k, penalty);
     }
   }

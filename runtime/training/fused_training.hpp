@@ -24,7 +24,7 @@ struct training_buffers {
   std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W] and [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]
   std::vector<std::int64_t> order{};              ///< Row positions of an epoch, client by client.
-  tape kept{}, kept_of_replayed{}, taught{};
+  tape kept{}, kept_of_replayed{}, of_teacher{};
   moment_buffers moments{};
 };
 
@@ -38,7 +38,7 @@ public:
   fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers);
   /// Returns the outcomes in the order of the batch. Passes on exceptions of LibTorch, the net and the loss. If `watch`
   /// stops the run between two steps, unfinished jobs have the outcome interrupted_text; null: the run is not stopped.
-  [[nodiscard]] outcomes run(slice_watch* watch = nullptr);
+  [[nodiscard]] outcomes run(slice_monitor* watch = nullptr);
 
 private:
   struct client : client_training_rows {
@@ -65,17 +65,17 @@ private:
   void backward(group_view& group, const step_shape& shape, const loss_output& result);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] bool trains_one_by_one() const;
-  outcomes run_one_by_one(slice_watch* watch);
-  [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_watch* watch);
-  void fetch_ahead(model_run run, std::int64_t s) const;
+  outcomes run_one_by_one(slice_monitor* watch);
+  [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_monitor* watch);
+  void prefetch_rows(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
-  [[nodiscard]] std::vector<activations> taught(model_run run, const step_shape& shape, std::int64_t s);
+  [[nodiscard]] std::vector<activations> teacher_outputs(model_run run, const step_shape& shape, std::int64_t s);
   [[nodiscard]] bool is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const;
   void regularise(model_run run, std::int64_t epoch);
   void observe(model_run run, std::int64_t epoch, const activations& outputs, const at::Tensor& losses);
   void take_result_memory();
-  void note_gradients(model_run run, std::int64_t s);
+  void record_gradients(model_run run, std::int64_t s);
   void copy_to_host();
   group_view& view_of(model_run run);
   [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
@@ -88,17 +88,17 @@ private:
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;
-  bool direct_; // plain SGD: gradients are added to the weights directly
-  bool told_;   // rows have soft targets in place of labels
-  bool behind_front_ = false;
+  bool direct_;           // plain SGD: gradients are added to the weights directly
+  bool has_soft_targets_; // rows have soft targets in place of labels
+  bool features_of_frozen_ = false;
   parameter_choice choice_;
   std::vector<segment> trained_;
-  std::vector<client> clients_;                          // sorted; clients without steps come last
-  std::vector<std::shared_ptr<const tensor_map>> sides_; // [K] side tensors of the loss, in the order of clients_
-  std::vector<group_teacher> teachers_;                  // one per entry of training_options::teachers
-  loss_sums losses_;                                     // losses of the epoch
-  at::Tensor weights_, gradients_;                       // [K, P]
-  at::Tensor result_;                                    // sums of gradients, if they are the training's result
+  std::vector<client> clients_;                                // sorted; clients without steps come last
+  std::vector<std::shared_ptr<const tensor_map>> auxiliaries_; // [K] side tensors of the loss, in the order of clients_
+  std::vector<group_teacher> teachers_;                        // one per entry of training_options::teachers
+  loss_sums losses_;                                           // losses of the epoch
+  at::Tensor weights_, gradients_;                             // [K, P]
+  at::Tensor result_;                                          // sums of gradients, if they are the training's result
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_, streams_of_replayed_; // keys of the step's passes, one per model

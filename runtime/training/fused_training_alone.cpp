@@ -6,10 +6,10 @@ namespace mneme {
 bool fused_training::trains_one_by_one() const {
   return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy_objective() &&
          choice_.whole() && options_.teachers.empty() && options_.maps.empty() && options_.replay_rows == 0 &&
-         !clients_[0].job->observation && !told_;
+         !clients_[0].job->observation && !has_soft_targets_;
 }
 
-outcomes fused_training::run_one_by_one(slice_watch* watch) {
+outcomes fused_training::run_one_by_one(slice_monitor* watch) {
   std::int64_t rows_max = 0; // rows of the largest step
   for (const auto& client : clients_)
     if (client.plan.steps() > 0)
@@ -21,7 +21,7 @@ outcomes fused_training::run_one_by_one(slice_watch* watch) {
   buffers_.row_weights.resize(static_cast<std::size_t>(rows_max));
   for (std::size_t k = 0; k < clients_.size(); ++k)
     begin_epoch(k, 0);
-  fetch_ahead({.first = 0, .count = 1}, 0);
+  prefetch_rows({.first = 0, .count = 1}, 0);
   if (options_.epochs > 0 && clients_[0].plan.steps() > 0)
     take_memory();
   outcomes results(clients_.size(), job_outcome{std::string(interrupted_text)});
@@ -35,7 +35,7 @@ outcomes fused_training::run_one_by_one(slice_watch* watch) {
 }
 
 /// Trains client k. Returns false if `watch` stops the run between two steps.
-bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* watch) {
+bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_monitor* watch) {
   auto& client = clients_[k];
   const auto steps = client.plan.steps(), at = static_cast<std::int64_t>(k);
   if (steps == 0)
@@ -50,7 +50,7 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* w
     if (epoch > 0)
       begin_epoch(k, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
-      if (watch && watch->is_over())
+      if (watch && watch->should_stop())
         return false;
       const auto rows = client.plan.padded_rows_of(s);
       rows_.clear();
@@ -58,9 +58,9 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* w
                 {.labels = buffers_.row_labels.data(), .weights = buffers_.row_weights.data()});
       rows_.gather_into(buffers_.row_values.data());
       if (s + 1 < steps)
-        fetch_ahead({.first = at, .count = 1}, s + 1);
+        prefetch_rows({.first = at, .count = 1}, s + 1);
       else if (k + 1 < clients_.size())
-        fetch_ahead({.first = at + 1, .count = 1}, 0);
+        prefetch_rows({.first = at + 1, .count = 1}, 0);
       losses_.add(k, net.take({.weights = from,
                                .moved = weights,
                                .inputs = buffers_.row_values.data(),

@@ -50,7 +50,7 @@ void fused_training::take_result_memory() {
 }
 
 /// Adds the step's gradients to the result: their mean, their squares or the norm of the row's gradient.
-void fused_training::note_gradients(model_run run, std::int64_t s) {
+void fused_training::record_gradients(model_run run, std::int64_t s) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
     const auto gradient = gradients_.select(0, k), result = result_.select(0, k);

@@ -2,7 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/training/shown_images.hpp"
+#include "runtime/training/image_resizer.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
   const auto total = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
   if (map.pixels.empty()) {
-    kernels::widen(pixels, image, total);
+    kernels::convert_to_float(pixels, image, total);
   } else {
     const auto targets = std::ssize(map.pixels);
     MNEME_CHECK(targets == (map.across_channels ? total : plane), targets, total, plane);
@@ -86,8 +86,8 @@ bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.inver
 
 } // namespace
 
-augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
-                                std::int64_t position) {
+augmentation draw_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
+                               std::int64_t position) {
   if (kind == augmentation_kind::none)
     return {};
   auto key = key_for(stream, purpose::augmentation);
@@ -113,14 +113,14 @@ rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t positi
   return key;
 }
 
-rows_ahead::rows_ahead(const dataset& source) : source_(source) {
+row_prefetcher::row_prefetcher(const dataset& source) : source_(source) {
   if (source.vectors.defined())
     return;
   images_ = source.images.const_data_ptr<std::uint8_t>();
   image_bytes_ = source.images.stride(0);
 }
 
-std::int64_t rows_ahead::fetch(std::int64_t row) const {
+std::int64_t row_prefetcher::fetch(std::int64_t row) const {
   const auto at = source_.in_file(row);
   fetch_line(source_.labels.data() + at);
   return images_ ? fetch_lines(images_ + at * image_bytes_, image_bytes_) : 0;
@@ -164,7 +164,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   const auto ahead = static_cast<std::size_t>(std::clamp<std::int64_t>(tuning::prefetched_rows_bytes / stored, 1, 12));
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
-  image_viewer viewer(source);
+  image_resizer viewer(source);
   // Most rows are neither resized nor transformed nor augmented, and are normalized directly.
   const auto plain_rows = augment.empty() && !source.shown.changes() && is_identity(source.transforms[0]) ? files : 0;
   std::vector<float> moved, cropped; // allocated only for transformed rows

@@ -15,14 +15,14 @@ struct augmentation {
   std::int32_t down = 0, right = 0;    ///< Offset of the crop from the center of the image padded by 4 px: -4 .. 4 px.
   bool flip = false;                   ///< true: mirrored left to right, after the crop.
   float brightness = 1.0F;             ///< Factor of pixels in [0, 1], which are then clamped.
-  std::optional<std::uint64_t> part{}; ///< Random number that selects a crop, resized to the image (drawn_part()).
+  std::optional<std::uint64_t> part{}; ///< Random number that selects a crop, resized to the image (random_crop_box()).
 };
 inline constexpr std::int32_t crop_padding_px = 4;
 
 /// Draws the augmentation of the row at `position` of a job in `epoch`; it depends on the arguments only.
 /// @param stream of the job, from which the augmentation's key is derived
-[[nodiscard]] augmentation drawn_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
-                                              std::int64_t position);
+[[nodiscard]] augmentation draw_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
+                                             std::int64_t position);
 
 /// Row number of a padding row, which is all zeros.
 inline constexpr std::int64_t padding_row = -1;
@@ -35,9 +35,9 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
             float* out);
 
 /// Prefetches rows before they are read.
-class rows_ahead {
+class row_prefetcher {
 public:
-  explicit rows_ahead(const dataset& source);
+  explicit row_prefetcher(const dataset& source);
   /// Prefetches image and label of a row. Returns the number of prefetched bytes.
   std::int64_t fetch(std::int64_t row) const;
 

@@ -1,7 +1,7 @@
 /// group_teacher: one frozen teacher per client of a group, and the teachers' outputs for the rows of a step.
 #pragma once
 #include "runtime/models/model.hpp"
-#include "runtime/training/frozen_views.hpp"
+#include "runtime/training/frozen_outputs.hpp"
 #include "runtime/training/optimizers.hpp"
 #include <span>
 #include <string>
@@ -22,7 +22,7 @@ public:
   /// Weights of client k's teacher; undefined: the client has none.
   [[nodiscard]] const at::Tensor& weights(std::size_t k) const { return weights_[k]; }
   /// Stores the outputs of client k's teacher for all rows of the client.
-  void keep_rows(std::size_t k, taught_rows rows) {
+  void keep_rows(std::size_t k, teacher_rows rows) {
     kept_.resize(weights_.size());
     kept_[k] = std::move(rows);
   }
@@ -42,7 +42,7 @@ private:
   teacher_view view_;
   std::vector<std::string> maps_;
   std::vector<at::Tensor> weights_; // one per client
-  std::vector<taught_rows> kept_;   // one per client; empty: computed in every step
+  std::vector<teacher_rows> kept_;  // one per client; empty: computed in every step
 };
 
 } // namespace mneme

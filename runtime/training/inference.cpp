@@ -28,8 +28,8 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; empty: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{};             ///< Keys of the augmentation are derived from it.
-  slice_watch* watch = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
+  rng_key stream{};               ///< Keys of the augmentation are derived from it.
+  slice_monitor* watch = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
 };
 
 /// Row numbers of a data set.
@@ -44,13 +44,13 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   tape kept; // blocks share its memory
   kept.for_backward = false;
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
-    if (pass.watch && pass.watch->is_over())
+    if (pass.watch && pass.watch->should_stop())
       throw std::runtime_error(interrupted_text);
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
     std::vector<augmentation> augment;
     for (auto i = first; pass.augment != augmentation_kind::none && i < first + count; ++i)
-      augment.push_back(drawn_augmentation(pass.augment, pass.stream, /*epoch=*/0, i));
+      augment.push_back(draw_augmentation(pass.augment, pass.stream, /*epoch=*/0, i));
     images.gather_into(inputs, pass.samples.source,
                        rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), augment);
     const auto outputs = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
@@ -94,7 +94,7 @@ void for_each_block(const inference_pass& pass, image_store& images, feature_sto
                     const std::function<void(const block&)>& use) {
   if (pass.samples.size() == 0)
     return;
-  const bool lasts = !pass.samples.source || !pass.samples.source->passing;
+  const bool lasts = !pass.samples.source || !pass.samples.source->is_temporary;
   const bool remembered = store && lasts && pass.frozen && pass.classes.size() == 0 && pass.net.size() > 0;
   if (remembered)
     show_remembered(pass, images, *store, use);
@@ -171,9 +171,9 @@ private:
 };
 
 /// Scores of a classifier net that reads features, [b, classes of the mask] float32.
-class scores_behind {
+class downstream_scores {
 public:
-  scores_behind(const predictor& learnt, class_range mask, const at::Device& device)
+  downstream_scores(const predictor& learnt, class_range mask, const at::Device& device)
       : behind_(*learnt.classifier), mask_(mask), device_(device) {
     const auto& whole = learnt.weights->at(flat_weights);
     const auto size = behind_.net->size();
@@ -222,7 +222,7 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_inference(const extract_job& job, image_store& images, feature_store* store, slice_watch* watch) {
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store, slice_monitor* watch) {
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -248,7 +248,7 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
 }
 
 statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store,
-                                slice_watch* watch) {
+                                slice_monitor* watch) {
   const auto classes = job.classes.size();
   MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
   MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
@@ -308,7 +308,8 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& output
 
 } // namespace
 
-evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store, slice_watch* watch) {
+evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store,
+                              slice_monitor* watch) {
   evaluate_output out{.rows = job.samples.size()};
   const auto& learnt = job.learnt;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
@@ -319,7 +320,7 @@ evaluate_output run_inference(const evaluate_job& job, image_store& images, feat
     for_each_block(pass, images, store, [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
   };
   if (learnt.classifier) {
-    scores_behind scores(learnt, job.mask, images.device());
+    downstream_scores scores(learnt, job.mask, images.device());
     look(*learnt.classifier->front_net, learnt.classifier->front, {}, true, [&](const block& outputs) {
       const row_span rows(*job.samples.rows);
       return scores.of(outputs.features,

@@ -71,9 +71,9 @@ std::vector<adam_models> adam_calls(const models_in_step& models, const training
                                     std::span<const std::int64_t> step_of) {
   MNEME_CHECK(std::ssize(step_of) == models.run.count, step_of.size(), models.run.count);
   std::vector<adam_models> calls;
-  for (std::int64_t done = 0; done < models.run.count; done += models_max) {
+  for (std::int64_t done = 0; done < models.run.count; done += fused_clients_max) {
     const model_run run{.first = models.run.first + done,
-                        .count = std::min<std::int64_t>(models.run.count - done, models_max)};
+                        .count = std::min<std::int64_t>(models.run.count - done, fused_clients_max)};
     adam_models call{.weights = rows_in(models.weights, run),
                      .gradients = constant(rows_in(models.gradients, run)),
                      .first = rows_in(models.first, run),

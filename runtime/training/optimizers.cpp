@@ -17,7 +17,7 @@ float* floats_of(const at::Tensor& whole, std::int64_t k) {
 
 /// Tensor [K, P] with the row stride of `like`, and hence its alignment. On a CPU its contents are undefined. On a
 /// device it is zero, because the kernels read it in the first step. @param memory to reuse on a CPU, unless null
-at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
+at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
   const auto floats = like.size(0) * like.stride(0);
   at::Tensor whole;
@@ -43,9 +43,9 @@ optimizer::optimizer(const training_options& options, std::vector<segment> train
       begun_(static_cast<std::size_t>(weights_.size(0))) {
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
   if (adaptive || options_.momentum != 0.0)
-    first_ = moments_beside(weights_, memory ? &memory->first : nullptr);
+    first_ = other_moments(weights_, memory ? &memory->first : nullptr);
   if (adaptive)
-    second_ = moments_beside(weights_, memory ? &memory->second : nullptr);
+    second_ = other_moments(weights_, memory ? &memory->second : nullptr);
 }
 
 std::int64_t optimizer::buffers(const training_options& options) {

@@ -1,5 +1,5 @@
 #include "runtime/training/outcome_store.hpp"
-#include "runtime/storage/kept_tensors.hpp"
+#include "runtime/storage/checksummed_tensors.hpp"
 #include "runtime/training/feature_store.hpp"
 #include "runtime/training/slice_store.hpp"
 #include <ATen/Version.h>
@@ -26,7 +26,7 @@ tensors_ref outcome_store::find(const program_job& job) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
     return nullptr;
-  auto outcome = read_kept_tensors(file);
+  auto outcome = read_checksummed_tensors(file);
   if (outcome && !is_outcome_of(job, *outcome))
     outcome = failed(file.string(), "the file holds something else than the program makes");
   if (!outcome) {
@@ -39,7 +39,7 @@ tensors_ref outcome_store::find(const program_job& job) {
 
 void outcome_store::put(const program_job& job, const tensor_map& outcome) {
   std::filesystem::create_directories(folder_);
-  keep_tensors(file_of(job), outcome);
+  write_checksummed_tensors(file_of(job), outcome);
 }
 
 std::filesystem::path outcome_store::file_of(const program_job& job) {

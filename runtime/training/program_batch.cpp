@@ -1,8 +1,8 @@
 #include "runtime/training/program_batch.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/training/impossible_training.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/training/job_validation.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <algorithm>
@@ -19,7 +19,7 @@ public:
   explicit image_reader(image_store& images) : images_(images) {}
   [[nodiscard]] at::Device device() const override { return images_.device(); }
   [[nodiscard]] at::Tensor read(const sample_view& samples, std::span<const std::int64_t> positions,
-                                const row_look& how) override {
+                                const read_options& how) override {
     std::vector<std::int64_t> rows;
     std::vector<augmentation> augment;
     for (const auto position : positions) {
@@ -27,7 +27,7 @@ public:
         throw std::out_of_range(fmt::format("row {} is asked for, and the job has {} rows", position, samples.size()));
       rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
       if (how.augment != augmentation_kind::none)
-        augment.push_back(drawn_augmentation(how.augment, how.stream, how.epoch, position));
+        augment.push_back(draw_augmentation(how.augment, how.stream, how.epoch, position));
     }
     const auto [channels, height, width] = samples.source->shape();
     auto out = at::empty({std::ssize(rows), channels, height, width}, at::device(images_.device()).dtype(at::kFloat));
@@ -153,8 +153,8 @@ public:
                                    .samples = job.samples,
                                    .stream = job.stream,
                                    .reader = &reader_}});
-      if (auto why = wrong_rows(job.samples); !why.empty()) {
-        results_[running_.size() - 1] = fmt::format("program '{}': {}", job.body->name(), why);
+      if (auto reason = validate_rows(job.samples); !reason.empty()) {
+        results_[running_.size() - 1] = fmt::format("program '{}': {}", job.body->name(), reason);
         end(running_.back());
         continue;
       }
@@ -165,14 +165,14 @@ public:
           continue;
         }
       if (slices && images.device().is_cpu() && slices->holds_any())
-        go_on_from_store(running_.back());
+        resume_from_store(running_.back());
     }
   }
 
-  outcomes run(slice_watch* watch) {
+  outcomes run(slice_monitor* watch) {
     const auto name = running_.front().job->body->name();
     for (auto next = next_calls(); !next.empty(); next = next_calls()) {
-      if (watch && !watch->go_on(name, progress())) {
+      if (watch && !watch->should_continue(name, progress())) {
         for (std::size_t i = 0; i < running_.size(); ++i)
           if (!running_[i].is_over)
             results_[i] = std::string(interrupted_text);
@@ -184,7 +184,7 @@ public:
   }
 
 private:
-  void go_on_from_store(running_call& running) const {
+  void resume_from_store(running_call& running) const {
     const auto content = slice_store::content_of(*running.job);
     const auto slice = slices_->find(content);
     if (!slice)
@@ -220,8 +220,8 @@ private:
     std::vector<program_call> calls; // copies handles only
     for (const auto i : chosen)
       calls.push_back(running_[i].call);
-    std::vector<program_step> steps;
-    const auto failure = failure_of([&] {
+    std::vector<slice_result> steps;
+    const auto failure = exception_message_of([&] {
       const written_inputs check(calls);
       steps = running_.front().job->body->run(calls);
       if (steps.size() != chosen.size())
@@ -234,14 +234,14 @@ private:
       return;
     }
     for (std::size_t k = 0; k < chosen.size(); ++k)
-      if (const auto why = !failure.empty() ? failure : failure_of([&] { settle(chosen[k], steps[k]); });
-          !why.empty()) {
-        results_[chosen[k]] = fmt::format("program '{}': {}", running_[chosen[k]].job->body->name(), why);
+      if (const auto reason = !failure.empty() ? failure : exception_message_of([&] { settle(chosen[k], steps[k]); });
+          !reason.empty()) {
+        results_[chosen[k]] = fmt::format("program '{}': {}", running_[chosen[k]].job->body->name(), reason);
         end(running_[chosen[k]]);
       }
   }
 
-  void settle(std::size_t i, program_step& step) {
+  void settle(std::size_t i, slice_result& step) {
     auto& running = running_[i];
     if (step.finished) {
       const auto out = checked_outcome(*running.job, step.tensors);
@@ -262,7 +262,7 @@ private:
 
   /// Stores an outcome. If the folder cannot be written to, a later run computes it again, and this run is unaffected.
   void keep(const program_job& job, const tensor_map& out) {
-    if (!system_refusal([&] { kept_->put(job, out); }).empty())
+    if (!system_error_of([&] { kept_->put(job, out); }).empty())
       kept_ = nullptr;
   }
 
@@ -282,7 +282,7 @@ private:
 
 } // namespace
 
-outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_watch* watch,
+outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_monitor* watch,
                       outcome_store* kept) {
   MNEME_CHECK(!batch.empty());
   const autograd_on tracking;

@@ -7,14 +7,14 @@
 namespace mneme {
 
 /// Callbacks that may stop running jobs.
-class slice_watch {
+class slice_monitor {
 public:
-  virtual ~slice_watch() = default;
+  virtual ~slice_monitor() = default;
   /// Called before each slice of a program. `progress` in [0, 1] is that of the slowest call. Returns false to stop the
   /// run; unfinished jobs then end as interrupted.
-  [[nodiscard]] virtual bool go_on(const std::string& name, double progress) = 0;
+  [[nodiscard]] virtual bool should_continue(const std::string& name, double progress) = 0;
   /// Called before each step of a training and each block of a pass, so it must be cheap. Returns true to stop the run.
-  [[nodiscard]] virtual bool is_over() { return false; }
+  [[nodiscard]] virtual bool should_stop() { return false; }
 };
 
 /// Runs programs to their ends with autograd enabled, whatever the caller's mode. Returns one outcome per job, in
@@ -25,6 +25,6 @@ public:
 /// @param kept on a CPU, stores outcomes of several slices between runs; may be null
 /// @pre `batch` is not empty and has programs of one fuse key
 [[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices = nullptr,
-                                    slice_watch* watch = nullptr, outcome_store* kept = nullptr);
+                                    slice_monitor* watch = nullptr, outcome_store* kept = nullptr);
 
 } // namespace mneme

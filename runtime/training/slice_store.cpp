@@ -18,7 +18,7 @@ void add(run_digest& digest, const sample_view& samples) {
   digest.add(samples.source->files_rows());
   if (samples.rows)
     digest.add(digest_of(std::as_bytes(std::span(*samples.rows))));
-  if (!samples.source->passing)
+  if (!samples.source->is_temporary)
     return;
   add(digest, samples.source->vectors.defined() ? samples.source->vectors : samples.source->images);
   digest.add(digest_of(std::as_bytes(std::span(samples.source->labels))));

@@ -57,11 +57,11 @@ void step_rows::clear() {
 }
 
 void step_rows::add(client_training_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
-                    const row_marks& to) {
+                    const step_targets& to) {
   const auto& job = *client.job;
   const auto real = client.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
   append({.samples = job.samples,
-          .notes = job.notes,
+          .annotations = job.annotations,
           .positions = client.order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(real)),
           .padded = shape.own,
           .weight = 1.0F / static_cast<float>(real),
@@ -72,7 +72,7 @@ void step_rows::add(client_training_rows& client, const step_shape& shape, std::
     return;
   const auto number = epoch * client.plan.steps() + s, classes = options_.classes.size();
   append({.samples = job.replay.samples,
-          .notes = job.replay.notes,
+          .annotations = job.replay.annotations,
           .positions = client.replay.at(number),
           .padded = shape.replayed,
           .weight = static_cast<float>(options_.replay_weight / static_cast<double>(client.replayed_rows(number))),
@@ -85,7 +85,7 @@ void step_rows::add(client_training_rows& client, const step_shape& shape, std::
           .targets = to.targets ? to.targets + shape.own * classes : nullptr});
 }
 
-void step_rows::append(const part& rows, const rng_key& stream, const row_marks& to) {
+void step_rows::append(const part& rows, const rng_key& stream, const step_targets& to) {
   const auto& source = *rows.samples.source;
   if (runs_.empty() || *runs_.back().source != rows.samples.source)
     runs_.push_back({.source = &rows.samples.source, .first = rows_.size()});
@@ -100,7 +100,7 @@ void step_rows::append(const part& rows, const rng_key& stream, const row_marks&
   if (options_.augment != augmentation_kind::none || rows.augment != augmentation_kind::none)
     augment_.resize(rows_.size()); // rows of other parts are not augmented
   for (std::size_t i = 0; i < real && rows.augment != augmentation_kind::none; ++i)
-    augment_[first + i] = drawn_augmentation(rows.augment, stream, rows.draw, place_of(i));
+    augment_[first + i] = draw_augmentation(rows.augment, stream, rows.draw, place_of(i));
   if (source.deviations.defined()) {
     noise_.resize(rows_.size()); // rows of earlier parts have no noise
     for (std::size_t i = 0; i < real; ++i)
@@ -110,22 +110,22 @@ void step_rows::append(const part& rows, const rng_key& stream, const row_marks&
 }
 
 /// Writes labels, weights and targets of a part. @param listed its row numbers, without padding
-void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const {
+void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const step_targets& to) const {
   const auto& source = *rows.samples.source;
   const auto& covered = options_.classes;
-  const bool told = rows.notes.targets.defined();
+  const bool has_soft_targets = rows.annotations.targets.defined();
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto label = source.label(listed[i]);
     const bool known = covered.size() == 0 || (covered.low <= label && label < covered.high);
-    if (!known && !told)
+    if (!known && !has_soft_targets)
       throw std::invalid_argument("row " + std::to_string(listed[i]) + " has label " + std::to_string(label) +
                                   ", but the loss covers labels " + std::to_string(covered.low) + " to " +
                                   std::to_string(covered.high - 1));
     to.labels[i] = known ? label - covered.low : -1;
     to.weights[i] = rows.weight;
   }
-  for (std::size_t i = 0; rows.notes.weights && i < listed.size(); ++i)
-    to.weights[i] *= (*rows.notes.weights)[static_cast<std::size_t>(rows.positions[i])];
+  for (std::size_t i = 0; rows.annotations.weights && i < listed.size(); ++i)
+    to.weights[i] *= (*rows.annotations.weights)[static_cast<std::size_t>(rows.positions[i])];
   const auto padding = rows.padded - std::ssize(listed);
   std::fill_n(to.labels + listed.size(), padding, -1);
   std::fill_n(to.weights + listed.size(), padding, 0.0F);
@@ -134,13 +134,13 @@ void step_rows::write_marks(const part& rows, std::span<const std::int64_t> list
 }
 
 /// Writes soft targets: a row's target, or else its label as a one-hot vector; zeros for padding.
-void step_rows::write_targets(const part& rows, const row_marks& to) const {
+void step_rows::write_targets(const part& rows, const step_targets& to) const {
   const auto classes = options_.classes.size();
   std::fill_n(to.targets, rows.padded * classes, 0.0F);
   for (std::size_t i = 0; i < rows.positions.size(); ++i) {
     float* const target = to.targets + static_cast<std::int64_t>(i) * classes;
-    if (rows.notes.targets.defined())
-      std::copy_n(rows.notes.targets.const_data_ptr<float>() + rows.positions[i] * classes, classes, target);
+    if (rows.annotations.targets.defined())
+      std::copy_n(rows.annotations.targets.const_data_ptr<float>() + rows.positions[i] * classes, classes, target);
     else
       target[to.labels[i]] = 1.0F;
   }

@@ -58,7 +58,7 @@ struct step_shape {
 };
 
 /// Destinations of a client's part of a step.
-struct row_marks {
+struct step_targets {
   std::int64_t* labels = nullptr; ///< [B]
   float* weights = nullptr;       ///< [B]
   float* targets = nullptr;       ///< [B, C], or null
@@ -73,7 +73,7 @@ public:
   /// Appends a client's rows of step s and writes labels, weights and targets. Padded rows are zeros, so their outputs
   /// are finite. Throws std::invalid_argument for a label that the loss does not cover.
   void add(client_training_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
-           const row_marks& to);
+           const step_targets& to);
   /// Gathers all rows into out [K * B, C, H, W]. Adjacent rows of one data set are gathered in one call.
   void gather_into(at::Tensor& out, image_store& images) const;
   /// Gathers all rows to `out` on the host. @pre they belong to one data set
@@ -83,7 +83,7 @@ private:
   /// A client's own rows, or its replayed rows, in one step.
   struct part {
     const sample_view& samples;
-    const row_notes& notes;
+    const row_annotations& annotations;
     std::span<const std::int64_t> positions; // positions of its rows, without padding
     std::int64_t padded = 0;
     float weight = 1.0F; // weight of each row
@@ -91,9 +91,9 @@ private:
     std::int64_t draw = 0;               // epoch or step number, part of the keys of augmentation and noise
     std::optional<std::int64_t> place{}; // first row number in these keys; unset: a row has its position
   };
-  void append(const part& rows, const rng_key& stream, const row_marks& to);
-  void write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const;
-  void write_targets(const part& rows, const row_marks& to) const;
+  void append(const part& rows, const rng_key& stream, const step_targets& to);
+  void write_marks(const part& rows, std::span<const std::int64_t> listed, const step_targets& to) const;
+  void write_targets(const part& rows, const step_targets& to) const;
 
   /// Rows from `first` on belong to this data set.
   struct source_run {

@@ -30,7 +30,7 @@ connection::connection(owned_descriptor socket, const tls_identity_ref& identity
                                                               : identity ? stage::tls
                                                                          : stage::open),
       limits_(limits), reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now),
-      heard_(now), spoke_(now) {
+      last_received_(now), spoke_(now) {
   if (identity && !tls_)
     fail("has no TLS session: " + tls_error_text());
 }
@@ -50,7 +50,7 @@ short connection::awaited_events() const {
   return static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN);
 }
 
-void connection::go_on(clock::time_point now) {
+void connection::process_io(clock::time_point now) {
   if (stage_ == stage::connecting)
     finish_connecting();
   if (stage_ == stage::tls)
@@ -61,7 +61,7 @@ void connection::go_on(clock::time_point now) {
   read_some();
   send_now(now);
   if (bytes_received_ > received)
-    heard_ = now;
+    last_received_ = now;
 }
 
 void connection::send_now(clock::time_point now) {
@@ -87,7 +87,7 @@ void connection::shake_hands() {
   ERR_clear_error();
   const int done = SSL_do_handshake(tls_.get());
   if (done == 1) {
-    if (const auto error = host_.empty() ? std::string() : wrong_with_name(tls_.get(), host_); !error.empty())
+    if (const auto error = host_.empty() ? std::string() : certificate_name_error(tls_.get(), host_); !error.empty())
       throw incompatible_peer(error);
     if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // the peers did not agree on a key
       throw incompatible_peer(other_secret);
@@ -129,20 +129,20 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
 /// Receives bytes. Message parts are received directly into their final memory, without a copy.
 std::size_t connection::receive() {
   ERR_clear_error();
-  const auto room = reader_.room();
+  const auto write_area = reader_.write_area();
   std::size_t count = 0;
   if (tls_) {
-    const auto into = room.empty() ? std::span(in_) : room;
+    const auto into = write_area.empty() ? std::span(in_) : write_area;
     count = moved(SSL_read(tls_.get(), into.data(), static_cast<int>(into.size())), "receiving");
   } else {
-    std::array<iovec, 2> into{{{room.data(), room.size()}, {in_.data(), in_.size()}}};
+    std::array<iovec, 2> into{{{write_area.data(), write_area.size()}, {in_.data(), in_.size()}}};
     msghdr whole{};
     whole.msg_iov = into.data();
     whole.msg_iovlen = into.size();
     count = moved(::recvmsg(socket_.get(), &whole, 0), "receiving");
   }
-  const auto placed = std::min(count, room.size());
-  reader_.filled(placed);
+  const auto placed = std::min(count, write_area.size());
+  reader_.mark_written(placed);
   reader_.feed(std::span(in_).first(count - placed));
   return count;
 }
@@ -171,7 +171,7 @@ void connection::read_some() {
       return;
     bytes_received_ += count;
     turn += count;
-    writer_.confirmed(reader_.take_confirmed());
+    writer_.acknowledged(reader_.take_acknowledged());
     if (const auto credit = reader_.take_credit(); credit > 0)
       writer_.add_credit(credit);
   }
@@ -192,21 +192,21 @@ void connection::write_some() {
   }
 }
 
-void connection::look_at_clock(clock::time_point now) {
-  if (!trusted_ && now - began_ > limits_.introduction)
+void connection::check_timeouts(clock::time_point now) {
+  if (!authenticated_ && now - began_ > limits_.handshake_timeout)
     fail(stage_ == stage::connecting ? "cannot be reached: no answer"
          : stage_ == stage::tls      ? "leaves the TLS handshake unfinished"
                                      : "does not say who it is");
-  if (trusted_ && now - heard_ > limits_.silence)
-    fail("has given no sign of life for " + std::to_string(limits_.silence.count()) + " ms");
+  if (authenticated_ && now - last_received_ > limits_.idle_timeout)
+    fail("has given no sign of life for " + std::to_string(limits_.idle_timeout.count()) + " ms");
   if (stage_ == stage::open && now - spoke_ >= heartbeat_every()) {
     writer_.add_heartbeat();
     spoke_ = now;
   }
 }
 
-connection::clock::time_point connection::next_look() const {
-  auto next = trusted_ ? heard_ + limits_.silence : began_ + limits_.introduction;
+connection::clock::time_point connection::next_timeout() const {
+  auto next = authenticated_ ? last_received_ + limits_.idle_timeout : began_ + limits_.handshake_timeout;
   if (stage_ == stage::open)
     next = std::min(next, spoke_ + heartbeat_every());
   return next + std::chrono::milliseconds(1);
@@ -214,12 +214,12 @@ connection::clock::time_point connection::next_look() const {
 
 /// At most half a second, because the peer's timeout may be shorter than that of this end.
 std::chrono::milliseconds connection::heartbeat_every() const {
-  return std::min(std::chrono::milliseconds(500), limits_.silence / 6);
+  return std::min(std::chrono::milliseconds(500), limits_.idle_timeout / 6);
 }
 
-void connection::trust(clock::time_point now) {
-  trusted_ = true;
-  heard_ = now;
+void connection::mark_authenticated(clock::time_point now) {
+  authenticated_ = true;
+  last_received_ = now;
   reader_.allow(limits_.message_bytes);
 }
 

@@ -28,8 +28,8 @@ private:
 /// Timeouts and size limits for a peer.
 struct connection_limits {
   /// Time limit for connecting, TLS and the first message, until the peer is authenticated.
-  std::chrono::milliseconds introduction{5000};
-  std::chrono::milliseconds silence{3000}; ///< A peer that sends nothing for this time counts as lost.
+  std::chrono::milliseconds handshake_timeout{5000};
+  std::chrono::milliseconds idle_timeout{3000}; ///< A peer that sends nothing for this time counts as lost.
   std::size_t first_message_bytes = std::size_t{1} << 16;
   std::size_t message_bytes = std::size_t{4} << 30;
 };
@@ -51,26 +51,26 @@ public:
   /// Events to wait for with poll().
   [[nodiscard]] short awaited_events() const;
   /// Reads and writes as much as possible. Throws protocol_error with the reason if the connection has to be closed.
-  void go_on(clock::time_point now);
+  void process_io(clock::time_point now);
   /// Throws protocol_error if the peer has exceeded its timeout. Sends a heartbeat if one is due.
-  void look_at_clock(clock::time_point now);
-  /// Time of the next call of look_at_clock().
-  [[nodiscard]] clock::time_point next_look() const;
+  void check_timeouts(clock::time_point now);
+  /// Time of the next call of check_timeouts().
+  [[nodiscard]] clock::time_point next_timeout() const;
   /// Marks the peer as authenticated, which allows longer timeouts and messages.
-  void trust(clock::time_point now);
+  void mark_authenticated(clock::time_point now);
 
   /// Queues a message.
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
   /// True if a message can be sent without delay: the connection is open and nothing is queued.
   [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
-  /// Writes as much as possible. Throws protocol_error like go_on().
+  /// Writes as much as possible. Throws protocol_error like process_io().
   void send_now(clock::time_point now);
   /// Records that a received message of this size was consumed, and sends credit if due.
   void consumed(std::size_t bytes);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
   /// True if the peer has sent a valid preamble.
   [[nodiscard]] bool has_begun() const noexcept { return reader_.has_begun(); }
-  [[nodiscard]] bool is_trusted() const noexcept { return trusted_; }
+  [[nodiscard]] bool is_trusted() const noexcept { return authenticated_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return writer_.waiting_bytes() + out_.left(); }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
@@ -94,13 +94,13 @@ private:
   bool has_secret_;
   stage stage_;
   connection_limits limits_;
-  bool trusted_ = false;
+  bool authenticated_ = false;
   bool tls_wants_write_ = false;
   frame_reader reader_;
   frame_writer writer_;
   std::vector<std::byte> in_; // bytes that are not message content
   outgoing_frames out_;
-  clock::time_point began_, heard_, spoke_;
+  clock::time_point began_, last_received_, spoke_;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };
 

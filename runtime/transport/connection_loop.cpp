@@ -18,7 +18,7 @@ owned_descriptor new_socket(const socket_address& address) {
 
 /// Polls before it sleeps, because waking a thread takes as long as the transfer of many messages.
 void wait_for_events(std::vector<pollfd>& awaited, int wait_ms) {
-  const auto until = connection::clock::now() + polling_time(tuning::frames_looked_for);
+  const auto until = connection::clock::now() + polling_time(tuning::io_spin_time);
   while (connection::clock::now() < until) {
     if (::poll(awaited.data(), awaited.size(), 0) != 0)
       return;
@@ -48,15 +48,15 @@ connection_loop::~connection_loop() {
 
 // -- from other threads -----------------------------------------------------------------------------------------------
 
-expected<node_place> connection_loop::place_of(const node_address& address) const {
+expected<resolved_node> connection_loop::place_of(const node_address& address) const {
   auto addresses = resolved(address);
   if (!addresses)
     return tl::unexpected(addresses.error());
   return place_of(address, std::move(*addresses));
 }
 
-expected<node_place> connection_loop::place_of(const node_address& address,
-                                               std::vector<socket_address> addresses) const {
+expected<resolved_node> connection_loop::place_of(const node_address& address,
+                                                  std::vector<socket_address> addresses) const {
   const bool is_local =
       std::all_of(addresses.begin(), addresses.end(), [](const socket_address& place) { return place.is_loopback(); });
   if (!identity_ && !is_local)
@@ -64,7 +64,7 @@ expected<node_place> connection_loop::place_of(const node_address& address,
         address.text(),
         "is not on the loopback (127.0.0.1, ::1), where connections need a secret or certificates; expected "
         "MNEME_SECRET=$(openssl rand -hex 32) in the environment of all processes, or --cert, --key and --ca");
-  return node_place{.host = address.host, .addresses = std::move(addresses)};
+  return resolved_node{.host = address.host, .addresses = std::move(addresses)};
 }
 
 expected<std::uint16_t> connection_loop::listen(const node_address& address) {
@@ -91,7 +91,7 @@ expected<std::uint16_t> connection_loop::listen(const node_address& address) {
   return ntohs(port);
 }
 
-connection_id connection_loop::connect(node_place place) {
+connection_id connection_loop::connect(resolved_node place) {
   connection_id opened = 0;
   {
     const std::lock_guard hold(mutex_);
@@ -157,16 +157,16 @@ bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archi
   } catch (const std::exception& e) {
     held->second.broken = e.what(); // reported by the loop's thread only
   }
-  note_figures();
+  record_figures();
   if (stream.waiting_bytes() > 0 || held->second.broken)
     ::eventfd_write(wake_.get(), 1);
   return true;
 }
 
-connection_figures connection_loop::figures(connection_id id) {
+connection_stats connection_loop::figures(connection_id id) {
   const std::lock_guard hold(mutex_);
   const auto entry = figures_.find(id);
-  return entry == figures_.end() ? connection_figures{} : entry->second;
+  return entry == figures_.end() ? connection_stats{} : entry->second;
 }
 
 // -- the thread -------------------------------------------------------------------------------------------------------
@@ -206,18 +206,18 @@ void connection_loop::run(const std::stop_token& stop) {
         if (awaited[i + 2].revents != 0)
           serve(ids[i], held->second);
         if (const auto still = held_.find(ids[i]); still != held_.end())
-          look_after(ids[i], still->second);
+          check_connection(ids[i], still->second);
       }
     if (awaited[1].revents != 0)
       accept_all(awaited[1].fd);
-    note_figures();
+    record_figures();
   }
 }
 
 int connection_loop::wait_ms(connection::clock::time_point now) const {
   auto next = now + std::chrono::seconds(1);
   for (const auto& [id, held] : held_)
-    next = std::min(next, held.stream->next_look());
+    next = std::min(next, held.stream->next_timeout());
   return static_cast<int>(
       std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count() + 1));
 }
@@ -231,21 +231,21 @@ void connection_loop::carry_out(order& request) {
     return;
   auto& stream = *entry->second.stream;
   if (std::holds_alternative<trusted>(request))
-    stream.trust(connection::clock::now());
+    stream.mark_authenticated(connection::clock::now());
   else if (auto* const message = std::get_if<to_send>(&request))
     stream.send(std::move(message->message));
   else if (const auto* const done = std::get_if<used>(&request))
     stream.consumed(done->bytes);
   else {
     auto& end = std::get<ended>(request);
-    entry->second.closing = std::move(end.why);
+    entry->second.closing = std::move(end.reason);
     entry->second.closes_at_once = end.at_once;
   }
 }
 
 void connection_loop::carry_out(to_connect& request) {
   auto& addresses = request.place.addresses;
-  std::string peer = request.place.host, why = "has no address";
+  std::string peer = request.place.host, reason = "has no address";
   while (!addresses.empty()) {
     const auto address = addresses.front();
     addresses.erase(addresses.begin());
@@ -260,9 +260,9 @@ void connection_loop::carry_out(to_connect& request) {
                            .others = std::move(request.place)};
       return;
     }
-    why = "cannot be reached: " + system_text();
+    reason = "cannot be reached: " + system_text();
   }
-  watcher_.closed(request.id, peer, why, true);
+  watcher_.closed(request.id, peer, reason, true);
 }
 
 void connection_loop::accept_all(int listener) {
@@ -283,7 +283,7 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
     const std::lock_guard hold(mutex_);
     id = next_++;
   }
-  make_place_for_stranger();
+  evict_unauthenticated();
   send_at_once(socket.get());
   held_[id] = {.stream = std::make_unique<connection>(std::move(socket), identity_, "", false, limits_,
                                                       connection::clock::now()),
@@ -293,7 +293,7 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
 
 /// Keeps the number of unauthenticated connections below its limit: closes the oldest connection of the address with
 /// the most of them. Silent peers thus cannot prevent others from connecting.
-void connection_loop::make_place_for_stranger() {
+void connection_loop::evict_unauthenticated() {
   std::map<std::string, std::vector<connection_id>> strangers; // by address, oldest first
   std::size_t count = 0;
   for (const auto& [id, held] : held_)
@@ -301,7 +301,7 @@ void connection_loop::make_place_for_stranger() {
       strangers[held.peer.substr(0, held.peer.rfind(':'))].push_back(id);
       ++count;
     }
-  if (count < strangers_max)
+  if (count < unauthenticated_max)
     return;
   const auto most = std::max_element(strangers.begin(), strangers.end(),
                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
@@ -309,27 +309,27 @@ void connection_loop::make_place_for_stranger() {
 }
 
 void connection_loop::serve(connection_id id, held_connection& held) {
-  std::string why;
+  std::string reason;
   bool may_retry = true;
   try {
-    held.stream->go_on(connection::clock::now());
+    held.stream->process_io(connection::clock::now());
   } catch (const incompatible_peer& e) {
-    why = e.what();
+    reason = e.what();
     may_retry = false;
   } catch (const std::exception& e) { // including out of memory: other connections continue
-    why = e.what();
+    reason = e.what();
   }
   if (held.stream->has_begun() && !std::exchange(held.told, true))
     watcher_.opened(id, held.peer, held.accepted);
   for (auto& message : held.stream->take_messages())
     watcher_.received(id, std::move(message));
-  if (!why.empty())
-    end(id, why, may_retry);
+  if (!reason.empty())
+    end(id, reason, may_retry);
 }
 
-void connection_loop::look_after(connection_id id, held_connection& held) {
+void connection_loop::check_connection(connection_id id, held_connection& held) {
   try {
-    held.stream->look_at_clock(connection::clock::now());
+    held.stream->check_timeouts(connection::clock::now());
   } catch (const protocol_error& e) {
     return end(id, e.what());
   }
@@ -339,14 +339,14 @@ void connection_loop::look_after(connection_id id, held_connection& held) {
     end(id, std::string(*held.closing));
 }
 
-void connection_loop::end(connection_id id, const std::string& why, bool may_retry) {
+void connection_loop::end(connection_id id, const std::string& reason, bool may_retry) {
   const auto entry = held_.find(id);
   if (!entry->second.stream->is_connected() && !entry->second.others.addresses.empty() && !entry->second.closing) {
     to_connect next{id, std::move(entry->second.others)};
     held_.erase(entry);
     return carry_out(next);
   }
-  note_figures();
+  record_figures();
   const auto peer = entry->second.peer;
   {
     const std::lock_guard hold(mutex_);
@@ -355,10 +355,10 @@ void connection_loop::end(connection_id id, const std::string& why, bool may_ret
       figures_.erase(id);
   }
   held_.erase(entry);
-  watcher_.closed(id, peer, why, may_retry);
+  watcher_.closed(id, peer, reason, may_retry);
 }
 
-void connection_loop::note_figures() {
+void connection_loop::record_figures() {
   const std::lock_guard hold(mutex_);
   for (const auto& [id, held] : held_) {
     auto& known = figures_[id];

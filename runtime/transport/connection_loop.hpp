@@ -19,12 +19,12 @@ public:
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
   /// Called for each complete message.
   virtual void received(connection_id id, archive::buffer message) = 0;
-  /// Called once when a connection has ended, even if it was never opened. @param why predicate of a sentence about the
-  /// peer @param may_retry true if another attempt may succeed
-  virtual void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) = 0;
+  /// Called once when a connection has ended, even if it was never opened. @param reason predicate of a sentence about
+  /// the peer @param may_retry true if another attempt may succeed
+  virtual void closed(connection_id id, const std::string& peer, const std::string& reason, bool may_retry) = 0;
 };
 
-struct connection_figures {
+struct connection_stats {
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the network, without the overhead of TLS and TCP.
   std::uint64_t message_bytes_given = 0, message_bytes_sent = 0;
   /// Message bytes that were passed to send() and are not sent yet.
@@ -43,26 +43,27 @@ public:
   /// Starts to accept connections. Returns the port. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
   /// Resolves an address. Without an identity, only loopback addresses are allowed.
-  [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
+  [[nodiscard]] expected<resolved_node> place_of(const node_address& address) const;
   /// The same for an address that is already resolved.
-  [[nodiscard]] expected<node_place> place_of(const node_address& address, std::vector<socket_address> addresses) const;
+  [[nodiscard]] expected<resolved_node> place_of(const node_address& address,
+                                                 std::vector<socket_address> addresses) const;
   /// Starts to connect to the addresses of a host, one after the other. Later, opened() or closed() is called.
-  connection_id connect(node_place place);
+  connection_id connect(resolved_node place);
   /// Marks the peer as authenticated.
-  void trust(connection_id id) { add(trusted{id}); }
+  void mark_authenticated(connection_id id) { add(trusted{id}); }
   /// Sends a message. No effect if the connection has ended.
   void send(connection_id id, archive message);
   /// Acknowledges `bytes` of a received message, which allows its sender to send as many more.
   void consumed(connection_id id, std::size_t bytes);
-  /// Closes a connection after sending queued messages, if possible. @param why passed to closed()
-  void close(connection_id id, std::string why) { add(ended{id, std::move(why), false}); }
-  /// Closes a connection immediately; queued messages are lost. @param why passed to closed()
-  void drop(connection_id id, std::string why) { add(ended{id, std::move(why), true}); }
+  /// Closes a connection after sending queued messages, if possible. @param reason passed to closed()
+  void close(connection_id id, std::string reason) { add(ended{id, std::move(reason), false}); }
+  /// Closes a connection immediately; queued messages are lost. @param reason passed to closed()
+  void drop(connection_id id, std::string reason) { add(ended{id, std::move(reason), true}); }
   /// Byte counters of a connection.
-  [[nodiscard]] connection_figures figures(connection_id id);
+  [[nodiscard]] connection_stats figures(connection_id id);
 
   /// Limit of unauthenticated connections. Above it, the oldest one of the address with the most is closed.
-  static constexpr std::size_t strangers_max = 128;
+  static constexpr std::size_t unauthenticated_max = 128;
   /// Messages up to this size are sent on the calling thread if nothing is queued. Waking the loop's thread takes 20
   /// us, four times per round of short jobs.
   static constexpr std::size_t at_once_bytes_max = std::size_t{1} << 20;
@@ -70,7 +71,7 @@ public:
 private:
   struct to_connect {
     connection_id id;
-    node_place place;
+    resolved_node place;
   };
   struct trusted {
     connection_id id;
@@ -85,7 +86,7 @@ private:
   };
   struct ended {
     connection_id id;
-    std::string why;
+    std::string reason;
     bool at_once;
   };
   using order = std::variant<to_connect, trusted, to_send, used, ended>;
@@ -93,7 +94,7 @@ private:
     std::unique_ptr<connection> stream{};
     std::string peer{};
     bool accepted = false, told = false;  // `told`: opened() was called
-    node_place others{};                  // addresses to try if the present one fails
+    resolved_node others{};               // addresses to try if the present one fails
     std::optional<std::string> closing{}; // reason for closing, after everything is sent
     bool closes_at_once = false;          // true: close immediately
     std::optional<std::string> broken{};  // error found by another thread
@@ -106,12 +107,12 @@ private:
   void carry_out(to_connect& request);
   void accept_all(int listener);
   void take_in(owned_descriptor socket, const socket_address& peer);
-  void make_place_for_stranger();
+  void evict_unauthenticated();
   void serve(connection_id id, held_connection& held);
-  void look_after(connection_id id, held_connection& held);
-  void end(connection_id id, const std::string& why, bool may_retry = true);
+  void check_connection(connection_id id, held_connection& held);
+  void end(connection_id id, const std::string& reason, bool may_retry = true);
   [[nodiscard]] int wait_ms(connection::clock::time_point now) const;
-  void note_figures();
+  void record_figures();
 
   tls_identity_ref identity_;
   connection_limits limits_;
@@ -121,7 +122,7 @@ private:
   std::mutex mutex_;      // guards the members from orders_ to consumed_
   std::vector<order> orders_;
   connection_id next_ = 1;
-  std::map<connection_id, connection_figures> figures_;
+  std::map<connection_id, connection_stats> figures_;
   std::map<connection_id, std::size_t> consumed_; // acknowledgments to be sent
   owned_descriptor listener_;
   std::map<connection_id, held_connection> held_;

@@ -95,18 +95,18 @@ void frame_reader::check_header() const {
 
 std::size_t frame_reader::read_content(std::span<const std::byte> bytes) {
   const auto used = std::min<std::size_t>(bytes.size(), length_ - content_read_);
-  const auto into = room();
+  const auto into = write_area();
   std::memcpy(into.empty() ? number_.data() + content_read_ : into.data(), bytes.data(), used);
-  filled(used);
+  mark_written(used);
   return used;
 }
 
-std::span<std::byte> frame_reader::room() noexcept {
+std::span<std::byte> frame_reader::write_area() noexcept {
   const bool is_part = header_read_ == header_.size() && static_cast<frame_kind>(header_[4]) == frame_kind::part;
   return is_part ? std::span(coming_).last(length_ - content_read_) : std::span<std::byte>();
 }
 
-void frame_reader::filled(std::size_t count) {
+void frame_reader::mark_written(std::size_t count) {
   if (count == 0) // the frame may be empty
     return;
   content_read_ += static_cast<std::uint32_t>(count);
@@ -162,7 +162,7 @@ void frame_writer::add(std::shared_ptr<const archive> message) {
   added.message = std::move(message);
 }
 
-void frame_writer::confirmed(std::uint64_t bytes) {
+void frame_writer::acknowledged(std::uint64_t bytes) {
   if (bytes > unconfirmed_)
     throw protocol_error("confirms more bytes than it was sent");
   unconfirmed_ -= bytes;

@@ -43,12 +43,12 @@ public:
   /// Parses received bytes. Throws protocol_error; the reader must not be used after that.
   void feed(std::span<const std::byte> bytes);
   /// Memory for the next bytes if they are message content. If it is empty, use feed(). Valid until the next call.
-  [[nodiscard]] std::span<std::byte> room() noexcept;
-  /// Records that `count` bytes were written to room(). A count of 0 has no effect.
-  void filled(std::size_t count);
+  [[nodiscard]] std::span<std::byte> write_area() noexcept;
+  /// Records that `count` bytes were written to write_area(). A count of 0 has no effect.
+  void mark_written(std::size_t count);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return std::exchange(messages_, {}); }
   /// Number of bytes that the peer has acknowledged since the last call.
-  [[nodiscard]] std::uint64_t take_confirmed() noexcept { return std::exchange(confirmed_, 0); }
+  [[nodiscard]] std::uint64_t take_acknowledged() noexcept { return std::exchange(confirmed_, 0); }
   /// Records that a message of this size was consumed.
   void consumed(std::size_t bytes) noexcept;
   /// Credit in bytes to send to the peer now, or 0.
@@ -85,7 +85,7 @@ public:
   void add(std::shared_ptr<const archive> message);
   void add_heartbeat() { heartbeat_due_ = true; }
   void add_credit(std::uint64_t bytes) { credit_due_ += bytes; }
-  void confirmed(std::uint64_t bytes); ///< Throws protocol_error if more bytes are acknowledged than were sent.
+  void acknowledged(std::uint64_t bytes); ///< Throws protocol_error if more bytes are acknowledged than were sent.
   /// Appends the next frames to `out`, up to about one frame of maximum size. Appends nothing if nothing can be sent.
   void write_to(outgoing_frames& out);
   /// True if write_to() would append a frame.

@@ -20,7 +20,7 @@ std::string node_address::text() const {
   return (has_colons ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-expected<node_address> parsed_address(const std::string& text) {
+expected<node_address> parse_address(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
     return malformed(text);

@@ -14,7 +14,7 @@ struct node_address {
 };
 
 /// Parses "HOST:PORT". An IPv6 address must be in brackets.
-[[nodiscard]] expected<node_address> parsed_address(const std::string& text);
+[[nodiscard]] expected<node_address> parse_address(const std::string& text);
 
 /// A socket address as the operating system represents it.
 struct socket_address {
@@ -25,7 +25,7 @@ struct socket_address {
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 /// A host's name and all its addresses, which are tried in order.
-struct node_place {
+struct resolved_node {
   std::string host{};
   std::vector<socket_address> addresses{};
 };

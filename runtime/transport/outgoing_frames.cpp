@@ -9,8 +9,8 @@ constexpr std::size_t copied_bytes_max = 512;
 } // namespace
 
 void outgoing_frames::append(std::span<const std::byte> bytes) {
-  const bool goes_on = !pieces_.empty() && !pieces_.back().at;
-  if (goes_on)
+  const bool continues = !pieces_.empty() && !pieces_.back().at;
+  if (continues)
     pieces_.back().count += bytes.size();
   else
     pieces_.push_back({.offset = own_.size(), .count = bytes.size()});

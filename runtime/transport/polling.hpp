@@ -15,16 +15,16 @@ namespace mneme {
 
 /// Keeps an actor's thread awake while messages are expected. The actor repeatedly sends itself a message, so that its
 /// thread keeps checking the mailbox. Other actors and threads run in between.
-class awake_time {
+class spin_window {
 public:
   /// Call when a message has arrived or a request was sent. Returns true if the actor must start polling.
   [[nodiscard]] bool extend() {
-    const auto span = polling_time(tuning::frames_awaited);
+    const auto span = polling_time(tuning::actor_spin_time);
     until_ = std::chrono::steady_clock::now() + span;
     return span.count() > 0 && !std::exchange(looks_, true);
   }
   /// Call when the actor has polled. Returns true if it must poll again.
-  [[nodiscard]] bool goes_on() {
+  [[nodiscard]] bool should_continue() {
     std::this_thread::yield();
     looks_ = std::chrono::steady_clock::now() < until_;
     return looks_;

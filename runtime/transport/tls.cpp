@@ -126,7 +126,7 @@ ssl_session tls_identity::session(int socket, bool accepts) const {
   return session;
 }
 
-std::string wrong_with_name(const ssl_st* session, const std::string& host) {
+std::string certificate_name_error(const ssl_st* session, const std::string& host) {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(session), X509_free);
   if (!certificate)
     return "shows no certificate";

@@ -48,7 +48,7 @@ using tls_identity_ref = std::shared_ptr<const tls_identity>;
 
 /// Checks that the certificate of a peer reached as `host` is valid for that name. A certificate without names, as
 /// make_keys() writes it, is valid for all. Returns the error; "" if valid.
-[[nodiscard]] std::string wrong_with_name(const ssl_st* session, const std::string& host);
+[[nodiscard]] std::string certificate_name_error(const ssl_st* session, const std::string& host);
 
 /// Message of this thread's oldest OpenSSL error. Clears all errors.
 [[nodiscard]] std::string tls_error_text();

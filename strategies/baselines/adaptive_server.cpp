@@ -8,7 +8,7 @@
 namespace mneme {
 
 adaptive_server::adaptive_server(const method_setup& setup, const adaptive_options& with)
-    : averaging_server(setup), with_(with), parameters_(at::ones({setup.net->size()})),
+    : averaging_server(setup), options_(with), parameters_(at::ones({setup.net->size()})),
       first_(at::zeros_like(weights())),
       second_(at::full_like(weights(), with.start == moment_start::zero ? 0.0 : with.tau * with.tau)) {
   for (const auto& entry : setup.net->layout())
@@ -17,13 +17,13 @@ adaptive_server::adaptive_server(const method_setup& setup, const adaptive_optio
 }
 
 double adaptive_server::rate() const {
-  if (!with_.corrected)
-    return with_.rate;
+  if (!options_.corrected)
+    return options_.rate;
   const auto t = static_cast<double>(steps_ + 1);
-  return with_.rate * std::sqrt(1.0 - std::pow(with_.beta_2, t)) / (1.0 - std::pow(with_.beta_1, t));
+  return options_.rate * std::sqrt(1.0 - std::pow(options_.beta_2, t)) / (1.0 - std::pow(options_.beta_1, t));
 }
 
-task<void> adaptive_server::close_round(server_context&, const round_place&) {
+task<void> adaptive_server::close_round(server_context&, const round_info&) {
   const auto before = weights();
   average();
   const auto mean = weights();
@@ -33,12 +33,13 @@ task<void> adaptive_server::close_round(server_context&, const round_place&) {
   ++steps_;
   const auto moved = mean - before.to(mean.device()), squared = moved.square();
   const auto first = first_.to(mean.device()), second = second_.to(mean.device());
-  first_ = with_.beta_1 * first + (1.0 - with_.beta_1) * moved;
-  second_ = with_.rule == second_moment::adam ? with_.beta_2 * second + (1.0 - with_.beta_2) * squared
-                                              : second - (1.0 - with_.beta_2) * squared * (second - squared).sign();
-  const auto stepped = before.to(mean.device()) + rate() * first_ / (second_.sqrt() + with_.tau);
+  first_ = options_.beta_1 * first + (1.0 - options_.beta_1) * moved;
+  second_ = options_.rule == second_moment::adam
+                ? options_.beta_2 * second + (1.0 - options_.beta_2) * squared
+                : second - (1.0 - options_.beta_2) * squared * (second - squared).sign();
+  const auto stepped = before.to(mean.device()) + rate() * first_ / (second_.sqrt() + options_.tau);
   const auto steps = parameters_.to(mean.device());
-  go_on_from(at::where(steps > 0, stepped, mean));
+  set_weights(at::where(steps > 0, stepped, mean));
 }
 
 void adaptive_server::persist(archive& state) {
@@ -47,14 +48,16 @@ void adaptive_server::persist(archive& state) {
 }
 
 void adaptive_method::keys(key_table& table) {
-  table.number("server_learning_rate", with_.rate, {.low = 0.0, .open_low = true}, "eta: of the server's step.");
-  table.number("beta_1", with_.beta_1, {.low = 0.0, .high = 0.999999}, "How slowly the mean movement is forgotten.");
-  table.number("beta_2", with_.beta_2, {.low = 0.0, .high = 0.999999}, "How slowly its square is forgotten.");
-  table.number("tau", with_.tau, {.low = 0.0, .open_low = true},
+  table.number("server_learning_rate", options_.rate, {.low = 0.0, .open_low = true}, "eta: of the server's step.");
+  table.number("beta_1", options_.beta_1, {.low = 0.0, .high = 0.999999}, "How slowly the mean movement is forgotten.");
+  table.number("beta_2", options_.beta_2, {.low = 0.0, .high = 0.999999}, "How slowly its square is forgotten.");
+  table.number("tau", options_.tau, {.low = 0.0, .open_low = true},
                "Added to the root of the second moment: the larger, the less the step adapts.");
-  table.choice("second_moment", with_.start, {{"tau-squared", moment_start::tau_squared}, {"zero", moment_start::zero}},
+  table.choice("second_moment", options_.start,
+               {{"tau-squared", moment_start::tau_squared}, {"zero", moment_start::zero}},
                "Where the second moment begins.");
-  table.flag("bias_correction", with_.corrected, "Whether early steps are corrected for moments that begin at zero.");
+  table.flag("bias_correction", options_.corrected,
+             "Whether early steps are corrected for moments that begin at zero.");
 }
 
 std::vector<preset> adaptive_method::presets() const {
@@ -62,13 +65,13 @@ std::vector<preset> adaptive_method::presets() const {
                             "bias_correction = false\n";
   std::string flower = "[strategy]\nbeta_1 = 0.9\nbeta_2 = 0.99\nserver_learning_rate = 0.1\ntau = 1e-9\n"
                        "second_moment = \"zero\"\nbias_correction = ";
-  flower += with_.rule == second_moment::adam ? "true\n" : "false\n";
+  flower += options_.rule == second_moment::adam ? "true\n" : "false\n";
   return {{"paper", "Algorithm 2, with the constants of its experiments", paper},
           {"flower", "the defaults of that public program", flower}};
 }
 
 std::unique_ptr<server_half> adaptive_method::make_server() const {
-  return std::make_unique<adaptive_server>(setup(), with_);
+  return std::make_unique<adaptive_server>(setup(), options_);
 }
 
 } // namespace mneme

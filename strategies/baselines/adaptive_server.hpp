@@ -26,13 +26,13 @@ struct adaptive_options {
 class adaptive_server final : public averaging_server {
 public:
   adaptive_server(const method_setup& setup, const adaptive_options& with);
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   void persist(archive& state) override;
 
 private:
   [[nodiscard]] double rate() const;
 
-  adaptive_options with_;
+  adaptive_options options_;
   at::Tensor parameters_;     // [P] 1 for parameters, 0 for running statistics
   at::Tensor first_, second_; // [P] m and v
   std::int64_t steps_ = 0;
@@ -46,10 +46,10 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
 
 protected:
-  explicit adaptive_method(second_moment rule) { with_.rule = rule; }
+  explicit adaptive_method(second_moment rule) { options_.rule = rule; }
 
 private:
-  adaptive_options with_;
+  adaptive_options options_;
 };
 
 } // namespace mneme

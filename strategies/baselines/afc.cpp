@@ -50,7 +50,7 @@ public:
   }
 
 protected:
-  program_step run_call(const program_call& call) const override {
+  slice_result run_call(const program_call& call) const override {
     constexpr std::int64_t rows_at_once = 64;
     const auto weights = call.in.at(flat_weights).unsqueeze(0);
     const class_range classes{0, call.in.at("seen").item<std::int64_t>()};
@@ -61,7 +61,7 @@ protected:
       std::iota(places.begin(), places.end(), first);
       add_rows(weights, call.images(places), labels.narrow(0, first, std::ssize(places)), classes, sums);
     }
-    program_step answer;
+    slice_result answer;
     for (std::size_t m = 0; m < maps_.size(); ++m) {
       const auto mean = sums[m].mean();
       answer.tensors[importance_name(maps_[m])] =
@@ -81,9 +81,9 @@ private:
       for (const auto& map : results.maps)
         if (map.name == name)
           maps.push_back(map.values);
-    const auto slopes = gradients_of(loss, maps);
-    for (std::size_t m = 0; m < slopes.size(); ++m) {
-      const auto added = slopes[m][0].to(at::kDouble).square().sum({0, 2, 3}); // [C]
+    const auto gradients = gradients_of(loss, maps);
+    for (std::size_t m = 0; m < gradients.size(); ++m) {
+      const auto added = gradients[m][0].to(at::kDouble).square().sum({0, 2, 3}); // [C]
       sums[m] = sums[m].defined() ? sums[m] + added : added;
     }
   }
@@ -131,8 +131,9 @@ loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const 
 class afc final : public proxy_rehearsal {
 public:
   void keys(key_table& table) override {
-    table.number("distillation", with_.distillation, {.low = 0.0}, "Weight of the distillation of maps.");
-    table.choice("importance", with_.importance, {{"own", measured_model::own}, {"received", measured_model::received}},
+    table.number("distillation", options_.distillation, {.low = 0.0}, "Weight of the distillation of maps.");
+    table.choice("importance", options_.importance,
+                 {{"own", measured_model::own}, {"received", measured_model::received}},
                  "The model whose gradients weigh channels: the client's own after its training, or the received one.");
     proxy_keys(table);
     memory_keys(table);
@@ -157,10 +158,10 @@ public:
 
 private:
   [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
-  [[nodiscard]] program_job measuring(const client_context& ctx, const rehearsal& now,
+  [[nodiscard]] program_job measuring(const client_context& ctx, const rehearsal_state& now,
                                       const tensors_ref& weights) const;
 
-  options with_;
+  options options_;
   program_ref importance_;
 };
 
@@ -170,11 +171,11 @@ loss_ref afc::loss_for(const broadcast& in, const class_split& classes) const {
     const auto* const sent = in.extra ? in.extra->find(importance_name(map)) : nullptr;
     known.push_back(sent ? *sent : at::Tensor());
   }
-  const auto factor = with_.distillation * std::sqrt(classes.growth());
+  const auto factor = options_.distillation * std::sqrt(classes.growth());
   return afc_objective(factor, std::move(known), fmt::format("task {}", classes.task));
 }
 
-program_job afc::measuring(const client_context& ctx, const rehearsal& now, const tensors_ref& weights) const {
+program_job afc::measuring(const client_context& ctx, const rehearsal_state& now, const tensors_ref& weights) const {
   auto in = std::make_shared<tensor_map>(*weights_only(weights->at(flat_weights)));
   in->put("seen", at::tensor(now.classes.opened(), at::kLong));
   const auto rows = now.all_rows();
@@ -182,18 +183,18 @@ program_job afc::measuring(const client_context& ctx, const rehearsal& now, cons
 }
 
 task<client_result> afc::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
-  auto job = proxy_training(ctx, in, now, loss_for(in, now.classes), with_.distillation > 0.0);
+  auto job = proxy_training(ctx, in, now, loss_for(in, now.classes), options_.distillation > 0.0);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
-  auto tuning = tuned_head(ctx, in, now, trained.weights);
+  auto tuning = tune_head(ctx, in, now, trained.weights);
   const auto weights = co_await tuning;
 
   tensors_ref more;
   if (now.is_last && !now.all_rows().empty()) {
-    auto measured = measuring(ctx, now, with_.importance == measured_model::own ? weights : now.start);
+    auto measured = measuring(ctx, now, options_.importance == measured_model::own ? weights : now.start);
     auto measure = ctx.run(std::move(measured));
     const auto importance = co_await measure;
     more = importance.out;
@@ -218,8 +219,8 @@ public:
       names_.push_back(importance_name(map));
     sums_.resize(names_.size());
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = rehearsing_server::open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = rehearsing_server::open_round(info);
     if (!sent.extra || importance_.empty())
       return sent;
     auto extra = std::make_shared<tensor_map>(*sent.extra);
@@ -228,8 +229,8 @@ public:
     sent.extra = extra;
     return sent;
   }
-  std::map<std::string, double> figures() const override {
-    auto numbers = rehearsing_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto numbers = rehearsing_server::summary_metrics();
     for (std::size_t m = 0; m < importance_.size(); ++m)
       numbers["largest_" + names_[m]] = importance_[m].max().item<double>();
     return numbers;
@@ -247,7 +248,7 @@ protected:
       if (const auto* const own = in.upload->find(names_[m]))
         sums_[m].add(own->cpu(), weight_of(in));
   }
-  void end_task(const round_place&) override {
+  void end_task(const round_info&) override {
     if (sums_.empty() || sums_.front().empty())
       return;
     importance_.clear();

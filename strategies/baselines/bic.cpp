@@ -63,9 +63,9 @@ loss_ref bic_objective(double temperature, double lambda, std::vector<correction
         const auto cross_entropy = cross_entropy_rows(z, in.labels, in.label_smoothing);
         if (in.teachers.empty())
           return {cross_entropy, {}};
-        const auto taught = corrected(in.teachers[0].logits, of_teacher);
+        const auto teacher_output = corrected(in.teachers[0].logits, of_teacher);
         return {cross_entropy * (1.0 - lambda),
-                old_class_distillation(z, taught, {.temperature = temperature}) * lambda};
+                old_class_distillation(z, teacher_output, {.temperature = temperature}) * lambda};
       });
 }
 
@@ -135,13 +135,14 @@ compute_job tuning_job(const extract_output& held, const class_split& classes, d
 class bic final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
-    table.number("holdout_share", with_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("holdout_share", options_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
                  "Rows held out of each class, as a share of what the memory has of an old one; one row at least.");
-    table.number("penalty", with_.penalty, {.low = 0.0}, "Factor of beta^2 in stage 2.");
-    table.choice("corrects", with_.corrects, {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
+    table.number("penalty", options_.penalty, {.low = 0.0}, "Factor of beta^2 in stage 2.");
+    table.choice("corrects", options_.corrects, {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
                  "Logits that are corrected: those of the newest task, or of every task by its own alpha and beta.");
-    table.choice("tuned_on", with_.tuned_on, {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
+    table.choice("tuned_on", options_.tuned_on,
+                 {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
                  "The model that stage 2 corrects: the one that the last round begins with, or the client's own.");
     memory_keys(table);
   }
@@ -169,40 +170,41 @@ private:
     row_list rows{}, training{};
     bool has_both = false; // rows of old and of new classes
   };
-  [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
+  [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const;
   [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
 
-  options with_;
+  options options_;
 };
 
 diagnostics bic::check(const method_setup& setup) const {
-  auto wrong = rehearsing_method::check(setup);
+  auto errors = rehearsing_method::check(setup);
   const auto of_class = static_cast<double>(memory_rows(setup)) / static_cast<double>(setup.classes);
-  if (std::max(1.0, with_.holdout_share * of_class) >= of_class)
-    wrong.push_back(
+  if (std::max(1.0, options_.holdout_share * of_class) >= of_class)
+    errors.push_back(
         {"strategy.holdout_share",
          fmt::format("strategy.holdout_share = {}: of the {} exemplars that a class has, a hold-out of {} "
                      "leaves none to be trained on; expected a smaller share or a larger strategy.memory",
-                     with_.holdout_share, static_cast<std::int64_t>(of_class),
-                     std::max<std::int64_t>(1, static_cast<std::int64_t>(with_.holdout_share * of_class)))});
+                     options_.holdout_share, static_cast<std::int64_t>(of_class),
+                     std::max<std::int64_t>(1, static_cast<std::int64_t>(options_.holdout_share * of_class)))});
   const auto& layout = setup.net->layout();
   if (setup.net->classes() > 0 && std::none_of(layout.begin(), layout.end(), [&](const parameter& entry) {
         return entry.head && !entry.whole && entry.shape == std::vector{setup.net->classes()};
       }))
-    wrong.push_back({"model.name", fmt::format("'{}' has no biases in its head, which beta is added to; expected a net "
-                                               "with a linear head",
-                                               setup.net->identity())});
-  return wrong;
+    errors.push_back(
+        {"model.name", fmt::format("'{}' has no biases in its head, which beta is added to; expected a net "
+                                   "with a linear head",
+                                   setup.net->identity())});
+  return errors;
 }
 
 /// The key of the draw does not contain the round, so the hold-out is the same in all rounds of a task.
-bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
+bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const {
   const auto& source = *ctx.samples().source;
   const auto known = std::ssize(labels_in(source, now.exemplars));
   if (known == 0)
     return {.training = now.all_rows()};
   const auto each = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(with_.holdout_share * static_cast<double>(memory_rows(setup())) /
+      1, static_cast<std::int64_t>(options_.holdout_share * static_cast<double>(memory_rows(setup())) /
                                    static_cast<double>(known)));
   std::map<std::int64_t, row_list> by_class;
   for (const auto row : now.all_rows())
@@ -213,7 +215,7 @@ bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, cons
     rng_stream draw({.seed = setup().seed,
                      .purpose = holdout_draw,
                      .client = ctx.self(),
-                     .task = in.place.task,
+                     .task = in.info.task,
                      .index = static_cast<std::uint64_t>(label)});
     draw.shuffle(std::span(rows));
     const auto out = std::min(each, std::ssize(rows) - 1); // at least one row of each class stays for training
@@ -232,17 +234,17 @@ loss_ref bic::loss_for(const broadcast& in, const class_split& classes) const {
     const correction block{.columns = setup().task_classes[static_cast<std::size_t>(t)],
                            .alpha = (*known)[t][0].item<double>(),
                            .beta = (*known)[t][1].item<double>()};
-    if (with_.corrects == corrected_blocks::all)
+    if (options_.corrects == corrected_blocks::all)
       of_student.push_back(block);
-    if (with_.corrects == corrected_blocks::all || t + 1 == classes.task)
+    if (options_.corrects == corrected_blocks::all || t + 1 == classes.task)
       of_teacher.push_back(block);
   }
   const auto lambda = static_cast<double>(classes.old()) / static_cast<double>(classes.opened());
-  return bic_objective(with_.temperature, lambda, std::move(of_teacher), std::move(of_student));
+  return bic_objective(options_.temperature, lambda, std::move(of_teacher), std::move(of_student));
 }
 
 task<client_result> bic::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
   const auto parts = hold_out(ctx, in, now);
 
@@ -254,10 +256,10 @@ task<client_result> bic::client_round(client_context& ctx, const broadcast& in) 
   tensors_ref tuning_result;
   if (now.is_last && parts.has_both) {
     auto looking = ctx.extract({.net = setup().net,
-                                .weights = with_.tuned_on == tuned_model::received ? now.start : trained.weights,
+                                .weights = options_.tuned_on == tuned_model::received ? now.start : trained.weights,
                                 .samples = view_of(ctx.samples(), parts.rows)});
     const auto held = co_await looking;
-    auto tuning = ctx.compute(tuning_job(held, now.classes, with_.penalty));
+    auto tuning = ctx.compute(tuning_job(held, now.classes, options_.penalty));
     const auto tuned_output = co_await tuning;
     tuning_result = tuned_output.out;
   }
@@ -270,14 +272,14 @@ class bic_server final : public rehearsing_server {
 public:
   bic_server(const method_setup& setup, corrected_blocks corrects)
       : rehearsing_server(setup), net_(setup.net), tasks_(setup.task_classes), corrects_(corrects) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    present_ = place.task.value;
-    auto opening = rehearsing_server::open_task(ctx, place);
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    present_ = info.task.value;
+    auto opening = rehearsing_server::open_task(ctx, info);
     const auto plan = co_await opening;
     co_return plan;
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = rehearsing_server::open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = rehearsing_server::open_round(info);
     if (!sent.extra || corrections_.empty())
       return sent;
     auto extra = std::make_shared<tensor_map>(*sent.extra);
@@ -287,8 +289,8 @@ public:
     return sent;
   }
   predictor predict() const override;
-  std::map<std::string, double> figures() const override {
-    auto numbers = rehearsing_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto numbers = rehearsing_server::summary_metrics();
     for (std::size_t t = 1; t < corrections_.size() / 2; ++t) {
       numbers[fmt::format("alpha_{}", t + 1)] = corrections_[2 * t];
       numbers[fmt::format("beta_{}", t + 1)] = corrections_[2 * t + 1];
@@ -309,8 +311,8 @@ protected:
     beta_sum_ += (*own)[1].item<double>();
     ++count_;
   }
-  void end_task(const round_place& place) override {
-    while (corrections_.size() < 2 * place.task.value) // tasks without a finished last round
+  void end_task(const round_info& info) override {
+    while (corrections_.size() < 2 * info.task.value) // tasks without a finished last round
       corrections_.push_back(corrections_.size() % 2 == 0 ? 1.0 : 0.0);
     corrections_.push_back(count_ == 0 ? 1.0 : alpha_sum_ / static_cast<double>(count_));
     corrections_.push_back(count_ == 0 ? 0.0 : beta_sum_ / static_cast<double>(count_));
@@ -349,7 +351,9 @@ predictor bic_server::predict() const {
   return learnt;
 }
 
-std::unique_ptr<server_half> bic::make_server() const { return std::make_unique<bic_server>(setup(), with_.corrects); }
+std::unique_ptr<server_half> bic::make_server() const {
+  return std::make_unique<bic_server>(setup(), options_.corrects);
+}
 
 const strategy_registration line{
     {.name = "bic",

@@ -21,7 +21,7 @@ public:
   }
 
 protected:
-  program_step run_call(const program_call& call) const override {
+  slice_result run_call(const program_call& call) const override {
     const auto weights = call.in.at(flat_weights).unsqueeze(0); // [1, P]
     const auto labels = call.labels();
     auto sums = at::zeros({classes_, net_->feature_width()}, weights.options());

@@ -106,11 +106,11 @@ compute_job on_tensors(const char* name, tensor_map (*run)(const tensor_map&), t
 class dde final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.integer("neighbours", with_.neighbours, {.low = 0, .high = 1000},
+    table.integer("neighbours", options_.neighbours, {.low = 0, .high = 1000},
                   "Nearest new rows whose answers a row's is averaged with; 0: plain cross-entropy.");
-    table.number("alpha", with_.alpha, {.low = 0.0, .high = 1.0}, "Part of the drift that is taken out of answers.");
-    table.number("distillation_weight", with_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("alpha", options_.alpha, {.low = 0.0, .high = 1.0}, "Part of the drift that is taken out of answers.");
+    table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
@@ -131,39 +131,39 @@ public:
     return needed;
   }
   diagnostics check(const method_setup& setup) const override {
-    auto wrong = rehearsing_method::check(setup);
-    append(wrong, reject_label_smoothing(
-                      setup, "its loss reads the answers of neighbours, and has no cross-entropy of labels alone"));
+    auto errors = rehearsing_method::check(setup);
+    append(errors, reject_label_smoothing(
+                       setup, "its loss reads the answers of neighbours, and has no cross-entropy of labels alone"));
     for (auto& finding : without_linear_head(*setup.net, "the drift of features is taken out of the head"))
-      wrong.push_back(std::move(finding));
-    return wrong;
+      errors.push_back(std::move(finding));
+    return errors;
   }
   void prepare(const method_setup& setup) override {
     rehearsing_method::prepare(setup);
-    loss_ = std::make_shared<dce_loss>(with_);
+    loss_ = std::make_shared<dce_loss>(options_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override;
 
 private:
-  [[nodiscard]] task<tensors_ref> trained_beside_neighbours(client_context& ctx, const rehearsal& now,
-                                                            train_job job) const;
+  [[nodiscard]] task<tensors_ref> train_with_neighbours(client_context& ctx, const rehearsal_state& now,
+                                                        train_job job) const;
 
-  options with_;
+  options options_;
   loss_ref loss_;
 };
 
 /// Trains one epoch per job, because the softmax of the neighbors is computed again before each epoch.
-task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehearsal& now, train_job job) const {
-  extract_job looking_back{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
-  looking_back.logits = false;
-  auto look_back = ctx.extract(std::move(looking_back));
-  const auto before = co_await look_back;
+task<tensors_ref> dde::train_with_neighbours(client_context& ctx, const rehearsal_state& now, train_job job) const {
+  extract_job old_features_request{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
+  old_features_request.logits = false;
+  auto old_features = ctx.extract(std::move(old_features_request));
+  const auto before = co_await old_features;
   tensor_map known;
   known.put("features", before.features);
   known.put("labels", before.labels);
   known.put("old", at::tensor(now.classes.old(), at::kLong));
-  known.put("count", at::tensor(with_.neighbours, at::kLong));
+  known.put("count", at::tensor(options_.neighbours, at::kLong));
   auto searching = ctx.compute(on_tensors("neighbours", nearest_rows, std::move(known), job.samples.size()));
   const auto neighbours = co_await searching;
 
@@ -179,7 +179,7 @@ task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehe
     auto single = job;
     single.start = weights;
     single.options.epochs = 1;
-    single.notes.targets = nearby.out->at("answers").cpu();
+    single.annotations.targets = nearby.out->at("answers").cpu();
     single.stream.visit += static_cast<std::uint32_t>(epoch) << 24U; // gives every epoch its own shuffle
     auto learning = ctx.train(std::move(single));
     const auto trained = co_await learning;
@@ -189,14 +189,14 @@ task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehe
 }
 
 task<client_result> dde::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.all_rows());
   job.objective = loss_;
   tensors_ref weights;
-  if (!job.teachers.empty() && with_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
-    auto learning = trained_beside_neighbours(ctx, now, std::move(job));
+  if (!job.teachers.empty() && options_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
+    auto learning = train_with_neighbours(ctx, now, std::move(job));
     weights = co_await learning;
   } else {
     auto learning = ctx.train(std::move(job));
@@ -224,9 +224,9 @@ task<client_result> dde::client_round(client_context& ctx, const broadcast& in) 
 class dde_server final : public rehearsing_server {
 public:
   dde_server(const method_setup& setup, double alpha) : rehearsing_server(setup), net_(setup.net), alpha_(alpha) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
     drift_ = at::Tensor();
-    auto opening = rehearsing_server::open_task(ctx, place);
+    auto opening = rehearsing_server::open_task(ctx, info);
     const auto plan = co_await opening;
     co_return plan;
   }
@@ -241,7 +241,7 @@ protected:
     if (const auto* const own = in.upload->find(drift_name))
       sum_.add(own->cpu(), weight_of(in));
   }
-  void end_task(const round_place&) override {
+  void end_task(const round_info&) override {
     if (sum_.empty())
       return;
     const auto mean = sum_.take();
@@ -272,7 +272,7 @@ predictor dde_server::predict() const {
   return learnt;
 }
 
-std::unique_ptr<server_half> dde::make_server() const { return std::make_unique<dde_server>(setup(), with_.alpha); }
+std::unique_ptr<server_half> dde::make_server() const { return std::make_unique<dde_server>(setup(), options_.alpha); }
 
 const strategy_registration line{
     {.name = "dde",

@@ -45,7 +45,7 @@ public:
                                            .features = in.features,
                                            .labels = in.labels,
                                            .row_weight = weight,
-                                           .sides = in.sides,
+                                           .auxiliaries = in.auxiliaries,
                                            .label_smoothing = in.label_smoothing});
   }
 };
@@ -78,12 +78,12 @@ row_list last_of_classes(const dataset& source, row_list kept, const row_list& f
 class er final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.integer("buffer", with_.buffer, {.low = 1}, "Rows that a client remembers, at most.");
-    table.integer("replayed", with_.replayed, {.low = 1}, "Remembered rows that join every step, at most.");
-    table.choice("selection", with_.selection,
+    table.integer("buffer", options_.buffer, {.low = 1}, "Rows that a client remembers, at most.");
+    table.integer("replayed", options_.replayed, {.low = 1}, "Remembered rows that join every step, at most.");
+    table.choice("selection", options_.selection,
                  {{"reservoir", buffer_selection::reservoir}, {"ring", buffer_selection::ring}},
                  "What is remembered: a uniform sample of all rows so far, or the last rows of each class.");
-    table.choice("loss", with_.joint, {{"together", joint_loss::together}, {"sum", joint_loss::sum}},
+    table.choice("loss", options_.joint, {{"together", joint_loss::together}, {"sum", joint_loss::sum}},
                  "A step's loss: the mean over its own and replayed rows together, or one mean plus the other.");
   }
   std::vector<preset> presets() const override {
@@ -95,7 +95,7 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    travelling_ = travelling_weights(setup.net, setup.trainable);
+    transmitted_ = transmitted_weights(setup.net, setup.trainable);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
@@ -103,29 +103,29 @@ private:
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in) const;
   [[nodiscard]] memory_ref remembered(const client_context& ctx, const broadcast& in) const;
 
-  options with_;
-  travelling_weights travelling_;
+  options options_;
+  transmitted_weights transmitted_;
   loss_ref together_ = std::make_shared<joint_cross_entropy>();
 };
 
 diagnostics er::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
-  if (with_.selection == buffer_selection::ring && with_.buffer < setup.classes)
-    wrong.push_back({"strategy.buffer", fmt::format("strategy.buffer = {}: selection = \"ring\" keeps as many rows of "
-                                                    "each of the {} classes of the run; expected at least {}",
-                                                    with_.buffer, setup.classes, setup.classes)});
-  return wrong;
+  auto errors = averaging_method::check(setup);
+  if (options_.selection == buffer_selection::ring && options_.buffer < setup.classes)
+    errors.push_back({"strategy.buffer", fmt::format("strategy.buffer = {}: selection = \"ring\" keeps as many rows of "
+                                                     "each of the {} classes of the run; expected at least {}",
+                                                     options_.buffer, setup.classes, setup.classes)});
+  return errors;
 }
 
 train_job er::training(const client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
-  job.start = whole_weights(in.weights, in);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
+  job.start = full_weights(in.weights, in);
   const auto* const rows = ctx.memory().find(rows_name);
   if (!rows)
     return job;
-  job.replay.samples = view_of(ctx.samples(), listed(rows));
-  job.options.replay_rows = with_.replayed;
-  if (with_.joint == joint_loss::together)
+  job.replay.samples = view_of(ctx.samples(), to_row_list(rows));
+  job.options.replay_rows = options_.replayed;
+  if (options_.joint == joint_loss::together)
     job.objective = together_;
   return job;
 }
@@ -133,19 +133,19 @@ train_job er::training(const client_context& ctx, const broadcast& in) const {
 /// Presents the rows of a task in the client's first round of the task. Returns null (memory unchanged) in later
 /// rounds.
 memory_ref er::remembered(const client_context& ctx, const broadcast& in) const {
-  const auto task = static_cast<std::int64_t>(in.place.task.value);
+  const auto task = static_cast<std::int64_t>(in.info.task.value);
   row_list kept, met{0, -1};
   if (const auto& memory = ctx.memory(); !memory.empty()) {
-    kept = listed(&memory.at(rows_name));
-    met = listed(&memory.at(met_name));
+    kept = to_row_list(&memory.at(rows_name));
+    met = to_row_list(&memory.at(met_name));
   }
   const auto& fresh = *ctx.samples().rows;
   if (met[1] == task || fresh.empty())
     return nullptr;
   rng_stream draw(ctx.stream(place_draw));
-  auto chosen = with_.selection == buffer_selection::reservoir
-                    ? sampled(std::move(kept), fresh, met[0], with_.buffer, draw)
-                    : last_of_classes(*ctx.samples().source, std::move(kept), fresh, with_.buffer / setup().classes);
+  auto chosen = options_.selection == buffer_selection::reservoir
+                    ? sampled(std::move(kept), fresh, met[0], options_.buffer, draw)
+                    : last_of_classes(*ctx.samples().source, std::move(kept), fresh, options_.buffer / setup().classes);
   auto memory = std::make_shared<tensor_map>();
   memory->put(rows_name, at::tensor(chosen, at::kLong));
   memory->put(met_name, at::tensor({met[0] + std::ssize(fresh), task}, at::kLong));
@@ -156,7 +156,7 @@ task<client_result> er::client_round(client_context& ctx, const broadcast& in) c
   auto learning = ctx.train(training(ctx, in));
   const auto trained = co_await learning;
   client_result result;
-  result.upload = travelling_.pick(trained.weights->at(flat_weights));
+  result.upload = transmitted_.pick(trained.weights->at(flat_weights));
   result.memory = remembered(ctx, in);
   result.rows = trained.rows_seen;
   co_return result;

@@ -46,27 +46,27 @@ loss_ref contrast_objective(double weight, reduction over) {
 /// Sends the prompts and head of the previous task's model with every broadcast. The frozen body is not sent again.
 class fed_cprompt_server final : public server_half {
 public:
-  fed_cprompt_server(std::unique_ptr<server_half> prompting, travelling_weights travelling, bool contrasts)
-      : prompting_(std::move(prompting)), travelling_(std::move(travelling)), contrasts_(contrasts) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value > 0 && contrasts_)
-      previous_ = travelling_.pick(prompting_->predict().weights->at(flat_weights));
-    auto opening = prompting_->open_task(ctx, place);
+  fed_cprompt_server(std::unique_ptr<server_half> prompting, transmitted_weights travelling, bool contrasts)
+      : prompting_(std::move(prompting)), transmitted_(std::move(travelling)), contrasts_(contrasts) {}
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (info.task.value > 0 && contrasts_)
+      previous_ = transmitted_.pick(prompting_->predict().weights->at(flat_weights));
+    auto opening = prompting_->open_task(ctx, info);
     const auto plan = co_await opening;
     co_return plan;
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = prompting_->open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = prompting_->open_round(info);
     sent.extra = previous_;
     return sent;
   }
   void fold(const delivery& in) override { prompting_->fold(in); }
-  task<void> close_round(server_context& ctx, const round_place& place) override {
-    auto closing = prompting_->close_round(ctx, place);
+  task<void> close_round(server_context& ctx, const round_info& info) override {
+    auto closing = prompting_->close_round(ctx, info);
     co_await closing;
   }
   predictor predict() const override { return prompting_->predict(); }
-  std::map<std::string, double> figures() const override { return prompting_->figures(); }
+  std::map<std::string, double> summary_metrics() const override { return prompting_->summary_metrics(); }
   void persist(archive& state) override {
     prompting_->persist(state);
     state(previous_);
@@ -74,7 +74,7 @@ public:
 
 private:
   std::unique_ptr<server_half> prompting_;
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   bool contrasts_;
   tensors_ref previous_; // null in the first task
 };
@@ -95,12 +95,12 @@ public:
   }
   void prepare(const method_setup& setup) override {
     prompting_method::prepare(setup);
-    travelling_ = travelling_weights(setup.net, setup.trainable);
+    transmitted_ = transmitted_weights(setup.net, setup.trainable);
     objective_ = contrast_objective(contrast_, over_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<fed_cprompt_server>(prompting_method::make_server(), travelling_, contrast_ > 0.0);
+    return std::make_unique<fed_cprompt_server>(prompting_method::make_server(), transmitted_, contrast_ > 0.0);
   }
 
 protected:
@@ -110,23 +110,23 @@ private:
   prompt_shape shape_{.form = prompt_form::components, .blocks = {0, 1, 2, 3, 4}, .softmax_focus = true};
   double contrast_ = 1.0;
   reduction over_ = reduction::mean;
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   loss_ref objective_;
 };
 
 task<client_result> fed_cprompt::client_round(client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
-  job.start = whole_weights(in.weights, in);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
+  job.start = full_weights(in.weights, in);
   if (contrast_ > 0.0) {
     job.objective = objective_;
     job.add_teacher(job.start, {.features = true});
     if (in.extra)
-      job.add_teacher(whole_weights(in.extra, in), {.features = true});
+      job.add_teacher(full_weights(in.extra, in), {.features = true});
   }
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
   client_result result;
-  result.upload = travelling_.pick(trained.weights->at(flat_weights));
+  result.upload = transmitted_.pick(trained.weights->at(flat_weights));
   result.rows = trained.rows_seen;
   co_return result;
 }

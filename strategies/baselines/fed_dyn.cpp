@@ -30,17 +30,17 @@ public:
   std::string identity() const override { return fmt::format("dynamic {}", alpha_); }
   bool regularises() const override { return true; }
   /// Gradient of the linear and the proximal term: alpha (w - w^r) - g_k.
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     gradients.add_(weights - start, alpha_);
-    if (side)
-      gradients.sub_(side->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel()));
+    if (auxiliary)
+      gradients.sub_(auxiliary->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel()));
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
-                                   const tensor_map* side) const override {
+                                   const tensor_map* auxiliary) const override {
     std::vector<loss_term> terms{{"proximal", half_square_distance(weights, start, alpha_)}};
-    if (side) {
-      const auto drift = side->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel());
+    if (auxiliary) {
+      const auto drift = auxiliary->at(drift_name).to(weights.device()).narrow(0, offset, weights.numel());
       terms.push_back({"linear", (drift * weights).sum(at::kDouble).neg()});
     }
     return terms;
@@ -53,21 +53,21 @@ private:
 class dynamic_server final : public averaging_server {
 public:
   dynamic_server(const method_setup& setup, const dyn_options& with)
-      : averaging_server(setup), with_(with), travelling_(setup.net, setup.trainable),
+      : averaging_server(setup), options_(with), transmitted_(setup.net, setup.trainable),
         sent_(setup.initial->at(flat_weights)), drift_(at::zeros_like(sent_)), corrected_(at::ones(sent_.sizes())),
         heard_(static_cast<std::size_t>(setup.clients)) {
     for (const auto& entry : setup.net->layout())
       if (entry.buffer)
         corrected_.narrow(0, entry.offset, entry.size).zero_();
   }
-  task<task_plan> open_task(server_context&, const round_place&) override {
-    if (with_.reset)
+  task<task_plan> open_task(server_context&, const round_info&) override {
+    if (options_.reset)
       drift_ = at::zeros_like(drift_);
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
-    sent.weights = travelling_.pick(sent_);
+  broadcast open_round(const round_info& info) override {
+    auto sent = averaging_server::open_round(info);
+    sent.weights = transmitted_.pick(sent_);
     return sent;
   }
   void fold(const delivery& in) override {
@@ -78,7 +78,7 @@ public:
     ++uploads_;
   }
   /// With the mean change d of m clients: h = h - alpha m / n d, and the next broadcast is mean - h / alpha.
-  task<void> close_round(server_context&, const round_place&) override {
+  task<void> close_round(server_context&, const round_info&) override {
     average();
     const auto known = std::count(heard_.begin(), heard_.end(), 1);
     const auto uploads = std::exchange(uploads_, 0);
@@ -87,8 +87,8 @@ public:
     const auto share = static_cast<double>(uploads) / static_cast<double>(known);
     const auto device = weights().device();
     const auto moved = (weights() - sent_.to(device)) * corrected_.to(device);
-    drift_ = drift_.to(device) - moved * (with_.alpha * share);
-    sent_ = with_.alpha > 0.0 ? weights() - drift_ / with_.alpha : weights();
+    drift_ = drift_.to(device) - moved * (options_.alpha * share);
+    sent_ = options_.alpha > 0.0 ? weights() - drift_ / options_.alpha : weights();
   }
   void persist(archive& state) override {
     averaging_server::persist(state);
@@ -96,8 +96,8 @@ public:
   }
 
 private:
-  dyn_options with_;
-  travelling_weights travelling_;
+  dyn_options options_;
+  transmitted_weights transmitted_;
   at::Tensor sent_, drift_;         // [P] weights to broadcast; h
   at::Tensor corrected_;            // [P] 1 for parameters, 0 for running statistics
   std::vector<std::uint8_t> heard_; // by client: 1 after its first upload
@@ -107,40 +107,42 @@ private:
 class fed_dyn final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("alpha", with_.alpha, {.low = 0.0}, "Weight of the dynamic regularisation; 0: FedAvg.");
-    table.flag("reset", with_.reset, "Whether clients and server forget their drifts when a task begins.");
+    table.number("alpha", options_.alpha, {.low = 0.0}, "Weight of the dynamic regularisation; 0: FedAvg.");
+    table.flag("reset", options_.reset, "Whether clients and server forget their drifts when a task begins.");
   }
   /// Changes are measured from the broadcast of the round, so rounds must not overlap.
   method_needs needs() const override { return {.round_barrier = true}; }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<dynamic_server>(setup(), with_); }
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<dynamic_server>(setup(), options_);
+  }
 
 private:
-  dyn_options with_;
+  dyn_options options_;
 };
 
 task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& in) const {
-  const auto start = whole_weights(in.weights, in);
+  const auto start = full_weights(in.weights, in);
   const auto& memory = ctx.memory();
   const auto* known = memory.find("task");
-  const bool goes_on = known && (!with_.reset || known->item<std::int64_t>() == in.place.task.value);
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  const bool continues = known && (!options_.reset || known->item<std::int64_t>() == in.info.task.value);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
   job.start = start;
-  job.objective = std::make_shared<dynamic_loss>(with_.alpha);
-  if (goes_on) {
-    auto side = std::make_shared<tensor_map>();
-    side->put(drift_name, memory.at(drift_name));
-    job.side = side;
+  job.objective = std::make_shared<dynamic_loss>(options_.alpha);
+  if (continues) {
+    auto auxiliary = std::make_shared<tensor_map>();
+    auxiliary->put(drift_name, memory.at(drift_name));
+    job.auxiliary = auxiliary;
   }
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;
 
   const auto& learnt = trained.weights->at(flat_weights);
-  const auto moved = (learnt - start->at(flat_weights).to(learnt.device())) * with_.alpha;
+  const auto moved = (learnt - start->at(flat_weights).to(learnt.device())) * options_.alpha;
   auto kept = std::make_shared<tensor_map>();
-  kept->put(drift_name, goes_on ? memory.at(drift_name).to(moved.device()) - moved : -moved);
-  kept->put("task", at::ones({1}, at::kLong) * static_cast<std::int64_t>(in.place.task.value));
-  const travelling_weights travelling(setup().net, setup().trainable);
+  kept->put(drift_name, continues ? memory.at(drift_name).to(moved.device()) - moved : -moved);
+  kept->put("task", at::ones({1}, at::kLong) * static_cast<std::int64_t>(in.info.task.value));
+  const transmitted_weights travelling(setup().net, setup().trainable);
   co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};
 }
 

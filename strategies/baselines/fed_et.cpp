@@ -13,7 +13,7 @@
 // Enhanced Transformer", IJCAI 2023. The transformer is frozen. Adapters and head, the enhancer, are trained and
 // averaged. Clients distill the previous task's enhancer on its classes. Ours has one group of enhancers and no
 // distillation on the server.
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
@@ -45,9 +45,9 @@ loss_ref elastic_objective(const et_options& with) {
 class elastic_server final : public averaging_server {
 public:
   explicit elastic_server(const method_setup& setup)
-      : averaging_server(setup), travelling_(setup.net, setup.trainable), base_(setup.initial->at(flat_weights)) {}
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
+      : averaging_server(setup), transmitted_(setup.net, setup.trainable), base_(setup.initial->at(flat_weights)) {}
+  broadcast open_round(const round_info& info) override {
+    auto sent = averaging_server::open_round(info);
     sent.extra = hold_;
     return sent;
   }
@@ -67,13 +67,13 @@ public:
     // Adds a small constant, so that a parameter without importance for any client gets the plain mean.
     constexpr double little = 1e-12;
     const auto own = importance->to(at::kDouble) + little;
-    const auto weighted = own * travelling_.complete(base_, *learnt.upload);
+    const auto weighted = own * transmitted_.complete(base_, *learnt.upload);
     importance_ = importance_.defined() ? importance_ + own : own;
     weighted_ = weighted_.defined() ? weighted_ + weighted : weighted;
     ++senders_;
   }
   /// Computes O_g and w_g for the clients of the new task.
-  task<task_plan> open_task(server_context&, const round_place&) override {
+  task<task_plan> open_task(server_context&, const round_info&) override {
     if (senders_ > 0) {
       auto hold = std::make_shared<tensor_map>();
       hold->put(importance_name, (importance_ / static_cast<double>(senders_)).to(at::kFloat));
@@ -88,7 +88,7 @@ public:
   }
 
 private:
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   at::Tensor base_;                  // [P]
   at::Tensor importance_, weighted_; // [P] float64: sums of O_c and of O_c w_c; undefined before the first
   std::int64_t senders_ = 0;
@@ -98,17 +98,18 @@ private:
 class fed_et final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.choice("reading", with_.read_as,
+    table.choice("reading", options_.read_as,
                  {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
                  "Which FedET: importance holds back, or adapters of a frozen net learn.");
-    table.number("own_weight", with_.own_weight, {.low = 0.0},
+    table.number("own_weight", options_.own_weight, {.low = 0.0},
                  "elastic-transfer: l1, for what the client learnt before.");
-    table.number("others_weight", with_.others_weight, {.low = 0.0}, "elastic-transfer: l2, for what all have learnt.");
-    table.number("importance_max", with_.importance_max, {.low = 0.0, .open_low = true},
+    table.number("others_weight", options_.others_weight, {.low = 0.0},
+                 "elastic-transfer: l2, for what all have learnt.");
+    table.number("importance_max", options_.importance_max, {.low = 0.0, .open_low = true},
                  "elastic-transfer: upper bound of an element of the importance.");
-    table.number("distillation_weight", with_.distillation.weight, {.low = 0.0},
+    table.number("distillation_weight", options_.distillation.weight, {.low = 0.0},
                  "enhancer: weight of the distillation from the enhancer of the task before.");
-    table.number("temperature", with_.distillation.temperature, {.low = 0.0, .open_low = true},
+    table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true},
                  "enhancer: of the distillation.");
   }
   /// Clients run a second job in the last round of a task and upload its importance.
@@ -116,49 +117,50 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    elastic_ = elastic_objective(with_);
+    elastic_ = elastic_objective(options_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    if (with_.read_as == reading::enhancer)
-      return std::make_unique<teaching_server>(setup());
+    if (options_.read_as == reading::enhancer)
+      return std::make_unique<teacher_server>(setup());
     return std::make_unique<elastic_server>(setup());
   }
 
 private:
-  [[nodiscard]] bool measures(const round_place& place) const {
-    return with_.read_as == reading::elastic_transfer && place.round_of_task + 1 == place.rounds_of_task &&
-           place.task.value + 1 < setup().tasks;
+  [[nodiscard]] bool measures(const round_info& info) const {
+    return options_.read_as == reading::elastic_transfer && info.round_of_task + 1 == info.rounds_of_task &&
+           info.task.value + 1 < setup().tasks;
   }
   [[nodiscard]] train_job training_job(const client_context& ctx, const broadcast& in) const;
 
-  et_options with_;
+  et_options options_;
   loss_ref elastic_; // made once, in prepare()
 };
 
 diagnostics fed_et::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
-  if (with_.read_as == reading::enhancer && wrong.empty() && travelling_weights(setup.net, setup.trainable).whole())
-    wrong.push_back(
+  auto errors = averaging_method::check(setup);
+  if (options_.read_as == reading::enhancer && errors.empty() &&
+      transmitted_weights(setup.net, setup.trainable).whole())
+    errors.push_back(
         {"strategy.reading",
          fmt::format("reading = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
                      "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
                      "\"head\"",
                      setup.net->identity())});
-  return wrong;
+  return errors;
 }
 
 train_job fed_et::training_job(const client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
-  job.start = whole_weights(in.weights, in);
-  if (with_.read_as == reading::enhancer) {
-    teach_old_classes(job, in, with_.distillation);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
+  job.start = full_weights(in.weights, in);
+  if (options_.read_as == reading::enhancer) {
+    distill_old_classes(job, in, options_.distillation);
     return job;
   }
-  auto side = in.extra ? std::make_shared<tensor_map>(*in.extra) : std::make_shared<tensor_map>();
+  auto auxiliary = in.extra ? std::make_shared<tensor_map>(*in.extra) : std::make_shared<tensor_map>();
   for (const auto& [name, value] : ctx.memory())
-    side->put(name, value);
-  job.side = side;
+    auxiliary->put(name, value);
+  job.auxiliary = auxiliary;
   job.objective = elastic_;
   return job;
 }
@@ -167,12 +169,12 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   auto training = ctx.train(training_job(ctx, in));
   auto trained = co_await training;
   const auto& learnt = trained.weights->at(flat_weights);
-  const travelling_weights travelling(setup().net, setup().trainable);
+  const transmitted_weights travelling(setup().net, setup().trainable);
   auto upload = std::make_shared<tensor_map>(*travelling.pick(learnt));
-  if (!measures(in.place))
+  if (!measures(in.info))
     co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
 
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = trained.weights;
   job.options.epochs = 1;
   job.options.batch_rows = 1; // squares the gradient of each row
@@ -180,7 +182,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   job.options.label_smoothing = 0.0;
   auto measuring = ctx.train(std::move(job));
   auto measured = co_await measuring;
-  const auto importance = measured.gradients.clamp_max(with_.importance_max);
+  const auto importance = measured.gradients.clamp_max(options_.importance_max);
   upload->put(importance_name, importance);
   auto memory = std::make_shared<tensor_map>();
   memory->put(own_name, importance);

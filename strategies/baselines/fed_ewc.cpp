@@ -13,7 +13,7 @@
 // bound `fisher_max` is ours. Preset "official" trains without the penalty (ewc_mode = "repo_noop") and updates the
 // running statistics by a second pass (fisher_moves_statistics). The defaults have the penalty, with batch gradients,
 // the bound and the blend.
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct ewc_options {
   fisher_part fisher = fisher_part::batch;
   fisher_sum over_tasks = fisher_sum::blend;
   ewc_mode mode = ewc_mode::faithful;
-  bool moves_statistics = false;
+  bool updates_running_stats = false;
   double lambda = 1000.0, fisher_max = 1e-4;
 };
 
@@ -37,7 +37,7 @@ struct ewc_options {
 class ewc_server final : public averaging_server {
 public:
   ewc_server(const method_setup& setup, fisher_sum over_tasks) : averaging_server(setup), over_tasks_(over_tasks) {}
-  task<task_plan> open_task(server_context&, const round_place& place) override {
+  task<task_plan> open_task(server_context&, const round_info& info) override {
     if (!fresh_.empty()) {
       const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
@@ -52,11 +52,11 @@ public:
       hold_ = std::move(hold);
     }
     before_ = seen_;
-    seen_ = place.opened;
+    seen_ = info.seen_classes;
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = averaging_server::open_round(info);
     sent.extra = hold_;
     return sent;
   }
@@ -81,20 +81,21 @@ private:
 class fed_ewc final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.choice("ewc_mode", with_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
+    table.choice("ewc_mode", options_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
                  "The penalty as published, or without effect as in the public code.");
-    table.number("ewc_lambda", with_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
-    table.choice("fisher", with_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
+    table.number("ewc_lambda", options_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
+    table.choice("fisher", options_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
                  "Gradients that are squared: of a batch's loss, as in the public code, or of each row's.");
-    table.choice("fisher_over_tasks", with_.over_tasks, {{"blend", fisher_sum::blend}, {"add", fisher_sum::add}},
+    table.choice("fisher_over_tasks", options_.over_tasks, {{"blend", fisher_sum::blend}, {"add", fisher_sum::add}},
                  "How it is joined to that of tasks before: blended by the classes known, as in the public code, or "
                  "added.");
-    table.added_later();
-    table.flag("fisher_moves_statistics", with_.moves_statistics,
+    table.omit_default_from_digest();
+    table.flag("fisher_moves_statistics", options_.updates_running_stats,
                "repo_noop: after training, clients look at their rows once more in training mode, which moves running "
                "statistics, as in the public code.");
-    table.added_later();
-    table.number("fisher_max", with_.fisher_max, {.low = 0.0}, "Upper bound of an element of the Fisher information.");
+    table.omit_default_from_digest();
+    table.number("fisher_max", options_.fisher_max, {.low = 0.0},
+                 "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {
     return {
@@ -110,46 +111,46 @@ public:
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     penalised_ = quadratic_objective(
-        fmt::format("ewc {}", with_.lambda),
-        {{.term = "ewc", .importance = fisher_name, .anchor = anchor_name, .strength = with_.lambda}});
+        fmt::format("ewc {}", options_.lambda),
+        {{.term = "ewc", .importance = fisher_name, .anchor = anchor_name, .strength = options_.lambda}});
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<ewc_server>(setup(), with_.over_tasks);
+    return std::make_unique<ewc_server>(setup(), options_.over_tasks);
   }
 
 protected:
-  class_range covered(const round_place& place) const override { return place.current; }
+  class_range covered_classes(const round_info& info) const override { return info.current_classes; }
   void adjust(train_job& job, const broadcast& in) const override {
-    if (!in.extra || with_.mode == ewc_mode::repo_noop)
+    if (!in.extra || options_.mode == ewc_mode::repo_noop)
       return;
-    job.side = in.extra;
+    job.auxiliary = in.extra;
     job.objective = penalised_;
   }
 
 private:
   [[nodiscard]] train_job fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
-  [[nodiscard]] train_job second_look(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
+  [[nodiscard]] train_job fisher_request(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
 
-  ewc_options with_;
+  ewc_options options_;
   loss_ref penalised_; // made once, in prepare()
 };
 
 /// The Fisher information at `at`, over all classes seen so far.
 train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = at;
   job.options.epochs = 1;
   job.options.result = training_result::squared_gradients;
   job.options.label_smoothing = 0.0; // label smoothing would change the likelihood
-  if (with_.fisher == fisher_part::sample)
+  if (options_.fisher == fisher_part::sample)
     job.options.batch_rows = 1;
   return job;
 }
 
 /// One epoch at learning rate 0: only the running statistics change.
-train_job fed_ewc::second_look(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+train_job fed_ewc::fisher_request(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = at;
   job.options.epochs = 1;
   job.options.learning_rate = 0.0;
@@ -160,19 +161,20 @@ train_job fed_ewc::second_look(const client_context& ctx, const broadcast& in, c
 task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {
   auto training = averaging_method::client_round(ctx, in);
   auto trained = co_await training;
-  const bool last = in.place.round_of_task + 1 == in.place.rounds_of_task && in.place.task.value + 1 < setup().tasks;
-  if (with_.mode == ewc_mode::repo_noop && with_.moves_statistics && setup().trainable == trainable_part::all) {
-    auto looking = ctx.train(second_look(ctx, in, trained.upload));
+  const bool last = in.info.round_of_task + 1 == in.info.rounds_of_task && in.info.task.value + 1 < setup().tasks;
+  if (options_.mode == ewc_mode::repo_noop && options_.updates_running_stats &&
+      setup().trainable == trainable_part::all) {
+    auto looking = ctx.train(fisher_request(ctx, in, trained.upload));
     const auto looked = co_await looking;
     trained.upload = looked.weights;
   }
-  if (!last || with_.mode == ewc_mode::repo_noop)
+  if (!last || options_.mode == ewc_mode::repo_noop)
     co_return trained;
-  auto own = whole_weights(trained.upload, in);
+  auto own = full_weights(trained.upload, in);
   auto measuring = ctx.train(fisher_job(ctx, in, own));
   auto measured = co_await measuring;
   auto upload = std::make_shared<tensor_map>(*trained.upload);
-  upload->put(fisher_name, measured.gradients.clamp_max(with_.fisher_max));
+  upload->put(fisher_name, measured.gradients.clamp_max(options_.fisher_max));
   trained.upload = upload;
   co_return trained;
 }

@@ -5,7 +5,7 @@
 // of each of its classes, once. After every round, the server trains only the head, on normal features drawn from all
 // received prototypes. The features come from the model of the round in which they were sent. They stay valid if the
 // body is frozen (model.trainable = "head"), and become outdated otherwise.
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <numeric>
@@ -94,10 +94,10 @@ private:
   std::vector<parameter> parts_;
 };
 
-class replaying_server final : public teaching_server {
+class replaying_server final : public teacher_server {
 public:
   replaying_server(const method_setup& setup, const il_plus_options& with)
-      : teaching_server(setup), setup_(setup), with_(with), head_(*setup.net) {}
+      : teacher_server(setup), setup_(setup), options_(with), head_(*setup.net) {}
 
   void fold(const delivery& in) override {
     auto learnt = in;
@@ -106,28 +106,28 @@ public:
       if (!name.starts_with(prototype_lead))
         weights->put(name, value);
     learnt.upload = weights;
-    teaching_server::fold(learnt);
+    teacher_server::fold(learnt);
     if (const auto* const classes = in.upload->find(classes_name))
-      remember(*classes, *in.upload);
+      store_means(*classes, *in.upload);
   }
-  task<void> close_round(server_context& ctx, const round_place& place) override {
+  task<void> close_round(server_context& ctx, const round_info& info) override {
     average();
-    if (prototypes_.empty() || with_.replayed == 0)
+    if (prototypes_.empty() || options_.replayed == 0)
       co_return;
-    const auto [features, labels] = drawn(place);
-    auto job = training_job(place);
+    const auto [features, labels] = drawn(info);
+    auto job = training_job(info);
     job.samples = ctx.rows_of(features, labels);
     auto training = ctx.train(std::move(job));
     auto trained = co_await training;
-    go_on_from(head_.put_into(weights(), trained.weights->at(flat_weights)));
+    set_weights(head_.put_into(weights(), trained.weights->at(flat_weights)));
   }
-  std::map<std::string, double> figures() const override {
-    auto counted = teaching_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto counted = teacher_server::summary_metrics();
     counted["prototypes"] = static_cast<double>(prototypes_.size());
     return counted;
   }
   void persist(archive& state) override {
-    teaching_server::persist(state);
+    teacher_server::persist(state);
     state(prototypes_);
   }
 
@@ -139,7 +139,7 @@ private:
     void persist(archive& state) { state(rows).frozen(mean).frozen(square); }
   };
 
-  void remember(const at::Tensor& classes, const tensor_map& upload) {
+  void store_means(const at::Tensor& classes, const tensor_map& upload) {
     const auto counts = upload.at(counts_name).cpu(), labels = classes.cpu();
     const auto means = upload.at(means_name).cpu().to(at::kDouble);
     const auto variances = upload.at(variances_name).cpu().to(at::kDouble);
@@ -154,8 +154,8 @@ private:
   }
 
   /// Draws `replayed` normal features of each class. Returns features [n, 1, 1, D] and labels [n].
-  [[nodiscard]] std::pair<at::Tensor, at::Tensor> drawn(const round_place& place) const {
-    const auto width = setup_.net->feature_width(), rows = with_.replayed * std::ssize(prototypes_);
+  [[nodiscard]] std::pair<at::Tensor, at::Tensor> drawn(const round_info& info) const {
+    const auto width = setup_.net->feature_width(), rows = options_.replayed * std::ssize(prototypes_);
     auto features = at::empty({rows, 1, 1, width}, at::kFloat);
     auto labels = at::empty({rows}, at::kLong);
     auto* value = features.mutable_data_ptr<float>();
@@ -165,9 +165,9 @@ private:
       const auto deviation = (known.square / known.rows - mean.square()).clamp_min(0.0).sqrt();
       rng_stream draw({.seed = setup_.seed,
                        .purpose = replay_draw,
-                       .visit = static_cast<std::uint32_t>(place.round.value),
+                       .visit = static_cast<std::uint32_t>(info.round.value),
                        .index = static_cast<std::uint64_t>(label)});
-      for (std::int64_t i = 0; i < with_.replayed; ++i, ++row) {
+      for (std::int64_t i = 0; i < options_.replayed; ++i, ++row) {
         labels.mutable_data_ptr<std::int64_t>()[row] = label;
         for (std::int64_t d = 0; d < width; ++d)
           *value++ = static_cast<float>(mean.const_data_ptr<double>()[d] +
@@ -177,23 +177,23 @@ private:
     return {features, labels};
   }
 
-  [[nodiscard]] train_job training_job(const round_place& place) const {
+  [[nodiscard]] train_job training_job(const round_info& info) const {
     train_job job{.net = head_.net(),
                   .start = weights_only(head_.head_in(weights())),
                   .objective = cross_entropy_objective(),
                   .stream = {.seed = setup_.seed,
-                             .client = server_itself,
-                             .task = place.task,
-                             .visit = static_cast<std::uint32_t>(place.round.value)}};
-    job.options = {.epochs = with_.passes,
-                   .batch_rows = with_.batch,
-                   .learning_rate = with_.learning_rate,
-                   .classes = place.opened};
+                             .client = server_client_id,
+                             .task = info.task,
+                             .visit = static_cast<std::uint32_t>(info.round.value)}};
+    job.options = {.epochs = options_.passes,
+                   .batch_rows = options_.batch,
+                   .learning_rate = options_.learning_rate,
+                   .classes = info.seen_classes};
     return job;
   }
 
   method_setup setup_;
-  il_plus_options with_;
+  il_plus_options options_;
   head_net head_;
   std::map<std::int64_t, prototype> prototypes_; // by class label
 };
@@ -201,34 +201,36 @@ private:
 class fed_il_plus final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("distillation_weight", with_.distillation.weight, {.low = 0.0}, "Weight of the distillation loss.");
-    table.number("temperature", with_.distillation.temperature, {.low = 0.0, .open_low = true}, "T of the same.");
-    table.integer("replayed", with_.replayed, {.low = 0, .high = 100'000},
+    table.number("distillation_weight", options_.distillation.weight, {.low = 0.0}, "Weight of the distillation loss.");
+    table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true}, "T of the same.");
+    table.integer("replayed", options_.replayed, {.low = 0, .high = 100'000},
                   "Features that the server draws of each class after a round; 0: it replays nothing.");
-    table.integer("replay_passes", with_.passes, {.low = 1, .high = 1'000}, "Passes of the head over them.");
-    table.integer("replay_batch", with_.batch, {.low = 1, .high = 65'536}, "Rows of a step of these.");
-    table.number("replay_learning_rate", with_.learning_rate, {.low = 0.0}, "Of these steps, plain SGD.");
+    table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000}, "Passes of the head over them.");
+    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Rows of a step of these.");
+    table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0}, "Of these steps, plain SGD.");
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }
   diagnostics check(const method_setup& setup) const override {
-    auto wrong = averaging_method::check(setup);
-    if (wrong.empty() && !head_net(*setup.net).fits())
-      wrong.push_back({"model.name", fmt::format("'{}' ends with more than a linear layer, and the server trains that "
-                                                 "alone; expected a net with a plain head",
-                                                 setup.net->identity())});
-    return wrong;
+    auto errors = averaging_method::check(setup);
+    if (errors.empty() && !head_net(*setup.net).fits())
+      errors.push_back({"model.name", fmt::format("'{}' ends with more than a linear layer, and the server trains that "
+                                                  "alone; expected a net with a plain head",
+                                                  setup.net->identity())});
+    return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<replaying_server>(setup(), with_);
+    return std::make_unique<replaying_server>(setup(), options_);
   }
 
 protected:
-  void adjust(train_job& job, const broadcast& in) const override { teach_old_classes(job, in, with_.distillation); }
+  void adjust(train_job& job, const broadcast& in) const override {
+    distill_old_classes(job, in, options_.distillation);
+  }
 
 private:
-  il_plus_options with_;
+  il_plus_options options_;
 };
 
 /// The client's memory "described" holds the last task whose prototypes it has uploaded.
@@ -236,9 +238,9 @@ task<client_result> fed_il_plus::client_round(client_context& ctx, const broadca
   auto training = averaging_method::client_round(ctx, in);
   auto trained = co_await training;
   const auto* const described = ctx.memory().find("described");
-  if (described && described->item<std::int64_t>() == in.place.task.value)
+  if (described && described->item<std::int64_t>() == in.info.task.value)
     co_return trained;
-  extract_job looking{.net = setup().net, .weights = whole_weights(in.weights, in), .samples = ctx.samples()};
+  extract_job looking{.net = setup().net, .weights = full_weights(in.weights, in), .samples = ctx.samples()};
   looking.logits = false;
   auto look = ctx.extract(std::move(looking));
   auto encoded = co_await look;
@@ -247,7 +249,7 @@ task<client_result> fed_il_plus::client_round(client_context& ctx, const broadca
     upload->put(name, value);
   trained.upload = upload;
   auto memory = std::make_shared<tensor_map>();
-  memory->put("described", at::tensor({static_cast<std::int64_t>(in.place.task.value)}, at::kLong));
+  memory->put("described", at::tensor({static_cast<std::int64_t>(in.info.task.value)}, at::kLong));
   trained.memory = memory;
   co_return trained;
 }

@@ -8,28 +8,28 @@
 //
 // Ours: the previous model is sent in every round, because a client may participate for the first time. A client whose
 // task has no earlier classes (the first task, or tasks with the same classes) trains as in FedAvg.
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 namespace mneme {
 namespace {
 
 class fed_lwf final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("distillation_weight", with_.weight, {.low = 0.0}, "lambda: weight of the distillation loss.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation loss.");
+    table.number("distillation_weight", options_.weight, {.low = 0.0}, "lambda: weight of the distillation loss.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation loss.");
   }
   std::vector<preset> presets() const override {
     return {{"official", "the public code of STSA's comparison (github.com/Yuqin-G/STSA, aaaa006)",
              "[strategy]\ndistillation_weight = 3.0\ntemperature = 2.0\nweighting = \"uniform\"\n" +
                  std::string(public_training) + "weight_decay = 5e-4\n"}};
   }
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<teaching_server>(setup()); }
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<teacher_server>(setup()); }
 
 protected:
-  void adjust(train_job& job, const broadcast& in) const override { teach_old_classes(job, in, with_); }
+  void adjust(train_job& job, const broadcast& in) const override { distill_old_classes(job, in, options_); }
 
 private:
-  distillation_options with_;
+  distillation_options options_;
 };
 
 const strategy_registration fed_lwf_line{

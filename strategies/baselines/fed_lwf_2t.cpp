@@ -54,22 +54,23 @@ class fed_lwf_2t final : public split_method {
 public:
   void keys(key_table& table) override {
     split_method::keys(table);
-    table.number("label_weight", with_.labels, {.low = 0.0, .high = 1.0}, "a: weight of cross-entropy; 1 is FedAvg.");
-    table.number("own_weight", with_.own, {.low = 0.0, .high = 1.0},
+    table.number("label_weight", options_.labels, {.low = 0.0, .high = 1.0},
+                 "a: weight of cross-entropy; 1 is FedAvg.");
+    table.number("own_weight", options_.own, {.low = 0.0, .high = 1.0},
                  "b: weight of teacher 1, the client's own; teacher 2, the server's, has the rest.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of both distillations.");
-    table.choice("teacher2", with_.teacher2,
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of both distillations.");
+    table.choice("teacher2", options_.teacher2,
                  {{"before-task", server_teacher::before_task}, {"received", server_teacher::received}},
                  "The server's teacher: its model at the end of the task before, or what the round begins with.");
   }
   diagnostics check(const method_setup& setup) const override {
-    auto wrong = split_method::check(setup);
-    if (with_.labels + with_.own > 1.0 + 1e-9)
-      wrong.push_back({"strategy.own_weight",
-                       fmt::format("strategy.own_weight = {}: with label_weight = {} nothing is left for teacher 2; "
-                                   "expected a sum of at most 1",
-                                   with_.own, with_.labels)});
-    return wrong;
+    auto errors = split_method::check(setup);
+    if (options_.labels + options_.own > 1.0 + 1e-9)
+      errors.push_back({"strategy.own_weight",
+                        fmt::format("strategy.own_weight = {}: with label_weight = {} nothing is left for teacher 2; "
+                                    "expected a sum of at most 1",
+                                    options_.own, options_.labels)});
+    return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
@@ -77,30 +78,30 @@ protected:
   bool needs_teacher() const override { return true; }
 
 private:
-  lwf_2t_options with_;
+  lwf_2t_options options_;
 };
 
 /// Names in the client's memory: its model of the previous task, and its newest model of this task.
 constexpr const char *own_teacher = "own_teacher", *own_model = "own_model";
 
 task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcast& in) const {
-  const bool begins = !feature_memory::saved_in(ctx.memory()).knows(in.place.task.value);
+  const bool begins = !feature_memory::saved_in(ctx.memory()).knows(in.info.task.value);
   auto looking = features_of_rows(ctx, in, net(), {.ratio = 0.0});
   const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
   const auto* const teacher = ctx.memory().find(begins ? own_model : own_teacher);
-  const auto old = in.place.current.low;
+  const auto old = in.info.current_classes.low;
 
   if (in.extra && old > 0) {
-    teaching with{.labels = with_.labels,
-                  .own = teacher ? with_.own : 0.0,
-                  .server = std::max(0.0, 1.0 - with_.labels - (teacher ? with_.own : 0.0)),
-                  .temperature = with_.temperature,
+    teaching with{.labels = options_.labels,
+                  .own = teacher ? options_.own : 0.0,
+                  .server = std::max(0.0, 1.0 - options_.labels - (teacher ? options_.own : 0.0)),
+                  .temperature = options_.temperature,
                   .old = old};
     if (with.labels < 1.0) // with a = 1 the job equals FedAvg's to the bit
       job.objective = two_teacher_objective(with);
-    job.add_teacher(with_.teacher2 == server_teacher::received ? in.weights : in.extra, {.classes = {0, old}});
+    job.add_teacher(options_.teacher2 == server_teacher::received ? in.weights : in.extra, {.classes = {0, old}});
     if (with.own > 0.0)
       job.add_teacher(weights_only(*teacher), {.classes = {0, old}});
   }

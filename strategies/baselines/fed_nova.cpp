@@ -60,7 +60,7 @@ at::Tensor parameters_of(const model& net) {
 class nova_server final : public averaging_server {
 public:
   nova_server(const method_setup& setup, const options& with)
-      : averaging_server(setup), setup_(setup), with_(with), travelling_(setup.net, setup.trainable),
+      : averaging_server(setup), setup_(setup), options_(with), transmitted_(setup.net, setup.trainable),
         parameters_(parameters_of(*setup.net)), slow_(at::zeros_like(weights())) {}
 
   void fold(const delivery& in) override {
@@ -71,20 +71,20 @@ public:
     for (const auto& [name, value] : *in.upload)
       if (name != steps_name)
         moves_[name].add(value, weight);
-    effective_ += weight * steps[with_.counts_steps() ? 1 : 0];
+    effective_ += weight * steps[options_.counts_steps() ? 1 : 0];
     weight_ += weight;
   }
-  task<void> close_round(server_context&, const round_place& place) override {
+  task<void> close_round(server_context&, const round_info& info) override {
     if (weight_ == 0.0)
       co_return;
     tensor_map means;
     for (auto& [name, sum] : moves_)
       means.put(name, sum.take());
     const auto effective = std::exchange(effective_, 0.0) / std::exchange(weight_, 0.0); // tau_eff
-    const auto mean = travelling_.complete(at::zeros_like(weights()), means);            // sum_i p_i eta d_i
+    const auto mean = transmitted_.complete(at::zeros_like(weights()), means);           // sum_i p_i eta d_i
     const auto moved = parameters_.to(mean.device());
     const auto from = weights().to(mean.device());
-    go_on_from(from - (step_of(mean * moved * effective, place) + mean * (1.0 - moved)));
+    set_weights(from - (step_of(mean * moved * effective, info) + mean * (1.0 - moved)));
   }
   void persist(archive& state) override {
     averaging_server::persist(state);
@@ -93,19 +93,19 @@ public:
 
 private:
   /// Returns `movement`, or the step of the slow momentum if server_momentum > 0.
-  at::Tensor step_of(const at::Tensor& movement, const round_place& place) {
-    if (with_.server_momentum == 0.0)
+  at::Tensor step_of(const at::Tensor& movement, const round_info& info) {
+    if (options_.server_momentum == 0.0)
       return movement;
     const auto rate =
-        options_for_round(setup_.training, setup_.trainable, place.opened, place.round_of_task, place.rounds_of_task)
+        options_for_round(setup_.training, setup_.trainable, info.seen_classes, info.round_of_task, info.rounds_of_task)
             .learning_rate;
-    slow_ = slow_.to(movement.device()) * with_.server_momentum + movement / rate;
+    slow_ = slow_.to(movement.device()) * options_.server_momentum + movement / rate;
     return slow_ * rate;
   }
 
   method_setup setup_;
-  options with_;
-  travelling_weights travelling_;
+  options options_;
+  transmitted_weights transmitted_;
   at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
   std::map<std::string, weighted_average> moves_; // one per travelling tensor
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
@@ -115,10 +115,10 @@ private:
 class fed_nova final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("mu", with_.mu, {.low = 0.0}, "Weight of a proximal term in the local objective; 0: none.");
-    table.number("server_momentum", with_.server_momentum, {.low = 0.0, .high = 1.0},
+    table.number("mu", options_.mu, {.low = 0.0}, "Weight of a proximal term in the local objective; 0: none.");
+    table.number("server_momentum", options_.server_momentum, {.low = 0.0, .high = 1.0},
                  "Slow momentum of the server's step; 0: none.");
-    table.choice("effective_steps", with_.effective,
+    table.choice("effective_steps", options_.effective,
                  {{"auto", effective_steps::automatic},
                   {"steps", effective_steps::steps},
                   {"weights", effective_steps::weights}},
@@ -136,55 +136,55 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    travelling_ = travelling_weights(setup.net, setup.trainable);
+    transmitted_ = transmitted_weights(setup.net, setup.trainable);
     parameters_ = parameters_of(*setup.net);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<nova_server>(setup(), with_); }
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<nova_server>(setup(), options_); }
 
 protected:
   loss_ref objective() const override {
-    return with_.mu == 0.0 ? cross_entropy_objective() : proximal_objective(with_.mu);
+    return options_.mu == 0.0 ? cross_entropy_objective() : proximal_objective(options_.mu);
   }
 
 private:
-  options with_;
-  travelling_weights travelling_;
+  options options_;
+  transmitted_weights transmitted_;
   at::Tensor parameters_; // [P] 1 for parameters, 0 for running statistics
 };
 
 diagnostics fed_nova::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
+  auto errors = averaging_method::check(setup);
   if (setup.training.optimizer != optimizer_kind::sgd)
-    wrong.push_back({"training.optimizer", "fed-nova knows what steps of SGD weigh, with momentum or without, and not "
-                                           "those of Adam; expected training.optimizer = \"sgd\""});
-  if (with_.server_momentum > 0.0 && setup.training.learning_rate == 0.0)
-    wrong.push_back({"strategy.server_momentum",
-                     fmt::format("strategy.server_momentum = {}: the server's momentum adds up the clients' movements "
-                                 "divided by training.learning_rate, which is 0; expected a learning rate > 0, or "
-                                 "strategy.server_momentum = 0",
-                                 with_.server_momentum)});
-  if (with_.mu * setup.training.learning_rate >= 1.0)
-    wrong.push_back({"strategy.mu", fmt::format("strategy.mu = {}: with training.learning_rate = {} a step would "
-                                                "overshoot the model that it is held to; expected a product below 1",
-                                                with_.mu, setup.training.learning_rate)});
-  return wrong;
+    errors.push_back({"training.optimizer", "fed-nova knows what steps of SGD weigh, with momentum or without, and not "
+                                            "those of Adam; expected training.optimizer = \"sgd\""});
+  if (options_.server_momentum > 0.0 && setup.training.learning_rate == 0.0)
+    errors.push_back({"strategy.server_momentum",
+                      fmt::format("strategy.server_momentum = {}: the server's momentum adds up the clients' movements "
+                                  "divided by training.learning_rate, which is 0; expected a learning rate > 0, or "
+                                  "strategy.server_momentum = 0",
+                                  options_.server_momentum)});
+  if (options_.mu * setup.training.learning_rate >= 1.0)
+    errors.push_back({"strategy.mu", fmt::format("strategy.mu = {}: with training.learning_rate = {} a step would "
+                                                 "overshoot the model that it is held to; expected a product below 1",
+                                                 options_.mu, setup.training.learning_rate)});
+  return errors;
 }
 
 task<client_result> fed_nova::client_round(client_context& ctx, const broadcast& in) const {
-  const auto start = whole_weights(in.weights, in);
+  const auto start = full_weights(in.weights, in);
   auto training = averaging_method::client_round(ctx, in);
   auto result = co_await training;
 
-  const auto local = options_for_round(setup().training, setup().trainable, in.place.opened, in.place.round_of_task,
-                                       in.place.rounds_of_task);
+  const auto local = options_for_round(setup().training, setup().trainable, in.info.seen_classes, in.info.round_of_task,
+                                       in.info.rounds_of_task);
   const auto steps = local_steps(local, result.rows);
-  const auto weight = weight_of_steps(steps, local.momentum, local.learning_rate * with_.mu);
-  const auto learnt = whole_weights(result.upload, in)->at(flat_weights);
+  const auto weight = weight_of_steps(steps, local.momentum, local.learning_rate * options_.mu);
+  const auto learnt = full_weights(result.upload, in)->at(flat_weights);
   const auto moved = start->at(flat_weights).to(learnt.device()) - learnt;
   const auto parameters = parameters_.to(learnt.device());
   const auto scale = parameters / std::max(weight, 1.0) + (1.0 - parameters); // running statistics are not scaled
-  auto upload = std::make_shared<tensor_map>(*travelling_.pick(moved * scale));
+  auto upload = std::make_shared<tensor_map>(*transmitted_.pick(moved * scale));
   upload->put(steps_name, at::tensor({weight, static_cast<double>(steps)}, at::kDouble));
   result.upload = std::move(upload);
   co_return result;

@@ -7,7 +7,7 @@ namespace {
 /// do not change.
 class finetune final : public averaging_method {
 protected:
-  class_range covered(const round_place& place) const override { return place.current; }
+  class_range covered_classes(const round_info& info) const override { return info.current_classes; }
 };
 
 const strategy_registration finetune_line{

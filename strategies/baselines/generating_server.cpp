@@ -1,9 +1,9 @@
 #include "strategies/baselines/generating_server.hpp"
 namespace mneme {
 
-task<task_plan> generating_server::open_task(server_context& ctx, const round_place& place) {
-  if (place.task.value > 0) {
-    auto running = ctx.run(generation(place));
+task<task_plan> generating_server::open_task(server_context& ctx, const round_info& info) {
+  if (info.task.value > 0) {
+    auto running = ctx.run(generation(info));
     const auto generated = co_await running;
     replay_ = replay_of(*generated.out);
     objective_ = generated.out->at("objective").min().item<double>();
@@ -11,14 +11,14 @@ task<task_plan> generating_server::open_task(server_context& ctx, const round_pl
   co_return task_plan{};
 }
 
-broadcast generating_server::open_round(const round_place& place) {
-  auto sent = averaging_server::open_round(place);
+broadcast generating_server::open_round(const round_info& info) {
+  auto sent = averaging_server::open_round(info);
   sent.extra = replay_;
   return sent;
 }
 
-std::map<std::string, double> generating_server::figures() const {
-  auto shown = averaging_server::figures();
+std::map<std::string, double> generating_server::summary_metrics() const {
+  auto shown = averaging_server::summary_metrics();
   shown["generator_objective"] = objective_;
   return shown;
 }

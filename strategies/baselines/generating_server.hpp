@@ -9,15 +9,15 @@ class generating_server : public averaging_server {
 public:
   explicit generating_server(const method_setup& setup) : averaging_server(setup), setup_(setup) {}
 
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
-  broadcast open_round(const round_place& place) override;
-  [[nodiscard]] std::map<std::string, double> figures() const override;
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override;
+  broadcast open_round(const round_info& info) override;
+  [[nodiscard]] std::map<std::string, double> summary_metrics() const override;
   void persist(archive& state) override;
 
 protected:
   [[nodiscard]] const method_setup& setup() const { return setup_; }
   /// Returns the program that trains the generator. Its result must contain "objective", [] or [rounds].
-  [[nodiscard]] virtual program_job generation(const round_place& place) const = 0;
+  [[nodiscard]] virtual program_job generation(const round_info& info) const = 0;
   /// Selects the tensors that clients receive from the program's result.
   virtual tensors_ref replay_of(const tensor_map& generated) = 0;
 

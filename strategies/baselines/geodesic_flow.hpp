@@ -11,14 +11,14 @@ enum class geodesic_form : std::uint8_t { cosine, difference };
 
 /// Returns the first left singular vectors [D, r] of the transposed features, each row less its own mean. r is at most
 /// min(R, D) - 2. Directions with a singular value below 1e-6 of the largest are dropped. @param unit_features [R, D]
-[[nodiscard]] at::Tensor spanned_directions(const at::Tensor& unit_features);
+[[nodiscard]] at::Tensor subspace_basis(const at::Tensor& unit_features);
 /// Returns G [D, D], the integral of the projections along the geodesic.
 /// @param from, to [D, r] with orthonormal columns
 [[nodiscard]] at::Tensor geodesic_flow(const at::Tensor& from, const at::Tensor& to);
 /// Returns the geodesic term of each row, [R], with gradient for `features` only.
 /// @param features, taught [R, D] raw features of student and teacher
 /// @param flow G [D, D], constant
-[[nodiscard]] at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& taught, const at::Tensor& flow,
-                                       geodesic_form form);
+[[nodiscard]] at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& teacher_output,
+                                       const at::Tensor& flow, geodesic_form form);
 
 } // namespace mneme

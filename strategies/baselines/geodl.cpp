@@ -31,7 +31,7 @@ constexpr double singular_min = 1e-6, sine_min = 1e-7, length_min = 1e-12;
 } // namespace
 
 /// Returns left singular vectors of [D, B]; every row of features is centered by its own mean.
-at::Tensor spanned_directions(const at::Tensor& unit_features) {
+at::Tensor subspace_basis(const at::Tensor& unit_features) {
   const auto centred = (unit_features - unit_features.mean(1, true)).t(); // [D, B]
   const auto [left, values, right] = at::linalg_svd(centred, false);
   const auto kept = (values > values.max() * singular_min).sum().item<std::int64_t>();
@@ -54,10 +54,10 @@ at::Tensor geodesic_flow(const at::Tensor& from, const at::Tensor& to) {
   return (along * l1).mm(along.t()) + crossed + crossed.t() + (beside * l3).mm(beside.t());
 }
 
-at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& taught, const at::Tensor& flow,
+at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& teacher_output, const at::Tensor& flow,
                          geodesic_form form) {
   const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {1}, true).clamp_min(length_min); };
-  const auto b = unit(features), a = unit(taught);
+  const auto b = unit(features), a = unit(teacher_output);
   if (form == geodesic_form::difference)
     return ((b - a).mm(flow) * (b - a)).sum(1);
   const auto of_b = b.mm(flow);
@@ -73,13 +73,13 @@ struct options {
 };
 
 /// Returns the geodesic term of each row, float64. Undefined if the step has fewer than four rows or no directions.
-at::Tensor geodesic_term(const at::Tensor& features, const at::Tensor& taught, geodesic_form form) {
+at::Tensor geodesic_term(const at::Tensor& features, const at::Tensor& teacher_output, geodesic_form form) {
   constexpr std::int64_t rows_min = 4;
   if (features.size(0) < rows_min || features.size(1) < rows_min)
     return {};
-  const auto now = features.to(at::kDouble), before = taught.to(at::kDouble);
+  const auto now = features.to(at::kDouble), before = teacher_output.to(at::kDouble);
   const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true).clamp_min(length_min); };
-  const auto from = spanned_directions(unit(before)), to = spanned_directions(unit(now.detach()));
+  const auto from = subspace_basis(unit(before)), to = subspace_basis(unit(now.detach()));
   const auto directions = std::min(from.size(1), to.size(1));
   if (directions == 0)
     return {};
@@ -110,8 +110,8 @@ class geodl final : public rehearsing_method {
 public:
   geodl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
-    table.number("weight", with_.weight, {.low = 0.0}, "Weight of the geodesic term; 0: replay with cross-entropy.");
-    table.choice("form", with_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
+    table.number("weight", options_.weight, {.low = 0.0}, "Weight of the geodesic term; 0: replay with cross-entropy.");
+    table.choice("form", options_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
                  "The term: similarity along the flow, as the paper has it, or a squared distance in it.");
     memory_keys(table);
     readout_keys(table);
@@ -129,28 +129,28 @@ public:
              .toml = "[strategy]\nform = \"difference\"\nweight = 10.0\n" + training + "augment = \"crop-flip\"\n"}};
   }
   diagnostics check(const method_setup& setup) const override {
-    auto wrong = rehearsing_method::check(setup);
+    auto errors = rehearsing_method::check(setup);
     if (setup.trainable == trainable_part::head)
-      wrong.push_back({"model.trainable", "model.trainable = \"head\": geodl distils features, which stay as they are "
-                                          "where only the head is trained; expected \"all\""});
-    return wrong;
+      errors.push_back({"model.trainable", "model.trainable = \"head\": geodl distils features, which stay as they are "
+                                           "where only the head is trained; expected \"all\""});
+    return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
 private:
-  options with_;
+  options options_;
 };
 
 task<client_result> geodl::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.all_rows());
-  if (with_.weight == 0.0)
+  if (options_.weight == 0.0)
     job.remove_teachers();
   if (!job.teachers.empty())
     job.options.teachers = {{.features = true}};
-  job.objective = geodesic_objective(with_, now.classes);
+  job.objective = geodesic_objective(options_, now.classes);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
 

@@ -55,11 +55,11 @@ class icarl final : public rehearsing_method {
 public:
   icarl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
-    table.choice("losses", with_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
+    table.choice("losses", options_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
                  "iCaRL's sigmoids, or the softmax losses of PyCIL's iCaRL.");
-    table.number("distillation_weight", with_.distillation_weight, {.low = 0.0},
+    table.number("distillation_weight", options_.distillation_weight, {.low = 0.0},
                  "Weight of the distillation beside cross-entropy; losses = \"softmax\".");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
     memory_keys(table);
     readout_keys(table);
   }
@@ -77,7 +77,7 @@ public:
   }
   diagnostics check(const method_setup& setup) const override {
     auto errors = rehearsing_method::check(setup);
-    if (with_.losses == icarl_losses::sigmoid)
+    if (options_.losses == icarl_losses::sigmoid)
       append(errors, reject_label_smoothing(setup, "strategy.losses = \"sigmoid\" has no cross-entropy over classes; "
                                                    "\"softmax\" has one"));
     return errors;
@@ -86,17 +86,17 @@ public:
 
 protected:
   loss_ref objective() const override {
-    if (with_.losses == icarl_losses::sigmoid)
+    if (options_.losses == icarl_losses::sigmoid)
       return sigmoid_objective();
-    return softmax_objective(with_);
+    return softmax_objective(options_);
   }
 
 private:
-  options with_;
+  options options_;
 };
 
 task<client_result> icarl::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.all_rows());

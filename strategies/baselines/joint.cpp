@@ -17,7 +17,7 @@ public:
   }
   method_needs needs() const override {
     auto needed = averaging_method::needs();
-    needed.rows = options_.centralised ? rows_shown::centralised : rows_shown::cumulative;
+    needed.rows = options_.centralised ? row_visibility::centralised : row_visibility::cumulative;
     return needed;
   }
 

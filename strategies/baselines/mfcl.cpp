@@ -53,14 +53,14 @@ public:
   }
 
 protected:
-  program_job generation(const round_place& place) const override {
+  program_job generation(const round_info& info) const override {
     auto making = making_;
-    making.opened = place.current.low;
+    making.seen_classes = info.current_classes.low;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
     in->put("generator", generator_);
     program_job job{.body = mfcl_training(setup().net, making), .in = in};
-    job.stream = {.seed = setup().seed, .purpose = generator_draw, .client = server_itself, .task = place.task};
+    job.stream = {.seed = setup().seed, .purpose = generator_draw, .client = server_client_id, .task = info.task};
     return job;
   }
   /// Sends the generator, and the model that it was trained through.
@@ -90,11 +90,11 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    with_.making.shape = setup.shape;
+    options_.making.shape = setup.shape;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<mfcl_server>(setup(), with_.making);
+    return std::make_unique<mfcl_server>(setup(), options_.making);
   }
 
 private:
@@ -102,16 +102,16 @@ private:
   void replay(train_job& job, const client_context& ctx, const tensor_map& sent, const at::Tensor& images,
               std::int64_t old) const;
 
-  options with_;
+  options options_;
 };
 
 /// The rate of round r of R is eta (eta_end / eta)^(r / R).
 train_job mfcl::job_of(const client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   const double first = setup().training.learning_rate;
-  if (with_.rate_end > 0.0 && first > 0.0)
-    job.options.learning_rate *= std::pow(with_.rate_end / first, static_cast<double>(in.place.round_of_task) /
-                                                                      static_cast<double>(in.place.rounds_of_task));
+  if (options_.rate_end > 0.0 && first > 0.0)
+    job.options.learning_rate *= std::pow(options_.rate_end / first, static_cast<double>(in.info.round_of_task) /
+                                                                         static_cast<double>(in.info.rounds_of_task));
   return job;
 }
 
@@ -119,22 +119,23 @@ void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& s
                   std::int64_t old) const {
   auto& how = job.options;
   job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher gives the labels
-  how.replay_rows = with_.replay_rows;
+  how.replay_rows = options_.replay_rows;
   how.replay_augment = augmentation_kind::none;
-  how.statistics_moves = with_.moves_twice ? 2 : 1;
+  how.running_stats_updates = options_.moves_twice ? 2 : 1;
   job.add_teacher(weights_only(sent.at("teacher")), {.classes = {0, old}});
-  job.objective = mfcl_objective(old, with_.weights);
-  job.side = old_head(*setup().net, sent.at("teacher"), old);
+  job.objective = mfcl_objective(old, options_.weights);
+  job.auxiliary = old_head(*setup().net, sent.at("teacher"), old);
 }
 
 /// Generates the images of all steps before the training starts.
 task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in) const {
   auto job = job_of(ctx, in);
-  const auto old = in.place.current.low, steps = local_steps(job.options, ctx.samples().size());
+  const auto old = in.info.current_classes.low, steps = local_steps(job.options, ctx.samples().size());
   if (in.extra && old > 0 && steps > 0) {
     auto read = std::make_shared<tensor_map>();
     read->put("generator", in.extra->at("generator"));
-    program_job drawing{.body = mfcl_drawing(with_.making, steps * with_.replay_rows, with_.replay_rows), .in = read};
+    program_job drawing{.body = mfcl_drawing(options_.making, steps * options_.replay_rows, options_.replay_rows),
+                        .in = read};
     drawing.stream = ctx.stream(replay_draw);
     auto drawn_there = ctx.run(std::move(drawing));
     const auto drawn = co_await drawn_there;
@@ -146,13 +147,13 @@ task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in)
 }
 
 diagnostics mfcl::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
-  append(wrong, reject_label_smoothing(setup, "its losses read labels of a teacher beside those of rows"));
-  for (auto& finding : wrong_with_generation(setup))
-    wrong.push_back(std::move(finding));
+  auto errors = averaging_method::check(setup);
+  append(errors, reject_label_smoothing(setup, "its losses read labels of a teacher beside those of rows"));
+  for (auto& finding : validate_generation(setup))
+    errors.push_back(std::move(finding));
   for (auto& finding : without_linear_head(*setup.net, "clients are held to old rows of the head"))
-    wrong.push_back(std::move(finding));
-  return wrong;
+    errors.push_back(std::move(finding));
+  return errors;
 }
 
 std::vector<preset> mfcl::presets() const {
@@ -198,16 +199,16 @@ void making_keys(key_table& table, mfcl_settings& making) {
 }
 
 void mfcl::keys(key_table& table) {
-  table.number("head_weight", with_.weights.head, {.low = 0.0},
+  table.number("head_weight", options_.weights.head, {.low = 0.0},
                "w_ft: weight of the cross-entropy over all classes, which only the head learns from.");
-  table.number("distillation_weight", with_.weights.features, {.low = 0.0},
+  table.number("distillation_weight", options_.weights.features, {.low = 0.0},
                "w_kd: weight of the distillation of features, as the old head reads them.");
-  table.integer("replay_rows", with_.replay_rows, {.low = 1, .high = 100'000}, "Generated images that join a step.");
-  table.number("rate_end", with_.rate_end, {.low = 0.0},
+  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 100'000}, "Generated images that join a step.");
+  table.number("rate_end", options_.rate_end, {.low = 0.0},
                "Learning rate that the rounds of a task fall to, exponentially; 0: they do not.");
-  table.flag("moves_twice", with_.moves_twice,
+  table.flag("moves_twice", options_.moves_twice,
              "Running statistics move twice in a step of later tasks, as in the public code; false: once.");
-  making_keys(table, with_.making);
+  making_keys(table, options_.making);
 }
 
 const strategy_registration mfcl_line{

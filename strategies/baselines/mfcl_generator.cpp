@@ -28,7 +28,7 @@ std::int64_t first_buffer(const model& generator) {
 }
 
 /// Gradients [1, G], with zeros for buffers and for the last normalization.
-at::Tensor learnt_part(const at::Tensor& gradient, const model& generator) {
+at::Tensor trained_part(const at::Tensor& gradient, const model& generator) {
   auto part = gradient.clone();
   for (const auto& entry : generator.layout())
     if (entry.buffer || entry.name.starts_with(last_normalisation))
@@ -70,7 +70,7 @@ model_ref mfcl_generator(const mfcl_settings& with) {
   return net.build();
 }
 
-std::int64_t learnt_parameters(const model& generator) {
+std::int64_t trained_parameter_count(const model& generator) {
   std::int64_t count = 0;
   for (const auto& entry : generator.layout())
     count += entry.buffer || entry.name.starts_with(last_normalisation) ? 0 : entry.size;
@@ -116,7 +116,7 @@ at::Tensor statistics_divergence(const std::vector<batch_statistics>& layers, co
   return layers.empty() ? sum : sum / static_cast<double>(layers.size());
 }
 
-at::Tensor information_missing(const at::Tensor& logits) {
+at::Tensor entropy_deficit(const at::Tensor& logits) {
   const auto classes = logits.size(1);
   if (classes < 2)
     return at::zeros({}, logits.options());
@@ -125,30 +125,30 @@ at::Tensor information_missing(const at::Tensor& logits) {
   return (p * p.clamp_min(least).log()).sum() / std::log(static_cast<double>(classes)) + 1.0;
 }
 
-at::Tensor mfcl_maker::whole(const model& generator_net) const {
+at::Tensor mfcl_generator_state::whole(const model& generator_net) const {
   const auto learnt = first_buffer(generator_net);
   return at::cat(
       {generator.weights()[0].narrow(0, 0, learnt), running[0].narrow(0, learnt, generator_net.size() - learnt)});
 }
 
 mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& with, const at::Tensor& teacher,
-                      const at::Tensor& codes, mfcl_maker& now) {
+                      const at::Tensor& codes, mfcl_generator_state& now) {
   const training_mode training;
   const auto g = leaf_of(now.generator.weights());
   const auto generated = generator.differentiable(g, as_inputs(codes), {}, {.training = &training, .statistics = true});
   const auto images = as_images(generated.features, with);
-  const auto answered = net.differentiable(teacher.unsqueeze(0), images.unsqueeze(0).contiguous(), {0, with.opened},
-                                           {.statistics = true});
+  const auto answered = net.differentiable(teacher.unsqueeze(0), images.unsqueeze(0).contiguous(),
+                                           {0, with.seen_classes}, {.statistics = true});
   const auto logits = answered.logits[0]; // [B, opened]
   const auto taken_for = logits.argmax(1).unsqueeze(1);
   const auto labels = -at::log_softmax(logits / with.temperature, 1).gather(1, taken_for).mean() * with.labels;
-  const auto information = information_missing(logits) * with.information;
+  const auto information = entropy_deficit(logits) * with.information;
   const auto statistics = statistics_divergence(answered.statistics, images.options()) * with.statistics;
   const auto smoothness = (images - smoothed(images)).square().mean() * with.smoothness;
   const auto total = labels + information + statistics + smoothness;
   const auto slope = gradients_of(total, {g}).front();
-  now.generator.step(learnt_part(slope, generator), {.rate = with.rate});
-  now.running = with_moved_statistics(now.running, generated.statistics).detach();
+  now.generator.step(trained_part(slope, generator), {.rate = with.rate});
+  now.running = with_updated_running_stats(now.running, generated.statistics).detach();
   const auto value = [](const at::Tensor& loss) { return loss.detach().item<double>(); };
   return {value(total), value(labels), value(information), value(statistics), value(smoothness)};
 }
@@ -158,7 +158,7 @@ mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_setti
 namespace {
 
 std::string constants_of(const mfcl_settings& with) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", with.opened, with.steps, with.batch, with.rate, with.labels,
+  return fmt::format("{} {} {} {} {} {} {} {} {}", with.seen_classes, with.steps, with.batch, with.rate, with.labels,
                      with.information, with.statistics, with.smoothness, with.temperature);
 }
 
@@ -171,10 +171,10 @@ rng_key numbered(const program_call& call, std::int64_t number) {
 class mfcl_training_program final : public looped_program {
 public:
   mfcl_training_program(model_ref net, const mfcl_settings& with)
-      : net_(std::move(net)), with_(with), generator_(mfcl_generator(with)) {}
+      : net_(std::move(net)), settings_(with), generator_(mfcl_generator(with)) {}
   [[nodiscard]] std::string name() const override { return "generator"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{}, {}, {}", net_->identity(), generator_->identity(), constants_of(with_));
+    return fmt::format("{}, {}, {}", net_->identity(), generator_->identity(), constants_of(settings_));
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     return {{.name = "generator", .shape = {generator_->size()}},
@@ -182,23 +182,24 @@ public:
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     constexpr std::int64_t steps_of_slice = 5;
-    mfcl_maker now;
+    mfcl_generator_state now;
     if (call.slice == 0) {
       now = {adam(call.in.at("generator").unsqueeze(0)), call.in.at("generator").unsqueeze(0)};
     } else {
       now = {adam::loaded("learnt", std::span(&call, 1)), call.state.at("running").unsqueeze(0)};
     }
-    const auto first = call.slice * steps_of_slice, behind = std::min(first + steps_of_slice, with_.steps);
+    const auto first = call.slice * steps_of_slice, behind = std::min(first + steps_of_slice, settings_.steps);
     double objective = 0.0;
     for (auto step = first; step < behind; ++step) {
-      const auto codes = drawn_normal({with_.batch, with_.code}, numbered(call, step)).to(call.device());
-      objective = mfcl_step(*net_, *generator_, with_, call.in.at(flat_weights), codes, now).total;
+      const auto codes = draw_normal({settings_.batch, settings_.code}, numbered(call, step)).to(call.device());
+      objective = mfcl_step(*net_, *generator_, settings_, call.in.at(flat_weights), codes, now).total;
     }
-    if (behind == with_.steps)
+    if (behind == settings_.steps)
       return {.tensors = {{"generator", now.whole(*generator_)}, {"objective", at::full({}, objective, at::kDouble)}}};
-    program_step paused{.finished = false, .progress = static_cast<double>(behind) / static_cast<double>(with_.steps)};
+    slice_result paused{.finished = false,
+                        .progress = static_cast<double>(behind) / static_cast<double>(settings_.steps)};
     paused.tensors["running"] = now.running[0];
     now.generator.save("learnt", 0, paused.tensors);
     return paused;
@@ -206,25 +207,25 @@ protected:
 
 private:
   model_ref net_;
-  mfcl_settings with_;
+  mfcl_settings settings_;
   model_ref generator_;
 };
 
 class mfcl_drawing_program final : public looped_program {
 public:
   mfcl_drawing_program(const mfcl_settings& with, std::int64_t count, std::int64_t batch)
-      : with_(with), count_(count), batch_(batch), generator_(mfcl_generator(with)) {}
+      : settings_(with), count_(count), batch_(batch), generator_(mfcl_generator(with)) {}
   [[nodiscard]] std::string name() const override { return "replay"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {} {}", generator_->identity(), count_, batch_);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
-    const auto [channels, height, width] = with_.shape;
+    const auto [channels, height, width] = settings_.shape;
     return {{.name = "images", .shape = {count_, channels, height, width}}};
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     constexpr std::int64_t batches_of_slice = 16;
     std::vector<at::Tensor> parts;
     if (call.slice > 0)
@@ -232,8 +233,8 @@ protected:
     const auto rows_of_slice = batches_of_slice * batch_;
     const auto behind = std::min((call.slice + 1) * rows_of_slice, count_);
     for (auto row = call.slice * rows_of_slice; row < behind; row += batch_) {
-      const auto codes = drawn_normal({std::min(batch_, behind - row), with_.code}, numbered(call, row / batch_));
-      parts.push_back(mfcl_images(*generator_, with_, call.in.at("generator"), codes.to(call.device())));
+      const auto codes = draw_normal({std::min(batch_, behind - row), settings_.code}, numbered(call, row / batch_));
+      parts.push_back(mfcl_images(*generator_, settings_, call.in.at("generator"), codes.to(call.device())));
     }
     return {.tensors = {{"images", at::cat(parts)}},
             .finished = behind == count_,
@@ -241,7 +242,7 @@ protected:
   }
 
 private:
-  mfcl_settings with_;
+  mfcl_settings settings_;
   std::int64_t count_, batch_;
   model_ref generator_;
 };

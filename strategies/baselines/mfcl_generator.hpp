@@ -14,7 +14,7 @@ namespace mneme {
 /// Sizes of the generator and options of its training.
 struct mfcl_settings {
   std::array<std::int64_t, 3> shape{};         ///< C, H, W of the images
-  std::int64_t opened = 0;                     ///< Classes that the classifier was trained on.
+  std::int64_t seen_classes = 0;               ///< Classes that the classifier was trained on.
   std::int64_t code = 1000, filters = 64;      ///< Z; output channels of the last hidden convolution.
   std::int64_t upsamplings = 2;                ///< Number of upsamplings by a factor of 2.
   std::int64_t steps = 100, batch = 128;       ///< Adam steps per task; B.
@@ -30,7 +30,7 @@ struct mfcl_settings {
 /// all layers before tanh. Features are normalized pixels, channels last.
 [[nodiscard]] model_ref mfcl_generator(const mfcl_settings& with);
 /// Number of trained parameters. The last normalization is not trained: its scale is 1 and its shift 0.
-[[nodiscard]] std::int64_t learnt_parameters(const model& generator);
+[[nodiscard]] std::int64_t trained_parameter_count(const model& generator);
 /// Generates images in evaluation mode: [B, C, H, W], normalized pixels. @param weights [G] @param codes [B, Z]
 [[nodiscard]] at::Tensor mfcl_images(const model& generator, const mfcl_settings& with, const at::Tensor& weights,
                                      const at::Tensor& codes);
@@ -44,14 +44,14 @@ struct mfcl_settings {
 /// 1 + sum_c p_c log p_c / log C of the mean softmax p: 0 if all classes are equally frequent, 1 if there is only one
 /// class.
 /// @param logits [B, classes]
-[[nodiscard]] at::Tensor information_missing(const at::Tensor& logits);
+[[nodiscard]] at::Tensor entropy_deficit(const at::Tensor& logits);
 
 /// Loss values of one step.
 struct mfcl_losses {
   double total = 0.0, labels = 0.0, information = 0.0, statistics = 0.0, smoothness = 0.0; ///< Terms are weighted.
 };
 /// State of the generator's training.
-struct mfcl_maker {
+struct mfcl_generator_state {
   adam generator{};     ///< [1, G]; its buffers keep their initial values
   at::Tensor running{}; ///< [1, G]; only the running statistics are used
 
@@ -62,7 +62,7 @@ struct mfcl_maker {
 /// classifier is in evaluation mode, the generator in training mode. Returns the losses before the step.
 /// @param teacher [P] @param codes [B, Z]
 mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& with, const at::Tensor& teacher,
-                      const at::Tensor& codes, mfcl_maker& now);
+                      const at::Tensor& codes, mfcl_generator_state& now);
 
 /// A program that trains the generator for one task, with new Adam moments. Reads "weights" [P] and "generator" [G];
 /// returns "generator" [G] and "objective" [] float64, the total loss of the last step.

@@ -19,9 +19,9 @@ loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& with) {
         const auto of_head = cross_entropy_rows(in.head_logits, labels);
 
         const auto device = in.features.device();
-        const auto weight_of_old = in.side->at(old_head_weight).to(device).unsqueeze(0);
+        const auto weight_of_old = in.auxiliary->at(old_head_weight).to(device).unsqueeze(0);
         const auto old_logits = stacked_product(in.features.unsqueeze(0), weight_of_old)[0] + // [R, O]
-                                in.side->at(old_head_bias).to(device);
+                                in.auxiliary->at(old_head_bias).to(device);
         const auto distance = (old_logits - teacher).square().sum(1) / static_cast<double>(old_classes);
         return {of_task.masked_fill(in.is_replayed, 0.0), weighted_sum(of_head, weight) * with.head,
                 weighted_sum(distance, weight) * with.features};

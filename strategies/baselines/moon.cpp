@@ -44,8 +44,8 @@ loss_ref contrastive_objective(const options& with) {
 class moon final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("mu", with_.mu, {.low = 0.0}, "Weight of the contrastive term (eq. 3); 0 is FedAvg.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the contrastive term.");
+    table.number("mu", options_.mu, {.low = 0.0}, "Weight of the contrastive term (eq. 3); 0 is FedAvg.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the contrastive term.");
   }
   std::vector<preset> presets() const override {
     return {{"paper", "the setting of its experiments, with the best mu on CIFAR-10",
@@ -55,38 +55,38 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    travelling_ = travelling_weights(setup.net, setup.trainable);
-    contrastive_ = contrastive_objective(with_);
+    transmitted_ = transmitted_weights(setup.net, setup.trainable);
+    contrastive_ = contrastive_objective(options_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
 private:
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in) const;
 
-  options with_;
-  travelling_weights travelling_;
+  options options_;
+  transmitted_weights transmitted_;
   loss_ref contrastive_;
 };
 
 diagnostics moon::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
+  auto errors = averaging_method::check(setup);
   if (setup.trainable == trainable_part::head)
-    wrong.push_back({"model.trainable",
-                     "model.trainable = \"head\": moon compares features, which stay as they are where "
-                     "only the head is trained; expected \"all\""});
+    errors.push_back({"model.trainable",
+                      "model.trainable = \"head\": moon compares features, which stay as they are where "
+                      "only the head is trained; expected \"all\""});
   const auto& layout = setup.net->layout();
   if (std::all_of(layout.begin(), layout.end(), [](const parameter& entry) { return entry.head; }))
-    wrong.push_back({"model.name", fmt::format("'{}' is nothing but a head: moon compares features, and here they are "
-                                               "the rows themselves; expected a net with a layer before its head",
-                                               setup.net->identity())});
-  return wrong;
+    errors.push_back({"model.name", fmt::format("'{}' is nothing but a head: moon compares features, and here they are "
+                                                "the rows themselves; expected a net with a layer before its head",
+                                                setup.net->identity())});
+  return errors;
 }
 
 train_job moon::training(const client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
-  job.start = whole_weights(in.weights, in);
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
+  job.start = full_weights(in.weights, in);
   const auto* const previous = ctx.memory().find(previous_name);
-  if (!previous || with_.mu == 0.0)
+  if (!previous || options_.mu == 0.0)
     return job;
   job.objective = contrastive_;
   job.add_teacher(job.start, {.features = true});
@@ -101,7 +101,7 @@ task<client_result> moon::client_round(client_context& ctx, const broadcast& in)
   auto kept = std::make_shared<tensor_map>();
   kept->put(previous_name, learnt);
   client_result result;
-  result.upload = travelling_.pick(learnt);
+  result.upload = transmitted_.pick(learnt);
   result.memory = std::move(kept);
   result.rows = trained.rows_seen;
   co_return result;

@@ -47,8 +47,8 @@ loss_ref podnet_objective(const options& with, double growth) {
 class podnet final : public proxy_rehearsal {
 public:
   void keys(key_table& table) override {
-    table.number("flat", with_.flat, {.low = 0.0}, "Weight of the distillation of final features.");
-    table.number("spatial", with_.spatial, {.low = 0.0}, "Weight of the distillation of pooled maps.");
+    table.number("flat", options_.flat, {.low = 0.0}, "Weight of the distillation of final features.");
+    table.number("spatial", options_.spatial, {.low = 0.0}, "Weight of the distillation of pooled maps.");
     proxy_keys(table);
     memory_keys(table);
     readout_keys(table);
@@ -67,19 +67,19 @@ public:
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
 private:
-  options with_;
+  options options_;
 };
 
 task<client_result> podnet::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
-  auto job =
-      proxy_training(ctx, in, now, podnet_objective(with_, now.classes.growth()), with_.flat + with_.spatial > 0.0);
+  auto job = proxy_training(ctx, in, now, podnet_objective(options_, now.classes.growth()),
+                            options_.flat + options_.spatial > 0.0);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
 
-  auto tuning = tuned_head(ctx, in, now, trained.weights);
+  auto tuning = tune_head(ctx, in, now, trained.weights);
   const auto weights = co_await tuning;
   auto summing = class_sums(ctx, now, weights);
   const auto sums = co_await summing;

@@ -50,14 +50,14 @@ loss_ref prompted_objective(const char* map, double weight) {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-task<task_plan> prompting_server::open_task(server_context& ctx, const round_place& place) {
-  auto opening = averaging_server::open_task(ctx, place);
+task<task_plan> prompting_server::open_task(server_context& ctx, const round_info& info) {
+  auto opening = averaging_server::open_task(ctx, info);
   const auto plan = co_await opening;
   const bool sums = net_->prompts().form == prompt_form::components;
   if (sums ? opened_ < net_->tasks() : opened_ == 0) {
     auto flat = weights().clone();
     sums ? draw_components(flat) : draw_slots(flat);
-    go_on_from(std::move(flat));
+    set_weights(std::move(flat));
   }
   ++opened_;
   co_return plan;
@@ -116,14 +116,14 @@ method_needs prompting_method::needs() const {
 
 namespace {
 
-diagnostics wrong_prompts(const prompt_shape& prompts) {
-  diagnostics wrong;
+diagnostics prompts_error(const prompt_shape& prompts) {
+  diagnostics errors;
   const auto check_length = [&](const char* key, std::int64_t length) {
     if (length % 2 != 0)
-      wrong.push_back({fmt::format("strategy.{}", key),
-                       fmt::format("strategy.{} = {}: half of a prompt stands before keys, half before values; "
-                                   "expected an even number",
-                                   key, length)});
+      errors.push_back({fmt::format("strategy.{}", key),
+                        fmt::format("strategy.{} = {}: half of a prompt stands before keys, half before values; "
+                                    "expected an even number",
+                                    key, length)});
   };
   check_length("length", prompts.length);
   if (!prompts.general.empty())
@@ -133,15 +133,16 @@ diagnostics wrong_prompts(const prompt_shape& prompts) {
   std::sort(blocks.begin(), blocks.end());
   const auto twice = std::adjacent_find(blocks.begin(), blocks.end());
   if (twice != blocks.end())
-    wrong.push_back({"strategy.blocks", fmt::format("strategy.blocks: block {} has two prompts, and a block reads one; "
-                                                    "expected each block once{}",
-                                                    *twice, prompts.general.empty() ? "" : ", or in general_blocks")});
-  return wrong;
+    errors.push_back(
+        {"strategy.blocks", fmt::format("strategy.blocks: block {} has two prompts, and a block reads one; "
+                                        "expected each block once{}",
+                                        *twice, prompts.general.empty() ? "" : ", or in general_blocks")});
+  return errors;
 }
 
 } // namespace
 
-diagnostics repeated_classes(const method_setup& setup, const char* part) {
+diagnostics validate_class_repeats(const method_setup& setup, const char* part) {
   std::int64_t next = 0;
   for (const auto& classes : setup.task_classes) {
     if (classes.low < next)
@@ -154,31 +155,31 @@ diagnostics repeated_classes(const method_setup& setup, const char* part) {
 }
 
 diagnostics prompting_method::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
+  auto errors = averaging_method::check(setup);
   const auto* const net = dynamic_cast<const prompted_vit*>(setup.net.get());
   if (!net) {
-    wrong.push_back({"model.name", fmt::format("the net '{}' has no attention that could read prompts; expected "
-                                               "model.name = \"vit\"",
-                                               setup.net->identity())});
-    return wrong;
+    errors.push_back({"model.name", fmt::format("the net '{}' has no attention that could read prompts; expected "
+                                                "model.name = \"vit\"",
+                                                setup.net->identity())});
+    return errors;
   }
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
-                                        "beside the head; expected \"all\""});
-  append(wrong, wrong_prompts(prompts()));
-  append(wrong, repeated_classes(setup, "prompts are"));
+    errors.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
+                                         "beside the head; expected \"all\""});
+  append(errors, prompts_error(prompts()));
+  append(errors, validate_class_repeats(setup, "prompts are"));
   if (setup.training.weight_decay > 0.0)
-    wrong.push_back({"training.weight_decay", fmt::format("training.weight_decay = {}: prompts of earlier tasks would "
-                                                          "shrink, and they are kept as they are; expected 0",
-                                                          setup.training.weight_decay)});
+    errors.push_back({"training.weight_decay", fmt::format("training.weight_decay = {}: prompts of earlier tasks would "
+                                                           "shrink, and they are kept as they are; expected 0",
+                                                           setup.training.weight_decay)});
   const auto with = prompts();
   const auto elements = net->feature_width(), rows = with.of_task * net->tasks();
   if (with.form == prompt_form::components && rows > elements)
-    wrong.push_back({"strategy.components",
-                     fmt::format("{} components of {} tasks cannot be at right angles to each other in a width of {}; "
-                                 "fewer strategy.components or a larger model.width",
-                                 rows, net->tasks(), elements)});
-  return wrong;
+    errors.push_back({"strategy.components",
+                      fmt::format("{} components of {} tasks cannot be at right angles to each other in a width of {}; "
+                                  "fewer strategy.components or a larger model.width",
+                                  rows, net->tasks(), elements)});
+  return errors;
 }
 
 void prompting_method::prepare(const method_setup& setup) {

@@ -13,7 +13,7 @@ namespace mneme {
 [[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
 
 /// Returns an error if a task repeats classes of an earlier task. @param part for the error text: "prompts are"
-[[nodiscard]] diagnostics repeated_classes(const method_setup& setup, const char* part);
+[[nodiscard]] diagnostics validate_class_repeats(const method_setup& setup, const char* part);
 
 /// Cross-entropy over the task's classes, plus `weight` times the map `map` of the net (prompted_vit.hpp), a mean over
 /// rows.
@@ -28,14 +28,14 @@ class prompting_server final : public averaging_server {
 public:
   prompting_server(const method_setup& setup, std::shared_ptr<const prompted_vit> net)
       : averaging_server(setup), net_(std::move(net)), seed_(setup.seed) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override;
   void persist(archive& state) override {
     averaging_server::persist(state);
     state(opened_);
   }
 
 private:
-  [[nodiscard]] rng_stream stream_of(std::size_t place) const;
+  [[nodiscard]] rng_stream stream_of(std::size_t info) const;
   void draw_components(at::Tensor& flat) const;
   void draw_slots(at::Tensor& flat) const;
 
@@ -54,7 +54,7 @@ public:
 
 protected:
   [[nodiscard]] virtual prompt_shape prompts() const = 0;
-  [[nodiscard]] class_range covered(const round_place& place) const override { return place.current; }
+  [[nodiscard]] class_range covered_classes(const round_info& info) const override { return info.current_classes; }
   /// Declares the keys for prompted blocks and prompt length.
   static void block_keys(key_table& table, prompt_shape& into);
   /// Declares the same keys and those of components.

@@ -16,24 +16,24 @@ at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels) {
 namespace {
 
 /// |x / |x| - taught / |taught|| along the last axis. The gradient is 0 where the two are equal.
-at::Tensor unit_distances(const at::Tensor& x, const at::Tensor& taught) {
+at::Tensor unit_distances(const at::Tensor& x, const at::Tensor& teacher_output) {
   constexpr double length_min = 1e-12;
   const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); };
-  return (unit(x) - unit(taught)).norm(2, {-1});
+  return (unit(x) - unit(teacher_output)).norm(2, {-1});
 }
 
 } // namespace
 
-at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& taught) {
+at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& teacher_output) {
   const auto pooled = [](const at::Tensor& whole) {
     const auto squares = whole.square();
     return at::cat({squares.sum(3).flatten(1), squares.sum(2).flatten(1)}, 1); // [R, C h + C w]
   };
-  return unit_distances(pooled(map), pooled(taught));
+  return unit_distances(pooled(map), pooled(teacher_output));
 }
 
-at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight) {
-  const auto distances = unit_distances(map.square().flatten(2), taught.square().flatten(2)); // [R, C]
+at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& teacher_output, const at::Tensor& weight) {
+  const auto distances = unit_distances(map.square().flatten(2), teacher_output.square().flatten(2)); // [R, C]
   return (distances * weight).mean(1);
 }
 
@@ -61,17 +61,18 @@ void proxy_rehearsal::proxy_keys(key_table& table) {
 }
 
 diagnostics proxy_rehearsal::check(const method_setup& setup) const {
-  auto wrong = rehearsing_method::check(setup);
-  append(wrong,
+  auto errors = rehearsing_method::check(setup);
+  append(errors,
          reject_label_smoothing(setup, "its loss compares rows with proxies of classes, and has no cross-entropy"));
   if (setup.net->maps().empty())
-    wrong.push_back({"model.name", fmt::format("'{}' shows no maps of its stages, which the method keeps near those of "
-                                               "the model before; expected a residual net",
-                                               setup.net->identity())});
+    errors.push_back(
+        {"model.name", fmt::format("'{}' shows no maps of its stages, which the method keeps near those of "
+                                   "the model before; expected a residual net",
+                                   setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable: the method distils what the body shows, which would stay as "
-                                        "it is; expected \"all\""});
-  return wrong;
+    errors.push_back({"model.trainable", "model.trainable: the method distils what the body shows, which would stay as "
+                                         "it is; expected \"all\""});
+  return errors;
 }
 
 void proxy_rehearsal::prepare(const method_setup& setup) {
@@ -82,7 +83,7 @@ void proxy_rehearsal::prepare(const method_setup& setup) {
       maps_.push_back(name);
 }
 
-train_job proxy_rehearsal::proxy_training(const client_context& ctx, const broadcast& in, const rehearsal& now,
+train_job proxy_rehearsal::proxy_training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                           loss_ref objective, bool distils) const {
   auto job = training(ctx, in, now, now.all_rows());
   job.options.held_classes = now.classes.old();
@@ -97,11 +98,11 @@ train_job proxy_rehearsal::proxy_training(const client_context& ctx, const broad
   return job;
 }
 
-task<tensors_ref> proxy_rehearsal::tuned_head(client_context& ctx, const broadcast& in, const rehearsal& now,
-                                              tensors_ref weights) const {
+task<tensors_ref> proxy_rehearsal::tune_head(client_context& ctx, const broadcast& in, const rehearsal_state& now,
+                                             tensors_ref weights) const {
   if (!now.is_last || now.classes.old() == 0 || proxies_.tuning_epochs == 0 || now.all_rows().empty())
     co_return weights;
-  auto balancing = balanced_rows(ctx, now, weights);
+  auto balancing = choose_balanced_rows(ctx, now, weights);
   const auto rows = co_await balancing;
   auto job = training(ctx, in, now, rows);
   job.start = weights;

@@ -19,11 +19,12 @@ namespace mneme {
 /// |u - v| of each row: [R]. u are the squared values of a map, summed over its width and over its height,
 /// concatenated, and divided by their length; v are the teacher's (PODNet's "spatial" pooling).
 /// @param map, taught [R, channels, height, width]
-[[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& taught);
+[[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& teacher_output);
 /// Mean over channels c of weight_c |u_c - v_c|: [R]. u_c are the squared values of channel c, divided by their length;
 /// v_c are the teacher's (AFC).
 /// @param map, taught [R, channels, height, width] @param weight [channels]
-[[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
+[[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& teacher_output,
+                                      const at::Tensor& weight);
 
 /// Proxies per class, and epochs and rate of the tuning.
 struct class_proxy_options {
@@ -44,12 +45,12 @@ protected:
   /// Names of the distilled maps: the output of each stage of the net.
   [[nodiscard]] const std::vector<std::string>& maps() const { return maps_; }
   /// A job for local training in which head rows of old classes are frozen.
-  [[nodiscard]] train_job proxy_training(const client_context& ctx, const broadcast& in, const rehearsal& now,
+  [[nodiscard]] train_job proxy_training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                          loss_ref objective, bool distils) const;
   /// In the last round of a task, from task 2 on, tunes the head, old proxies included, on balanced rows. Otherwise
   /// returns `weights` unchanged.
-  [[nodiscard]] task<tensors_ref> tuned_head(client_context& ctx, const broadcast& in, const rehearsal& now,
-                                             tensors_ref weights) const;
+  [[nodiscard]] task<tensors_ref> tune_head(client_context& ctx, const broadcast& in, const rehearsal_state& now,
+                                            tensors_ref weights) const;
 
 private:
   class_proxy_options proxies_;

@@ -27,24 +27,24 @@ extract_job features_of(const method_setup& setup, const client_context& ctx, te
 
 } // namespace
 
-row_list rehearsal::all_rows() const { return both(current, exemplars); }
+row_list rehearsal_state::all_rows() const { return both(current, exemplars); }
 
 // -- declarations
 // -------------------------------------------------------------------------------------------------------
 
 method_needs rehearsing_method::needs() const {
-  return {.rows = rows_shown::cumulative,
-          .round_barrier = with_.readout == class_readout::nearest_mean,
+  return {.rows = row_visibility::cumulative,
+          .round_barrier = options_.readout == class_readout::nearest_mean,
           .defaults = "[strategy]\nweighting = \"uniform\"\n"};
 }
 
 void rehearsing_method::memory_keys(key_table& table) {
-  table.integer("memory", with_.memory_rows, {.low = 1, .high = 100'000'000},
+  table.integer("memory", options_.memory_rows, {.low = 1, .high = 100'000'000},
                 "Exemplars: those that a client keeps, or all clients of the run together.");
-  table.choice("memory_scope", with_.scope,
+  table.choice("memory_scope", options_.scope,
                {{"client", memory_scope::client}, {"federation", memory_scope::federation}},
                "Whose memory it is: each client's, or all clients' of the run, in equal parts.");
-  table.choice("exemplars", with_.choice,
+  table.choice("exemplars", options_.choice,
                {{"greedy", exemplar_choice::greedy},
                 {"repeats", exemplar_choice::repeats},
                 {"duplicates", exemplar_choice::duplicates},
@@ -55,42 +55,42 @@ void rehearsing_method::memory_keys(key_table& table) {
 }
 
 void rehearsing_method::readout_keys(key_table& table) {
-  table.choice("readout", with_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
+  table.choice("readout", options_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
                "Answers after the last round of a task: the nearest mean of exemplars, or the largest logit, as in all "
                "other rounds.");
   table.flag(
-      "mirrored", with_.mirrored,
+      "mirrored", options_.mirrored,
       "Means are those of exemplars and of their mirrored images; rows of numbers and of tokens are not mirrored.");
 }
 
 std::int64_t rehearsing_method::memory_rows(const method_setup& setup) const {
-  return with_.scope == memory_scope::client ? with_.memory_rows
-                                             : with_.memory_rows / std::max<std::int64_t>(setup.clients, 1);
+  return options_.scope == memory_scope::client ? options_.memory_rows
+                                                : options_.memory_rows / std::max<std::int64_t>(setup.clients, 1);
 }
 
 diagnostics rehearsing_method::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
+  auto errors = averaging_method::check(setup);
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      wrong.push_back({"tasks.kind", "tasks.kind: the method rehearses the classes of tasks before, and tasks here "
-                                     "repeat them; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the method rehearses the classes of tasks before, and tasks here "
+                                      "repeat them; expected \"class-incremental\""});
       break;
     }
   if (const auto rows = memory_rows(setup); rows < setup.classes)
-    wrong.push_back(
+    errors.push_back(
         {"strategy.memory",
          fmt::format("strategy.memory = {}: {} exemplars of a client are fewer than the {} classes of the run, and "
                      "leave none of some; expected at least {}",
-                     with_.memory_rows, rows, setup.classes,
-                     with_.scope == memory_scope::client ? setup.classes : setup.classes * setup.clients)});
-  return wrong;
+                     options_.memory_rows, rows, setup.classes,
+                     options_.scope == memory_scope::client ? setup.classes : setup.classes * setup.clients)});
+  return errors;
 }
 
 void rehearsing_method::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
-  travelling_ = travelling_weights(setup.net, setup.trainable);
-  mirrors_ = with_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of height 1 is a vector
-  if (with_.readout == class_readout::nearest_mean)
+  transmitted_ = transmitted_weights(setup.net, setup.trainable);
+  mirrors_ = options_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of height 1 is a vector
+  if (options_.readout == class_readout::nearest_mean)
     sums_ = unit_feature_sums(setup.net, setup.classes, mirrors_);
 }
 
@@ -98,11 +98,11 @@ std::unique_ptr<server_half> rehearsing_method::make_server() const {
   return std::make_unique<rehearsing_server>(setup());
 }
 
-class_split rehearsing_method::split_of(const round_place& place) const {
+class_split rehearsing_method::split_of(const round_info& info) const {
   const auto& tasks = setup().task_classes;
-  class_split split{.task = task_of_class(tasks, place.opened.high - 1)};
+  class_split split{.task = task_of_class(tasks, info.seen_classes.high - 1)};
   if (split.task == std::ssize(tasks))
-    return {.fresh = place.opened}; // the run declares no tasks
+    return {.fresh = info.seen_classes}; // the run declares no tasks
   split.fresh = tasks[static_cast<std::size_t>(split.task)];
   if (split.task > 0)
     split.before = tasks[static_cast<std::size_t>(split.task - 1)];
@@ -111,13 +111,13 @@ class_split rehearsing_method::split_of(const round_place& place) const {
 
 // -- steps of a client's round ----------------------------------------------------------------------------------------
 
-task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& in) const {
+task<rehearsal_state> rehearsing_method::load_rehearsal(client_context& ctx, const broadcast& in) const {
   const auto& source = *ctx.samples().source;
-  const auto own_task = static_cast<std::int64_t>(in.place.task.value);
-  rehearsal now{.classes = split_of(in.place),
-                .start = whole_weights(in.weights, in),
-                .exemplars = listed(ctx.memory().find(exemplars_name)),
-                .is_last = in.place.round_of_task + 1 == in.place.rounds_of_task};
+  const auto own_task = static_cast<std::int64_t>(in.info.task.value);
+  rehearsal_state now{.classes = split_of(in.info),
+                      .start = full_weights(in.weights, in),
+                      .exemplars = to_row_list(ctx.memory().find(exemplars_name)),
+                      .is_last = in.info.round_of_task + 1 == in.info.rounds_of_task};
   const auto* const memorised_tasks = ctx.memory().find(tasks_name);
   const auto known = memorised_tasks ? memorised_tasks->item<std::int64_t>() : 0;
   std::vector<row_list> finished(static_cast<std::size_t>(own_task));
@@ -140,8 +140,8 @@ task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& 
     for (const auto& rows : finished) {
       if (rows.empty())
         continue;
-      now.exemplars = memorised(source, now.exemplars, rows, features.narrow(0, first, std::ssize(rows)),
-                                {.rows_max = memory_rows(setup()), .choice = with_.choice});
+      now.exemplars = updated_exemplars(source, now.exemplars, rows, features.narrow(0, first, std::ssize(rows)),
+                                        {.rows_max = memory_rows(setup()), .choice = options_.choice});
       first += std::ssize(rows);
     }
   }
@@ -155,33 +155,36 @@ task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& 
   co_return now;
 }
 
-train_job rehearsing_method::training(const client_context& ctx, const broadcast& in, const rehearsal& now,
+train_job rehearsing_method::training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                       row_list rows) const {
   auto job = local_training(setup(), ctx, in,
-                            {.samples = view_of(ctx.samples(), std::move(rows)), .classes = in.place.opened});
+                            {.samples = view_of(ctx.samples(), std::move(rows)), .classes = in.info.seen_classes});
   job.start = now.start;
   if (in.extra && now.classes.old() > 0)
     job.add_teacher(in.extra, {.classes = {0, now.classes.old()}});
   return job;
 }
 
-task<row_list> rehearsing_method::herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
+task<row_list> rehearsing_method::herd_current_rows(client_context& ctx, const rehearsal_state& now,
+                                                    tensors_ref weights) const {
   auto looking = ctx.extract(features_of(setup(), ctx, std::move(weights), now.current));
   const auto encoded = co_await looking;
-  co_return chosen_of_classes(*ctx.samples().source, now.current,
-                              herded_features(encoded.features, now.classes.task + 1), now.each, with_.choice);
+  co_return choose_of_classes(*ctx.samples().source, now.current,
+                              herded_features(encoded.features, now.classes.task + 1), now.each, options_.choice);
 }
 
-task<row_list> rehearsing_method::balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
-  auto herding = herded_now(ctx, now, std::move(weights));
+task<row_list> rehearsing_method::choose_balanced_rows(client_context& ctx, const rehearsal_state& now,
+                                                       tensors_ref weights) const {
+  auto herding = herd_current_rows(ctx, now, std::move(weights));
   const auto fresh = co_await herding;
   co_return both(first_of_classes(*ctx.samples().source, now.exemplars, now.each), fresh);
 }
 
-task<tensors_ref> rehearsing_method::class_sums(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
+task<tensors_ref> rehearsing_method::class_sums(client_context& ctx, const rehearsal_state& now,
+                                                tensors_ref weights) const {
   if (!now.is_last || !sums_ || now.all_rows().empty())
     co_return nullptr;
-  auto herding = herded_now(ctx, now, weights);
+  auto herding = herd_current_rows(ctx, now, weights);
   const auto fresh = co_await herding;
   const auto rows = both(now.exemplars, fresh);
   program_job summing{.body = sums_,
@@ -193,9 +196,9 @@ task<tensors_ref> rehearsing_method::class_sums(client_context& ctx, const rehea
   co_return sums.out;
 }
 
-client_result rehearsing_method::result_of(const rehearsal& now, const tensors_ref& weights,
+client_result rehearsing_method::result_of(const rehearsal_state& now, const tensors_ref& weights,
                                            const tensors_ref& more) const {
-  auto upload = std::make_shared<tensor_map>(*travelling_.pick(weights->at(flat_weights)));
+  auto upload = std::make_shared<tensor_map>(*transmitted_.pick(weights->at(flat_weights)));
   if (more)
     for (const auto& [name, value] : *more)
       upload->put(name, value);
@@ -208,9 +211,9 @@ client_result rehearsing_method::result_of(const rehearsal& now, const tensors_r
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-task<task_plan> rehearsing_server::open_task(server_context& ctx, const round_place& place) {
+task<task_plan> rehearsing_server::open_task(server_context& ctx, const round_info& info) {
   by_means_ = false;
-  auto opening = teaching_server::open_task(ctx, place);
+  auto opening = teacher_server::open_task(ctx, info);
   const auto plan = co_await opening;
   co_return plan;
 }
@@ -219,7 +222,7 @@ void rehearsing_server::fold(const delivery& in) {
   sums_.add(*in.upload);
   fold_more(in);
   auto learnt = std::make_shared<tensor_map>();
-  const auto present = travelling_.pick(weights());
+  const auto present = transmitted_.pick(weights());
   for (const auto& [name, value] : *present)
     learnt->put(name, in.upload->at(name));
   auto plain = in;
@@ -227,12 +230,12 @@ void rehearsing_server::fold(const delivery& in) {
   averaging_server::fold(plain);
 }
 
-task<void> rehearsing_server::close_round(server_context&, const round_place& place) {
+task<void> rehearsing_server::close_round(server_context&, const round_info& info) {
   average();
-  if (place.round_of_task + 1 == place.rounds_of_task) {
+  if (info.round_of_task + 1 == info.rounds_of_task) {
     sums_.take();
     by_means_ = sums_.means().defined();
-    end_task(place);
+    end_task(info);
   }
   co_return;
 }
@@ -247,7 +250,7 @@ predictor rehearsing_server::predict() const {
 }
 
 void rehearsing_server::persist(archive& state) {
-  teaching_server::persist(state);
+  teacher_server::persist(state);
   state(sums_)(by_means_);
 }
 

@@ -10,7 +10,7 @@
 ///   training. Their results are uploaded with the weights.
 #pragma once
 #include "strategies/baselines/class_means.hpp"
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
@@ -41,7 +41,7 @@ struct class_split {
 };
 
 /// A client's state at the start of its round.
-struct rehearsal {
+struct rehearsal_state {
   class_split classes{};
   tensors_ref start{};             ///< All weights that the client received.
   row_list current{}, exemplars{}; ///< Rows of the client's task; exemplars of earlier tasks.
@@ -55,7 +55,7 @@ struct rehearsal {
 class rehearsing_method : public averaging_method {
 public:
   /// @param usual default of the key `readout`
-  explicit rehearsing_method(class_readout usual = class_readout::argmax) { with_.readout = usual; }
+  explicit rehearsing_method(class_readout usual = class_readout::argmax) { options_.readout = usual; }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
@@ -67,27 +67,29 @@ protected:
   /// Declares the keys of nearest-mean classification.
   void readout_keys(key_table& table);
   /// The options of the exemplar memory.
-  [[nodiscard]] const exemplar_options& memory() const { return with_; }
-  /// The classes seen in the round `place`.
-  [[nodiscard]] class_split split_of(const round_place& place) const;
+  [[nodiscard]] const exemplar_options& memory() const { return options_; }
+  /// The classes seen in the round `info`.
+  [[nodiscard]] class_split split_of(const round_info& info) const;
   /// Capacity of one client's memory, in rows.
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 
   // -- steps of a client's round --------------------------------------------------------------------------------------
   /// Selects the exemplars of newly finished tasks. Returns the client's state for this round.
-  [[nodiscard]] task<rehearsal> recall(client_context& ctx, const broadcast& in) const;
+  [[nodiscard]] task<rehearsal_state> load_rehearsal(client_context& ctx, const broadcast& in) const;
   /// Local training on `rows` over the classes seen. From task 2 on, the job has the teacher's logits of the old
   /// classes. The caller sets the objective.
-  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const rehearsal& now,
+  [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                    row_list rows) const;
   /// Equally many rows of each class that the client has: exemplars, and the rows of current classes that herding
   /// selects under `weights` (Castro et al. 2018, EEIL).
-  [[nodiscard]] task<row_list> balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
+  [[nodiscard]] task<row_list> choose_balanced_rows(client_context& ctx, const rehearsal_state& now,
+                                                    tensors_ref weights) const;
   /// In the last round of a task, returns sums of unit features over all exemplars and over the rows of current classes
   /// that herding selects. Otherwise returns null.
-  [[nodiscard]] task<tensors_ref> class_sums(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
+  [[nodiscard]] task<tensors_ref> class_sums(client_context& ctx, const rehearsal_state& now,
+                                             tensors_ref weights) const;
   /// Makes the upload and the new memory. @param more tensors to upload with the weights; may be null
-  [[nodiscard]] client_result result_of(const rehearsal& now, const tensors_ref& weights,
+  [[nodiscard]] client_result result_of(const rehearsal_state& now, const tensors_ref& weights,
                                         const tensors_ref& more = nullptr) const;
 
   /// Features by which exemplars are selected. @param features [n, D] @param tasks number of tasks that the net was
@@ -97,23 +99,24 @@ protected:
   }
 
 private:
-  [[nodiscard]] task<row_list> herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
+  [[nodiscard]] task<row_list> herd_current_rows(client_context& ctx, const rehearsal_state& now,
+                                                 tensors_ref weights) const;
 
-  exemplar_options with_;
-  travelling_weights travelling_;
+  exemplar_options options_;
+  transmitted_weights transmitted_;
   bool mirrors_ = false; // class means include mirrored images, at the cost of a second forward pass
   program_ref sums_;
 };
 
 /// Averages weights and sends the teacher. After the last round of a task, classifies by nearest means if clients
 /// uploaded sums.
-class rehearsing_server : public teaching_server {
+class rehearsing_server : public teacher_server {
 public:
   explicit rehearsing_server(const method_setup& setup)
-      : teaching_server(setup), travelling_(setup.net, setup.trainable) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
+      : teacher_server(setup), transmitted_(setup.net, setup.trainable) {}
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override;
   void fold(const delivery& in) final;
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   void persist(archive& state) override;
 
@@ -121,10 +124,10 @@ protected:
   /// Handles the tensors of an upload other than weights and class sums.
   virtual void fold_more(const delivery& /*in*/) {}
   /// Called after the averaging of a task's last round.
-  virtual void end_task(const round_place& /*place*/) {}
+  virtual void end_task(const round_info& /*place*/) {}
 
 private:
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   class_mean_sums sums_;
   bool by_means_ = false; // true after the last round of a task
 };

@@ -39,9 +39,9 @@ class corrected_loss final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "scaffold"; }
   bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
-                  at::Tensor& gradients) const override {
-    gradients.add_(side->at(correction_name).to(weights.device()).narrow(0, offset, weights.numel()));
+  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+                  const tensor_map* auxiliary, at::Tensor& gradients) const override {
+    gradients.add_(auxiliary->at(correction_name).to(weights.device()).narrow(0, offset, weights.numel()));
   }
 };
 
@@ -51,7 +51,7 @@ class control_variates {
 public:
   control_variates() = default;
   explicit control_variates(const method_setup& setup)
-      : travelling_(setup.net, setup.trainable), corrected_(at::ones({setup.net->size()})) {
+      : transmitted_(setup.net, setup.trainable), corrected_(at::ones({setup.net->size()})) {
     for (const auto& entry : setup.net->layout())
       if (entry.buffer) // running statistics have no gradient
         corrected_.narrow(0, entry.offset, entry.size).zero_();
@@ -59,7 +59,7 @@ public:
   /// [P] 1 for parameters and 0 for running statistics, on the device of `like`.
   [[nodiscard]] at::Tensor mask(const at::Tensor& like) const { return corrected_.to(like.device()); }
   void put(tensor_map& into, const at::Tensor& control) const {
-    const auto parts = travelling_.pick(control);
+    const auto parts = transmitted_.pick(control);
     for (const auto& [name, value] : *parts)
       into.put(std::string(control_lead) + name, value);
   }
@@ -68,12 +68,12 @@ public:
     for (const auto& [name, value] : from)
       if (name.starts_with(control_lead))
         parts.put(name.substr(control_lead.size()), value);
-    return travelling_.complete(at::zeros_like(corrected_), parts);
+    return transmitted_.complete(at::zeros_like(corrected_), parts);
   }
-  [[nodiscard]] const travelling_weights& travelling() const { return travelling_; }
+  [[nodiscard]] const transmitted_weights& travelling() const { return transmitted_; }
 
 private:
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   at::Tensor corrected_; // [P] 1 for parameters, 0 for running statistics
 };
 
@@ -82,18 +82,18 @@ private:
 class scaffold_server final : public averaging_server {
 public:
   scaffold_server(const method_setup& setup, const options& with)
-      : averaging_server(setup), with_(with), variates_(setup), clients_(static_cast<double>(setup.clients)),
+      : averaging_server(setup), options_(with), variates_(setup), clients_(static_cast<double>(setup.clients)),
         control_(at::zeros_like(weights())) {}
 
-  task<task_plan> open_task(server_context&, const round_place& place) override {
-    if (with_.reset) {
+  task<task_plan> open_task(server_context&, const round_info& info) override {
+    if (options_.reset) {
       control_ = at::zeros_like(control_);
-      counted_from_ = place.round.value;
+      counted_from_ = info.round.value;
     }
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = averaging_server::open_round(info);
     auto extra = std::make_shared<tensor_map>();
     variates_.put(*extra, control_);
     sent.extra = std::move(extra);
@@ -114,12 +114,12 @@ public:
     changes_.add(variates_.in(*in.upload), 1.0);
     uploads_ += 1.0;
   }
-  task<void> close_round(server_context&, const round_place&) override {
+  task<void> close_round(server_context&, const round_info&) override {
     const auto before = weights();
     average();
-    if (with_.server_rate != 1.0) { // x + eta_g (mean - x); running statistics are the mean
-      const auto rate = variates_.mask(before) * (with_.server_rate - 1.0) + 1.0;
-      go_on_from(before + (weights() - before) * rate);
+    if (options_.server_rate != 1.0) { // x + eta_g (mean - x); running statistics are the mean
+      const auto rate = variates_.mask(before) * (options_.server_rate - 1.0) + 1.0;
+      set_weights(before + (weights() - before) * rate);
     }
     if (changes_.empty())
       co_return;
@@ -127,8 +127,8 @@ public:
     control_ = control_.to(mean.device()) + mean * (std::exchange(uploads_, 0.0) / clients_); // c + |S| / N mean
   }
   /// Counts twice the parameters, since a client uploads its weights and its control variate.
-  std::map<std::string, double> figures() const override {
-    auto known = averaging_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto known = averaging_server::summary_metrics();
     for (auto& [name, value] : known)
       value *= 2.0;
     return known;
@@ -139,7 +139,7 @@ public:
   }
 
 private:
-  options with_;
+  options options_;
   control_variates variates_;
   double clients_;
   at::Tensor control_;             // c [P]
@@ -153,11 +153,11 @@ private:
 class scaffold final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.choice("control", with_.control, {{"I", control_option::gradient}, {"II", control_option::movement}},
+    table.choice("control", options_.control, {{"I", control_option::gradient}, {"II", control_option::movement}},
                  "A client's control variate: its gradient at the received model (I), or from how far it went (II).");
-    table.number("server_learning_rate", with_.server_rate, {.low = 0.0, .open_low = true},
+    table.number("server_learning_rate", options_.server_rate, {.low = 0.0, .open_low = true},
                  "eta_g: of the server's step; 1 is the mean.");
-    table.flag("reset", with_.reset, "Whether clients and server forget their control variates when a task begins.");
+    table.flag("reset", options_.reset, "Whether clients and server forget their control variates when a task begins.");
   }
   std::vector<preset> presets() const override {
     return {
@@ -175,60 +175,60 @@ public:
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<scaffold_server>(setup(), with_);
+    return std::make_unique<scaffold_server>(setup(), options_);
   }
 
 private:
   [[nodiscard]] train_job corrected_training(const client_context& ctx, const broadcast& in, tensors_ref start,
                                              const at::Tensor& correction) const;
   [[nodiscard]] train_job gradient_at(const client_context& ctx, const broadcast& in, tensors_ref start) const;
-  [[nodiscard]] at::Tensor own(const tensor_map& memory, const round_place& place) const;
+  [[nodiscard]] at::Tensor own(const tensor_map& memory, const round_info& info) const;
   [[nodiscard]] client_result result_of(const train_output& trained, const at::Tensor& before, const at::Tensor& after,
-                                        const round_place& place) const;
+                                        const round_info& info) const;
 
-  options with_;
+  options options_;
   control_variates variates_;
   loss_ref corrected_ = std::make_shared<corrected_loss>();
 };
 
 diagnostics scaffold::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
-  if (with_.control == control_option::gradient)
-    return wrong;
+  auto errors = averaging_method::check(setup);
+  if (options_.control == control_option::gradient)
+    return errors;
   const std::string reason = "strategy.control = \"II\" takes what a client went for a sum of gradients; expected ";
   if (setup.training.optimizer != optimizer_kind::sgd)
-    wrong.push_back({"training.optimizer", reason + "training.optimizer = \"sgd\", or strategy.control = \"I\""});
+    errors.push_back({"training.optimizer", reason + "training.optimizer = \"sgd\", or strategy.control = \"I\""});
   if (setup.training.momentum != 0.0)
-    wrong.push_back({"training.momentum", fmt::format("training.momentum = {}: {}0, or strategy.control = \"I\"",
-                                                      setup.training.momentum, reason)});
+    errors.push_back({"training.momentum", fmt::format("training.momentum = {}: {}0, or strategy.control = \"I\"",
+                                                       setup.training.momentum, reason)});
   if (setup.training.clip_norm != 0.0)
-    wrong.push_back({"training.clip_norm", fmt::format("training.clip_norm = {}: {}0, or strategy.control = \"I\"",
-                                                       setup.training.clip_norm, reason)});
-  return wrong;
+    errors.push_back({"training.clip_norm", fmt::format("training.clip_norm = {}: {}0, or strategy.control = \"I\"",
+                                                        setup.training.clip_norm, reason)});
+  return errors;
 }
 
 /// Returns c_i [P]: zeros before the first delivered round, and after a reset.
-at::Tensor scaffold::own(const tensor_map& memory, const round_place& place) const {
+at::Tensor scaffold::own(const tensor_map& memory, const round_info& info) const {
   const auto* const known = memory.find(own_control);
-  const bool forgotten =
-      known && with_.reset && memory.at(known_task).item<std::int64_t>() != static_cast<std::int64_t>(place.task.value);
+  const bool forgotten = known && options_.reset &&
+                         memory.at(known_task).item<std::int64_t>() != static_cast<std::int64_t>(info.task.value);
   return known && !forgotten ? *known : at::zeros({setup().net->size()}, at::kFloat);
 }
 
 train_job scaffold::corrected_training(const client_context& ctx, const broadcast& in, tensors_ref start,
                                        const at::Tensor& correction) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
   job.start = std::move(start);
-  auto side = std::make_shared<tensor_map>();
-  side->put(correction_name, correction);
-  job.side = std::move(side);
+  auto auxiliary = std::make_shared<tensor_map>();
+  auxiliary->put(correction_name, correction);
+  job.auxiliary = std::move(auxiliary);
   job.objective = corrected_;
   return job;
 }
 
 /// g_i(x): one pass over all rows.
 train_job scaffold::gradient_at(const client_context& ctx, const broadcast& in, tensors_ref start) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
   job.start = std::move(start);
   job.options.epochs = 1;
   job.options.result = training_result::gradient;
@@ -236,39 +236,39 @@ train_job scaffold::gradient_at(const client_context& ctx, const broadcast& in, 
 }
 
 client_result scaffold::result_of(const train_output& trained, const at::Tensor& before, const at::Tensor& after,
-                                  const round_place& place) const {
+                                  const round_info& info) const {
   auto upload = std::make_shared<tensor_map>(*variates_.travelling().pick(trained.weights->at(flat_weights)));
   variates_.put(*upload, after - before);
   auto kept = std::make_shared<tensor_map>();
   kept->put(own_control, after);
-  kept->put(known_task, at::tensor({static_cast<std::int64_t>(place.task.value)}, at::kLong));
+  kept->put(known_task, at::tensor({static_cast<std::int64_t>(info.task.value)}, at::kLong));
   return {.upload = std::move(upload), .memory = std::move(kept), .rows = trained.rows_seen};
 }
 
 task<client_result> scaffold::client_round(client_context& ctx, const broadcast& in) const {
-  const auto start = whole_weights(in.weights, in);
+  const auto start = full_weights(in.weights, in);
   const auto device = start->at(flat_weights).device();
-  const auto server = variates_.in(*in.extra).to(device), before = own(ctx.memory(), in.place).to(device);
+  const auto server = variates_.in(*in.extra).to(device), before = own(ctx.memory(), in.info).to(device);
   auto job = corrected_training(ctx, in, start, server - before);
   const auto steps = local_steps(job.options, job.samples.size());
   const auto travelled = static_cast<double>(steps) * job.options.learning_rate; // K eta_l
   auto training = ctx.train(std::move(job));
 
-  if (with_.control == control_option::gradient) {
+  if (options_.control == control_option::gradient) {
     auto measuring = ctx.train(gradient_at(ctx, in, start));
     auto both = training & measuring;
     const auto [trained, measured] = co_await both;
     const auto after = measured.gradients.to(device) * variates_.mask(start->at(flat_weights));
-    co_return result_of(trained, before, after, in.place);
+    co_return result_of(trained, before, after, in.info);
   }
 
   const auto trained = co_await training;
   const auto& learnt = trained.weights->at(flat_weights);
   if (travelled == 0.0) // nothing was trained, so c_i stays
-    co_return result_of(trained, before, before, in.place);
+    co_return result_of(trained, before, before, in.info);
   const auto moved = (start->at(flat_weights).to(learnt.device()) - learnt) * variates_.mask(learnt);
   const auto after = before - server + moved.to(device) / travelled;
-  co_return result_of(trained, before, after, in.place);
+  co_return result_of(trained, before, after, in.info);
 }
 
 const strategy_registration line{{.name = "scaffold",

@@ -64,11 +64,11 @@ loss_ref separated_objective(const options& with, const std::vector<class_range>
 class ss_il final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.integer("replay_rows", with_.replayed, {.low = 0},
+    table.integer("replay_rows", options_.replayed, {.low = 0},
                   "Exemplars that join every step; 0: a quarter of training.batch.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
-    table.number("distillation_weight", with_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
-    table.flag("divides_rate", with_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
+    table.flag("divides_rate", options_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
@@ -91,21 +91,21 @@ private:
     return tasks.empty() ? std::vector{classes.fresh} : std::vector(tasks.begin(), tasks.begin() + count);
   }
 
-  options with_;
+  options options_;
 };
 
 task<client_result> ss_il::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.current);
-  job.objective = separated_objective(with_, blocks_of(now.classes));
+  job.objective = separated_objective(options_, blocks_of(now.classes));
   if (!now.exemplars.empty()) {
     const auto batch = job.options.batch_rows == 0 ? job.samples.size() : job.options.batch_rows;
     job.replay.samples = view_of(ctx.samples(), now.exemplars);
-    job.options.replay_rows = with_.replayed > 0 ? with_.replayed : std::max<std::int64_t>((batch + 3) / 4, 1);
+    job.options.replay_rows = options_.replayed > 0 ? options_.replayed : std::max<std::int64_t>((batch + 3) / 4, 1);
   }
-  if (with_.divides_rate)
+  if (options_.divides_rate)
     job.options.learning_rate /= static_cast<double>(now.classes.task + 1);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;

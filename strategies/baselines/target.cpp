@@ -41,18 +41,19 @@ public:
   target_server(const method_setup& setup, const target_settings& making) : generating_server(setup), making_(making) {}
 
 protected:
-  program_job generation(const round_place& place) const override {
+  program_job generation(const round_info& info) const override {
     auto making = making_;
-    making.opened = place.current.low;
+    making.seen_classes = info.current_classes.low;
     const auto& net = setup().net;
     const auto seed = setup().seed;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
-    in->put("student", making.adverse() ? student_start(*net, weights().cpu(), setup().classes,
-                                                        {.seed = seed, .purpose = student_draw, .task = place.task})
-                                        : weights());
+    in->put("student", making.uses_adversary()
+                           ? student_start(*net, weights().cpu(), setup().classes,
+                                           {.seed = seed, .purpose = student_draw, .task = info.task})
+                           : weights());
     program_job job{.body = target_program(net, making), .in = in};
-    job.stream = {.seed = seed, .purpose = pool_draw, .client = server_itself, .task = place.task};
+    job.stream = {.seed = seed, .purpose = pool_draw, .client = server_client_id, .task = info.task};
     return job;
   }
   /// Sends the pool of images, and the model that they were synthesized through.
@@ -80,16 +81,16 @@ public:
                         "weight_decay = 5e-4\nschedule = \"cosine\"\n[strategy]\nweighting = \"uniform\"\n"};
   }
   diagnostics check(const method_setup& setup) const override {
-    auto wrong = averaging_method::check(setup);
-    for (auto& finding : wrong_with_generation(setup))
-      wrong.push_back(std::move(finding));
-    return wrong;
+    auto errors = averaging_method::check(setup);
+    for (auto& finding : validate_generation(setup))
+      errors.push_back(std::move(finding));
+    return errors;
   }
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    with_.making.shape = setup.shape;
-    with_.making.scale = setup.scale;
-    with_.making.shift = setup.shift;
+    options_.making.shape = setup.shape;
+    options_.making.scale = setup.scale;
+    options_.making.shift = setup.shift;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     auto training = ctx.train(job_of(ctx, in));
@@ -97,13 +98,13 @@ public:
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = ctx.samples().size()};
   }
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<target_server>(setup(), with_.making);
+    return std::make_unique<target_server>(setup(), options_.making);
   }
 
 private:
   [[nodiscard]] train_job job_of(client_context& ctx, const broadcast& in) const;
 
-  options with_;
+  options options_;
 };
 
 /// Returns `count` rows of a view, taken from successive shuffles. Each shuffle gives at most `each` rows.
@@ -138,21 +139,21 @@ void cut_epochs(train_job& job, const client_context& ctx) {
 }
 
 train_job target::job_of(client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
-  const auto old = in.place.current.low;
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
+  const auto old = in.info.current_classes.low;
   if (!in.extra || old == 0)
     return job;
   const auto& pool = *in.extra;
   auto& how = job.options;
-  job.objective = target_objective(old, with_.distillation, with_.temperature);
+  job.objective = target_objective(old, options_.distillation, options_.temperature);
   job.add_teacher(weights_only(pool.at("teacher")), {.classes = {0, old}});
   job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
-  how.replay_rows = with_.replay_rows;
+  how.replay_rows = options_.replay_rows;
   how.replay_by = replay_pass::separate;
   how.replay_short_last = true;
   if (how.augment == augmentation_kind::crop_flip_jitter) // images are not jittered
     how.replay_augment = augmentation_kind::crop_flip;
-  if (with_.ends_shorter)
+  if (options_.ends_shorter)
     cut_epochs(job, ctx);
   return job;
 }
@@ -212,13 +213,13 @@ void making_keys(key_table& table, target_settings& making) {
 }
 
 void target::keys(key_table& table) {
-  table.number("distillation_weight", with_.distillation, {.low = 0.0}, "k: weight of the distillation on images.");
-  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
-  table.integer("replay_rows", with_.replay_rows, {.low = 1, .high = 1'000'000}, "Images that join a step.");
-  table.choice("epoch_ends", with_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
+  table.number("distillation_weight", options_.distillation, {.low = 0.0}, "k: weight of the distillation on images.");
+  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
+  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 1'000'000}, "Images that join a step.");
+  table.choice("epoch_ends", options_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
                "Epochs of later tasks pass all own rows, or end with the shorter of own rows and images.");
-  table.integer("pool_max", with_.making.most, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
-  making_keys(table, with_.making);
+  table.integer("pool_max", options_.making.most, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+  making_keys(table, options_.making);
 }
 
 const strategy_registration target_line{

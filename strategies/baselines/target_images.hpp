@@ -21,7 +21,7 @@ enum class outer_step : std::uint8_t {
 struct target_settings {
   std::array<std::int64_t, 3> shape{}; ///< C, H, W of the images
   std::vector<float> scale{}, shift{}; ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
-  std::int64_t opened = 0;             ///< Classes that the classifier was trained on.
+  std::int64_t seen_classes = 0;       ///< Classes that the classifier was trained on.
   std::int64_t code = 256, filters = 64, rounds = 10, steps = 10, batch = 256; ///< code: Z
   double rate = 2e-3, code_rate = 1e-2; ///< Adam rates of copy and codes; steps * rate for the generator.
   outer_step outer = outer_step::first_order;
@@ -36,14 +36,14 @@ struct target_settings {
   double student_temperature = 20.0;
 
   /// True if any round has an adversarial student.
-  [[nodiscard]] bool adverse() const { return adversary > 0.0 && rounds >= warm_up; }
+  [[nodiscard]] bool uses_adversary() const { return adversary > 0.0 && rounds >= warm_up; }
   [[nodiscard]] std::int64_t images() const { return most > 0 ? std::min(most, rounds * batch) : rounds * batch; }
   /// Learning rate of the student after a round, counted from 0: half a cosine over all rounds.
   [[nodiscard]] double rate_of_student(std::int64_t round) const;
 };
 
 /// State between rounds.
-struct target_maker {
+struct target_generator_state {
   adam generator{};  ///< [1, G]; the moments of the outer step persist over the rounds of a task
   at::Tensor past{}; ///< [S] average of batch statistics; undefined before the first round
 };
@@ -51,7 +51,7 @@ struct target_maker {
 struct target_draws {
   at::Tensor labels{}; ///< [B] int64
   at::Tensor codes{};  ///< [B, Z]
-  at::Tensor views{};  ///< [steps, B, 3], see viewed(); undefined: no crops
+  at::Tensor views{};  ///< [steps, B, 3], see crop_and_flip(); undefined: no crops
 };
 /// Loss values of one step; the terms are unweighted.
 struct target_losses {
@@ -69,8 +69,8 @@ struct target_round_result {
 /// std::runtime_error if no loss is finite.
 /// @param teacher [P] @param student [P]; undefined: no adversarial term
 [[nodiscard]] target_round_result target_round(const model& net, const model& generator, const target_settings& with,
-                                               const at::Tensor& teacher, const at::Tensor& student, target_maker& now,
-                                               const target_draws& drawn);
+                                               const at::Tensor& teacher, const at::Tensor& student,
+                                               target_generator_state& now, const target_draws& drawn);
 
 /// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier and the initial "student"
 /// [P]. Returns "images" [N, C, H, W] uint8, "labels" [N] int64 and "objective" [rounds] float64, the lowest total of

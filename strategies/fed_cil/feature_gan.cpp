@@ -42,21 +42,22 @@ labels_list classes_in(const at::Tensor& mask) {
 
 class gan_game final : public program {
 public:
-  gan_game(std::shared_ptr<const feature_gan> gan, const gan_training& with) : gan_(std::move(gan)), with_(with) {}
+  gan_game(std::shared_ptr<const feature_gan> gan, const gan_training& with) : gan_(std::move(gan)), options_(with) {}
 
   [[nodiscard]] std::string name() const override { return "ac-gan"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {} {} {} {} {} {} {} {}-{} {} {} {} {} {}", gan_->generator()->identity(),
-                       gan_->critic()->identity(), with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1,
-                       with_.rates.beta2, with_.rates.decay, with_.opened.low, with_.opened.high, with_.any_fakes,
-                       with_.keeps_moments, with_.consistency, gan_->shape().overwrites, with_.shuffles);
+                       gan_->critic()->identity(), options_.steps, options_.batch, options_.rates.rate,
+                       options_.rates.beta1, options_.rates.beta2, options_.rates.decay, options_.seen_classes.low,
+                       options_.seen_classes.high, options_.any_fakes, options_.keeps_moments, options_.consistency,
+                       gan_->shape().overwrites, options_.shuffles);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     std::vector<declared_tensor> promised;
     for (const auto& [name, net] :
          {std::pair(gan_tensors::generator, gan_->generator()), std::pair(gan_tensors::critic, gan_->critic())}) {
       promised.push_back({.name = name, .shape = {net->size()}});
-      if (!with_.keeps_moments)
+      if (!options_.keeps_moments)
         continue;
       const auto moments = moment_names(name);
       promised.push_back({.name = moments[0], .shape = {net->size()}});
@@ -68,10 +69,10 @@ public:
   /// Memory for weights, moments and gradients of both nets, and for the activations of a critic step.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
     const auto weights = 5 * (gan_->generator()->size() + gan_->critic()->size());
-    return weights * static_cast<std::int64_t>(sizeof(float)) + gan_->generator()->working_set(4 * with_.batch) +
-           gan_->critic()->working_set(4 * with_.batch);
+    return weights * static_cast<std::int64_t>(sizeof(float)) + gan_->generator()->working_set(4 * options_.batch) +
+           gan_->critic()->working_set(4 * options_.batch);
   }
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override;
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override;
 
 private:
   using calls_span = std::span<const program_call>;
@@ -85,8 +86,8 @@ private:
     key.index = static_cast<std::uint64_t>(step) << 8U | static_cast<std::uint64_t>(kind);
     return key;
   }
-  [[nodiscard]] labels_list drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
-                                         const labels_list& among) const;
+  [[nodiscard]] labels_list draw_labels(const program_call& call, std::int64_t step, gan_draw kind,
+                                        const labels_list& among) const;
   [[nodiscard]] labelled_rows real_rows(calls_span calls, std::int64_t step) const;
   [[nodiscard]] labelled_rows old_rows(calls_span calls, std::int64_t step) const;
   [[nodiscard]] labels_list own_places(const program_call& call, std::int64_t step) const;
@@ -100,7 +101,7 @@ private:
   [[nodiscard]] at::Tensor stacked(calls_span calls, const char* name) const;
 
   std::shared_ptr<const feature_gan> gan_;
-  gan_training with_;
+  gan_training options_;
 };
 
 at::Tensor gan_game::stacked(calls_span calls, const char* name) const {
@@ -110,11 +111,11 @@ at::Tensor gan_game::stacked(calls_span calls, const char* name) const {
   return at::stack(rows);
 }
 
-labels_list gan_game::drawn_labels(const program_call& call, std::int64_t step, gan_draw kind,
-                                   const labels_list& among) const {
+labels_list gan_game::draw_labels(const program_call& call, std::int64_t step, gan_draw kind,
+                                  const labels_list& among) const {
   labels_list labels;
   rng_stream draw(key_of(call, step, kind));
-  for (std::int64_t i = 0; i < with_.batch; ++i)
+  for (std::int64_t i = 0; i < options_.batch; ++i)
     labels.push_back(among[draw.below(among.size())]);
   return labels;
 }
@@ -133,14 +134,14 @@ labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
 labels_list gan_game::own_places(const program_call& call, std::int64_t step) const {
   const auto rows = call.in.at(gan_tensors::features).size(0);
   labels_list places;
-  if (!with_.shuffles || rows < with_.batch) {
+  if (!options_.shuffles || rows < options_.batch) {
     rng_stream draw(key_of(call, step, gan_draw::rows));
-    for (std::int64_t i = 0; i < with_.batch; ++i)
+    for (std::int64_t i = 0; i < options_.batch; ++i)
       places.push_back(static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(rows))));
     return places;
   }
   const auto number = call.in.at(gan_tensors::batches).item<std::int64_t>() + step;
-  return batch_of_shuffle(rows, with_.batch, number, key_of(call, 0, gan_draw::order));
+  return batch_of_shuffle(rows, options_.batch, number, key_of(call, 0, gan_draw::order));
 }
 
 /// A batch of real rows for each call.
@@ -166,7 +167,7 @@ labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
 labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
   const auto& generators = call.in.at(gan_tensors::generators);
   const auto fresh = call.in.at(gan_tensors::fresh).cpu();
-  const auto models = generators.size(0), each = ceil_div(with_.batch, models);
+  const auto models = generators.size(0), each = ceil_div(options_.batch, models);
   labels_list labels;
   std::vector<at::Tensor> codes;
   for (std::int64_t m = 0; m < models; ++m) {
@@ -179,8 +180,8 @@ labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step
     labels.insert(labels.end(), own.begin(), own.end());
   }
   const auto generated = gan_->rows(generators, at::stack(codes).to(generators.device())); // [M, each, D]
-  return {generated.flatten(0, 1).narrow(0, 0, with_.batch),
-          at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, with_.batch)};
+  return {generated.flatten(0, 1).narrow(0, 0, options_.batch),
+          at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, options_.batch)};
 }
 
 /// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes present, and a row for
@@ -193,7 +194,7 @@ labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step,
   for (std::int64_t m = 0; m < generators.size(0); ++m) {
     const auto among = classes_in(masks[m]);
     labels_list own;
-    for (std::int64_t i = 0; i < with_.batch; ++i)
+    for (std::int64_t i = 0; i < options_.batch; ++i)
       own.push_back(among[draw.below(among.size())]);
     labels.insert(labels.end(), own.begin(), own.end());
     auto key = key_of(call, step, kind);
@@ -201,7 +202,7 @@ labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step,
     codes.push_back(gan_->codes(own, key));
   }
   const auto pool = gan_->rows(generators, at::stack(codes).to(generators.device())).flatten(0, 1); // [M B, D]
-  const auto chosen = balanced(labels, with_.batch, [&draw](std::uint64_t below) { return draw.below(below); });
+  const auto chosen = balanced(labels, options_.batch, [&draw](std::uint64_t below) { return draw.below(below); });
   return {pool.index_select(0, at::tensor(chosen.places, at::kLong).to(pool.device())),
           at::tensor(chosen.labels, at::kLong).to(pool.device())};
 }
@@ -210,7 +211,7 @@ labelled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
   const auto& in = calls.front().in;
   if (in.find(gan_tensors::old_generator))
     return generated(calls, step, gan_draw::old, gan_tensors::old_generator, [&](std::size_t k) {
-      return drawn_labels(calls[k], step, gan_draw::old_labels, classes_in(calls[k].in.at(gan_tensors::old_classes)));
+      return draw_labels(calls[k], step, gan_draw::old_labels, classes_in(calls[k].in.at(gan_tensors::old_classes)));
     });
   if (!in.find(gan_tensors::old_generators))
     return {};
@@ -252,19 +253,19 @@ std::function<labels_list(std::size_t)> as_in(const at::Tensor& labels) {
 /// uses the same codes.
 void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const {
   const bool replays = draws.old.features.defined();
-  if (!with_.any_fakes) {
-    draws.fakes = draws.fooling = coded(calls, step, gan_draw::fakes, as_in(draws.real.labels));
+  if (!options_.any_fakes) {
+    draws.fakes = draws.generator_inputs = coded(calls, step, gan_draw::fakes, as_in(draws.real.labels));
     if (replays)
-      draws.old_fakes = draws.old_fooling = coded(calls, step, gan_draw::old_fakes, as_in(draws.old.labels));
+      draws.old_fakes = draws.old_generator_inputs = coded(calls, step, gan_draw::old_fakes, as_in(draws.old.labels));
     return;
   }
   const auto any = [&](gan_draw kind, gan_draw of_labels) {
     return coded(calls, step, kind, [&](std::size_t k) {
-      return drawn_labels(calls[k], step, of_labels, classes_in(calls[k].in.at(gan_tensors::classes_so_far)));
+      return draw_labels(calls[k], step, of_labels, classes_in(calls[k].in.at(gan_tensors::classes_so_far)));
     });
   };
   draws.fakes = any(gan_draw::fakes, gan_draw::fake_labels);
-  draws.fooling = any(gan_draw::fooling, gan_draw::fooling_labels);
+  draws.generator_inputs = any(gan_draw::fooling, gan_draw::fooling_labels);
   if (replays)
     draws.old_fakes = any(gan_draw::old_fakes, gan_draw::old_fake_labels);
 }
@@ -274,7 +275,7 @@ void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws)
 void gan_game::draw_server(calls_span calls, std::int64_t step, gan_draws& draws) const {
   draws.server = generated(calls, step, gan_draw::server, gan_tensors::server_generator, as_in(draws.real.labels));
   draws.server_any = generated(calls, step, gan_draw::server_any, gan_tensors::server_generator, [&](std::size_t k) {
-    return drawn_labels(calls[k], step, gan_draw::any_labels, classes_in(calls[k].in.at(gan_tensors::available)));
+    return draw_labels(calls[k], step, gan_draw::any_labels, classes_in(calls[k].in.at(gan_tensors::available)));
   });
   draws.own_any = coded(calls, step, gan_draw::own_any, as_in(draws.server_any.labels));
 }
@@ -282,28 +283,28 @@ void gan_game::draw_server(calls_span calls, std::int64_t step, gan_draws& draws
 gan_draws gan_game::drawn(calls_span calls, std::int64_t step) const {
   gan_draws draws{.real = real_rows(calls, step), .old = old_rows(calls, step)};
   draw_fakes(calls, step, draws);
-  if (with_.consistency > 0.0 && calls.front().in.find(gan_tensors::server_generator))
+  if (options_.consistency > 0.0 && calls.front().in.find(gan_tensors::server_generator))
     draw_server(calls, step, draws);
   return draws;
 }
 
-std::vector<program_step> gan_game::run(calls_span calls) const {
+std::vector<slice_result> gan_game::run(calls_span calls) const {
   const auto slice = calls.front().slice;
   const auto player = [&](const char* name) {
     if (slice > 0)
       return adam::loaded(name, calls);
-    return with_.keeps_moments ? adam::loaded(name, calls, &program_call::in) : adam(stacked(calls, name));
+    return options_.keeps_moments ? adam::loaded(name, calls, &program_call::in) : adam(stacked(calls, name));
   };
-  gan_players both{.generator = player(gan_tensors::generator), .critic = player(gan_tensors::critic)};
-  const auto first = slice * gan_steps_of_slice, last = std::min(with_.steps, first + gan_steps_of_slice);
+  gan_optimizers both{.generator = player(gan_tensors::generator), .critic = player(gan_tensors::critic)};
+  const auto first = slice * gan_steps_of_slice, last = std::min(options_.steps, first + gan_steps_of_slice);
   for (auto step = first; step < last; ++step)
-    gan_step(*gan_, with_, both, drawn(calls, step));
+    gan_step(*gan_, options_, both, drawn(calls, step));
 
-  std::vector<program_step> steps;
+  std::vector<slice_result> steps;
   for (std::int64_t k = 0; k < std::ssize(calls); ++k) {
-    program_step step{.finished = last == with_.steps,
-                      .progress = static_cast<double>(last) / static_cast<double>(with_.steps)};
-    if (step.finished && !with_.keeps_moments) {
+    slice_result step{.finished = last == options_.steps,
+                      .progress = static_cast<double>(last) / static_cast<double>(options_.steps)};
+    if (step.finished && !options_.keeps_moments) {
       step.tensors = {{gan_tensors::generator, both.generator.weights()[k]},
                       {gan_tensors::critic, both.critic.weights()[k]}};
     } else {
@@ -317,19 +318,19 @@ std::vector<program_step> gan_game::run(calls_span calls) const {
 
 } // namespace
 
-balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
-                       const std::function<std::uint64_t(std::uint64_t)>& drawn_below) {
+choose_balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
+                              const std::function<std::uint64_t(std::uint64_t)>& draw_below) {
   std::map<std::int64_t, labels_list> places;
   for (std::size_t i = 0; i < pool.size(); ++i)
     places[pool[i]].push_back(static_cast<std::int64_t>(i));
   labels_list present;
   for (const auto& [label, listed] : places)
     present.push_back(label);
-  balanced_rows chosen;
+  choose_balanced_rows chosen;
   for (std::int64_t i = 0; i < rows; ++i) {
-    chosen.labels.push_back(present[drawn_below(present.size())]);
+    chosen.labels.push_back(present[draw_below(present.size())]);
     const auto& listed = places.at(chosen.labels.back());
-    chosen.places.push_back(listed[drawn_below(listed.size())]);
+    chosen.places.push_back(listed[draw_below(listed.size())]);
   }
   return chosen;
 }

@@ -39,15 +39,15 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
                                                          rng_key stream);
 
 /// A class-balanced batch from a pool.
-struct balanced_rows {
+struct choose_balanced_rows {
   std::vector<std::int64_t> labels{}, places{}; ///< [n] each; places index the pool
 };
 
 /// Draws `rows` labels uniformly from the classes of the pool, and a random row of each label (get_balanced_samples of
 /// the official code).
 /// @param pool labels of its rows, not empty
-/// @param drawn_below returns a random number below its argument; it is called for each label and then for its row
-[[nodiscard]] balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
-                                     const std::function<std::uint64_t(std::uint64_t)>& drawn_below);
+/// @param draw_below returns a random number below its argument; it is called for each label and then for its row
+[[nodiscard]] choose_balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
+                                            const std::function<std::uint64_t(std::uint64_t)>& draw_below);
 
 } // namespace mneme

@@ -35,15 +35,16 @@ enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
 
 /// Settings that both halves share.
 struct run_settings {
-  split_net net{};
+  split_model net{};
   std::shared_ptr<const feature_gan> gan{};
   options with{};
   at::Tensor generator{}; // initial weights [G]
 
-  [[nodiscard]] gan_training game(const round_place& place, std::int64_t steps, double consistency) const {
-    gan_training training{.steps = steps, .batch = with.batch, .opened = place.opened, .consistency = consistency};
+  [[nodiscard]] gan_training game(const round_info& info, std::int64_t steps, double consistency) const {
+    gan_training training{
+        .steps = steps, .batch = with.batch, .seen_classes = info.seen_classes, .consistency = consistency};
     if (with.all_classes)
-      training.opened = {0, gan->shape().classes};
+      training.seen_classes = {0, gan->shape().classes};
     training.any_fakes = with.any_fakes;
     training.keeps_moments = keeps();
     training.shuffles = with.shuffles;
@@ -57,7 +58,7 @@ struct run_settings {
   void put_moments(const tensor_map& kept, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
       if (keeps() && !kept.find(moment_names(name).front()))
-        adam::put_unmoved(name, to.at(name), to);
+        adam::put_initial_moments(name, to.at(name), to);
     keep_moments(kept, to);
   }
   /// Copies the moments that `from` contains.
@@ -83,17 +84,17 @@ public:
   explicit fed_cil_server(std::shared_ptr<const run_settings> run)
       : run_(std::move(run)), critic_(run_->net.learnt.initial->at(flat_weights)), generator_(run_->generator) {}
 
-  task<task_plan> open_task(server_context&, const round_place& place) override {
-    if (place.task.value > 0 && !run_->with.own_replay)
+  task<task_plan> open_task(server_context&, const round_info& info) override {
+    if (info.task.value > 0 && !run_->with.own_replay)
       old_generator_ = generator_;
     co_return task_plan{};
   }
-  broadcast open_round(const round_place&) override {
+  broadcast open_round(const round_info&) override {
     auto extra = std::make_shared<tensor_map>();
     extra->put(gan_tensors::generator, generator_);
     if (old_generator_.defined())
       extra->put(gan_tensors::old_generator, old_generator_);
-    return {.place = {}, .weights = weights_only(critic_), .extra = extra, .first_contact = nullptr};
+    return {.info = {}, .weights = weights_only(critic_), .extra = extra, .initial_payload = nullptr};
   }
   void fold(const delivery& in) override {
     if (in.rows == 0) // a client without rows has not trained
@@ -102,15 +103,15 @@ public:
     generators_.add(in.upload->at(gan_tensors::generator), static_cast<double>(in.rows));
     received_.push_back(in.upload);
   }
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   predictor predict() const override { return predictor_of(run_->net, critic_); }
   void persist(archive& state) override {
     state.frozen(critic_).frozen(generator_).frozen(old_generator_)(critics_)(generators_)(received_)(moments_);
   }
 
 private:
-  [[nodiscard]] program_job consolidation(const round_place& place, const std::vector<tensors_ref>& uploads) const;
-  void put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const;
+  [[nodiscard]] program_job consolidation(const round_info& info, const std::vector<tensors_ref>& uploads) const;
+  void put_rows(const round_info& info, const std::vector<tensors_ref>& uploads, tensor_map& in) const;
 
   std::shared_ptr<const run_settings> run_;
   at::Tensor critic_, generator_, old_generator_; // [P], [G], [G]; the last is undefined in the first task
@@ -120,7 +121,7 @@ private:
 };
 
 /// Averages both nets, then consolidates: further steps of the same training on rows of all clients' generators.
-task<void> fed_cil_server::close_round(server_context& ctx, const round_place& place) {
+task<void> fed_cil_server::close_round(server_context& ctx, const round_info& info) {
   if (received_.empty())
     co_return;
   critic_ = critics_.take();
@@ -129,7 +130,7 @@ task<void> fed_cil_server::close_round(server_context& ctx, const round_place& p
   if (run_->with.consolidation_steps == 0)
     co_return;
 
-  auto consolidating = ctx.run(consolidation(place, uploads));
+  auto consolidating = ctx.run(consolidation(info, uploads));
   const auto consolidated = co_await consolidating;
   generator_ = consolidated.out->at(gan_tensors::generator);
   critic_ = consolidated.out->at(gan_tensors::critic);
@@ -138,25 +139,25 @@ task<void> fed_cil_server::close_round(server_context& ctx, const round_place& p
   moments_ = moments;
 }
 
-program_job fed_cil_server::consolidation(const round_place& place, const std::vector<tensors_ref>& uploads) const {
+program_job fed_cil_server::consolidation(const round_info& info, const std::vector<tensors_ref>& uploads) const {
   auto in = std::make_shared<tensor_map>();
   in->put(gan_tensors::generator, generator_);
   in->put(gan_tensors::critic, critic_);
   run_->put_moments(moments_ ? *moments_ : tensor_map{}, *in);
-  in->put(gan_tensors::classes_so_far, mask_of(run_->gan->shape().classes, place.opened));
-  put_rows(place, uploads, *in);
-  auto game = run_->game(place, run_->with.consolidation_steps, 0.0);
+  in->put(gan_tensors::classes_so_far, mask_of(run_->gan->shape().classes, info.seen_classes));
+  put_rows(info, uploads, *in);
+  auto game = run_->game(info, run_->with.consolidation_steps, 0.0);
   program_job job{.body = gan_program(run_->gan, game), .in = in};
   job.stream = {.seed = run_->net.whole.seed,
                 .purpose = game_draw,
-                .client = server_itself,
-                .task = place.task,
-                .visit = static_cast<std::uint32_t>(place.round.value)};
+                .client = server_client_id,
+                .task = info.task,
+                .visit = static_cast<std::uint32_t>(info.round.value)};
   return job;
 }
 
 /// Adds the real rows for the server's steps: those of the clients' generators, and of generators of earlier tasks.
-void fed_cil_server::put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const {
+void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_ref>& uploads, tensor_map& in) const {
   const auto stack_of = [&](const char* name) {
     std::vector<at::Tensor> rows;
     for (const auto& upload : uploads)
@@ -168,10 +169,10 @@ void fed_cil_server::put_rows(const round_place& place, const std::vector<tensor
   if (run_->with.pooled)
     in.put(gan_tensors::own_classes, at::stack(stack_of(gan_tensors::own_classes)));
   else
-    in.put(gan_tensors::fresh, at::arange(place.current.low, place.current.high, at::kLong));
+    in.put(gan_tensors::fresh, at::arange(info.current_classes.low, info.current_classes.high, at::kLong));
   if (old_generator_.defined()) {
     in.put(gan_tensors::old_generator, old_generator_);
-    in.put(gan_tensors::old_classes, mask_of(run_->gan->shape().classes, {0, place.current.low}));
+    in.put(gan_tensors::old_classes, mask_of(run_->gan->shape().classes, {0, info.current_classes.low}));
   } else if (const auto old = stack_of(gan_tensors::old_generator); !old.empty()) {
     in.put(gan_tensors::old_generators, at::stack(old));
     in.put(gan_tensors::past_classes, at::stack(stack_of(gan_tensors::old_classes)));
@@ -233,13 +234,14 @@ struct own_history {
 
 class fed_cil final : public strategy {
 public:
-  void keys(key_table& table) override { with_.keys(table); }
+  void keys(key_table& table) override { options_.keys(table); }
   std::vector<preset> presets() const override { return fed_cil_presets(); }
   method_needs needs() const override {
-    return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache, .frozen_net = true};
+    return {
+        .head = head_kind::none, .round_barrier = true, .feature_folder = options_.feature_cache, .frozen_net = true};
   }
   diagnostics check(const method_setup& setup) const override;
-  model_ref net_behind(const method_setup& setup) const override { return gan_of(setup)->critic(); }
+  model_ref downstream_net(const method_setup& setup) const override { return gan_of(setup)->critic(); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fed_cil_server>(run_); }
@@ -251,10 +253,10 @@ private:
   [[nodiscard]] tensors_ref upload_of(const tensor_map& played, const embedding_rows& rows,
                                       const own_history& history) const;
   std::shared_ptr<const feature_gan> gan_of(const method_setup& setup) const {
-    auto shape = with_.net;
-    shape.features = backbone_of(setup, with_.layer)->feature_width();
+    auto shape = options_.net;
+    shape.features = backbone_of(setup, options_.layer)->feature_width();
     shape.classes = setup.classes;
-    if (with_.of_images) {
+    if (options_.of_images) {
       shape.image = setup.shape;
       shape.scale = setup.scale;
       shape.shift = setup.shift;
@@ -262,56 +264,58 @@ private:
     return std::make_shared<const feature_gan>(shape);
   }
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
 };
 
 void fed_cil::prepare(const method_setup& setup) {
   auto run = std::make_shared<run_settings>();
-  run->with = with_;
+  run->with = options_;
   run->gan = gan_of(setup);
   const auto critic = run->gan->critic();
-  const auto drawn = with_.normal_start ? normal_start : initial_weights;
-  const auto initial = setup.initial_behind ? setup.initial_behind->at(flat_weights) : drawn(*critic, setup.seed);
-  run->net = split(setup, backbone_of(setup, with_.layer), critic, initial);
+  const auto drawn = options_.normal_start ? normal_start : initial_weights;
+  const auto initial =
+      setup.initial_downstream ? setup.initial_downstream->at(flat_weights) : drawn(*critic, setup.seed);
+  run->net = split(setup, backbone_of(setup, options_.layer), critic, initial);
   run->generator = drawn(*run->gan->generator(), setup.seed);
   run_ = std::move(run);
 }
 
 /// Validates net and data for GANs of images. The result is empty if the setup is valid.
-diagnostics wrong_with_images(const method_setup& setup) {
-  diagnostics wrong;
+diagnostics validate_images(const method_setup& setup) {
+  diagnostics errors;
   const bool has_body = std::any_of(setup.net->layout().begin(), setup.net->layout().end(),
                                     [](const parameter& entry) { return !entry.head; });
   if (has_body)
-    wrong.push_back({"strategy.nets",
-                     fmt::format("strategy.nets = \"images\": generator and critic are of images, and features of the "
-                                 "backbone '{}' are none; expected model.name = \"identity\", or nets = \"features\"",
-                                 setup.net->identity())});
+    errors.push_back({"strategy.nets",
+                      fmt::format("strategy.nets = \"images\": generator and critic are of images, and features of the "
+                                  "backbone '{}' are none; expected model.name = \"identity\", or nets = \"features\"",
+                                  setup.net->identity())});
   const auto [channels, height, width] = setup.shape;
   if (!setup.has_images())
-    wrong.push_back({"data.name", "the generator makes images (strategy.nets), and the data are rows of tokens or "
-                                  "numbers; expected images"});
+    errors.push_back({"data.name", "the generator makes images (strategy.nets), and the data are rows of tokens or "
+                                   "numbers; expected images"});
   else if (height % 8 != 0 || width % 8 != 0)
-    wrong.push_back({"data.resize", fmt::format("three layers of the critic halve the sides of images (strategy.nets), "
-                                                "which are {} x {} here; expected sides that divide by 8, as with "
-                                                "data.resize = 32",
-                                                height, width)});
-  return wrong;
+    errors.push_back(
+        {"data.resize", fmt::format("three layers of the critic halve the sides of images (strategy.nets), "
+                                    "which are {} x {} here; expected sides that divide by 8, as with "
+                                    "data.resize = 32",
+                                    height, width)});
+  return errors;
 }
 
 diagnostics fed_cil::check(const method_setup& setup) const {
-  auto wrong = wrong_with_backbone(setup, with_.layer);
-  append(wrong, reject_batch_keys(setup, "clients train by steps of their own (strategy.local_steps)"));
-  if (with_.net.overwrites && with_.net.latent < setup.classes)
-    wrong.push_back(
+  auto errors = validate_backbone_of_method(setup, options_.layer);
+  append(errors, reject_batch_keys(setup, "clients train by steps of their own (strategy.local_steps)"));
+  if (options_.net.overwrites && options_.net.latent < setup.classes)
+    errors.push_back(
         {"strategy.latent", fmt::format("strategy.latent = {}: labels take the place of the first {} numbers "
                                         "of a code (codes = \"overwritten\"); expected {} or more",
-                                        with_.net.latent, setup.classes, setup.classes)});
-  if (with_.of_images)
-    for (auto& finding : wrong_with_images(setup))
-      wrong.push_back(std::move(finding));
-  return wrong;
+                                        options_.net.latent, setup.classes, setup.classes)});
+  if (options_.of_images)
+    for (auto& finding : validate_images(setup))
+      errors.push_back(std::move(finding));
+  return errors;
 }
 
 task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& in) const {
@@ -330,12 +334,12 @@ task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& 
     co_return client_result{.upload = unchanged, .memory = memory, .rows = 0};
   }
 
-  history.begin(static_cast<std::int64_t>(in.place.task.value), features.current().labels.to(at::kLong).cpu());
+  history.begin(static_cast<std::int64_t>(in.info.task.value), features.current().labels.to(at::kLong).cpu());
   auto playing = ctx.run(game_of(ctx, in, features.current(), history));
   const auto played = co_await playing;
-  if (with_.own_replay)
+  if (options_.own_replay)
     history.generator = played.out->at(gan_tensors::generator);
-  history.batches += with_.steps;
+  history.batches += options_.steps;
   history.save(*memory);
   run_->keep_moments(*played.out, *memory);
   co_return client_result{
@@ -346,31 +350,33 @@ program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const emb
                              const own_history& history) const {
   const auto classes = run_->gan->shape().classes;
   // From the second round of a task on, the server's generator has been trained on the classes of the task.
-  const bool agrees = with_.consistency > 0.0 && in.place.round_of_task > 0;
+  const bool agrees = options_.consistency > 0.0 && in.info.round_of_task > 0;
   auto tensors = std::make_shared<tensor_map>();
   tensors->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
   tensors->put(gan_tensors::critic, in.weights->at(flat_weights));
-  const bool unmoved = history.begins && with_.moments == moments_rule::each_task;
+  const bool unmoved = history.begins && options_.moments == moments_rule::each_task;
   run_->put_moments(unmoved ? tensor_map{} : ctx.memory(), *tensors);
   tensors->put(gan_tensors::features, rows.features);
   tensors->put(gan_tensors::labels, rows.labels.to(at::kLong));
   tensors->put(gan_tensors::batches, at::full({}, history.batches, at::kLong));
   tensors->put(gan_tensors::classes_so_far, history.classes);
-  if (with_.own_replay && history.old_generator.defined()) {
+  if (options_.own_replay && history.old_generator.defined()) {
     tensors->put(gan_tensors::old_generator, history.old_generator);
     tensors->put(gan_tensors::old_classes, history.old_classes);
-  } else if (const auto* const old = in.extra->find(gan_tensors::old_generator); old && in.place.current.low > 0) {
+  } else if (const auto* const old = in.extra->find(gan_tensors::old_generator);
+             old && in.info.current_classes.low > 0) {
     tensors->put(gan_tensors::old_generator, *old);
-    tensors->put(gan_tensors::old_classes, mask_of(classes, {0, in.place.current.low}));
+    tensors->put(gan_tensors::old_classes, mask_of(classes, {0, in.info.current_classes.low}));
   }
   if (agrees) {
     tensors->put(gan_tensors::server_generator, in.extra->at(gan_tensors::generator));
-    tensors->put(gan_tensors::available, mask_of(classes, in.place.opened));
+    tensors->put(gan_tensors::available, mask_of(classes, in.info.seen_classes));
   }
-  program_job job{.body = gan_program(run_->gan, run_->game(in.place, with_.steps, agrees ? with_.consistency : 0.0)),
+  program_job job{.body =
+                      gan_program(run_->gan, run_->game(in.info, options_.steps, agrees ? options_.consistency : 0.0)),
                   .in = tensors};
   job.stream = ctx.stream(game_draw);
-  job.rows = with_.steps * with_.batch;
+  job.rows = options_.steps * options_.batch;
   return job;
 }
 
@@ -379,11 +385,11 @@ tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& r
   auto upload = std::make_shared<tensor_map>();
   upload->put(flat_weights, played.at(gan_tensors::critic));
   upload->put(gan_tensors::generator, played.at(gan_tensors::generator));
-  if (with_.pooled) {
+  if (options_.pooled) {
     auto own = at::zeros({run_->gan->shape().classes}, at::kFloat);
     upload->put(gan_tensors::own_classes, own.index_fill_(0, rows.labels.to(at::kLong).cpu(), 1.0));
   }
-  if (with_.own_replay && history.old_generator.defined()) {
+  if (options_.own_replay && history.old_generator.defined()) {
     upload->put(gan_tensors::old_generator, history.old_generator);
     upload->put(gan_tensors::old_classes, history.old_classes);
   }

@@ -37,7 +37,7 @@ void options::keys(key_table& table) {
   table.choice("nets", of_images, {{"features", false}, {"images", true}},
                "Two linear layers each, of features; or the public code's convolutions, of images behind model.name = "
                "\"identity\".");
-  table.added_later();
+  table.omit_default_from_digest();
   table.integer("latent", net.latent, {.low = 1, .high = 65'536}, "Numbers of noise that the generator reads.");
   table.integer("generator_width", net.generator_width, {.low = 1, .high = 65'536},
                 "Width of the generator's hidden layer; of images, filters of its last map but one.");
@@ -45,14 +45,14 @@ void options::keys(key_table& table) {
                 "Width of the critic's hidden layer; of images, filters of its first map.");
   table.choice("start", normal_start, {{"layers", false}, {"normal", true}},
                "Initial weights: as PyTorch's layers draw them, or N(0, 0.02^2) with biases 0.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.integer("local_steps", steps, {.low = 1, .high = 1'000'000},
                 "Steps of a client in a round; training.epochs, batch and rates are not read.");
   table.integer("gan_batch", batch, {.low = 1, .high = 100'000}, "Rows of a step.");
   table.number("gan_rate", learning_rate, {.low = 0.0, .open_low = true},
                "Learning rate of Adam for both nets, with beta1 = 0.5.");
   table.number("gan_beta2", beta2, {.low = 0.0, .high = 0.999999}, "Adam's beta2 for both nets.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.number("gan_decay", decay, {.low = 0.0}, "Weight decay of both nets.");
   table.choice("moments", moments,
                {{"kept", moments_rule::kept}, {"each-task", moments_rule::each_task}, {"new", moments_rule::fresh}},
@@ -61,7 +61,7 @@ void options::keys(key_table& table) {
   table.choice("real_rows", shuffles, {{"drawn", false}, {"shuffled", true}},
                "A client's batches: rows drawn with replacement, or shuffled, pass after pass of the task, without "
                "short last batches. Clients with fewer rows than a batch draw.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.choice("fake_labels", any_fakes, {{"as-real", false}, {"any", true}},
                "Labels of fakes: those of the rows beside them, or drawn from the client's classes so far.");
   table.choice("class_loss", all_classes, {{"seen", false}, {"all", true}},

@@ -98,7 +98,7 @@ at::Tensor feature_gan::rows(const at::Tensor& generator, const at::Tensor& code
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).view({-1, 1}).to(generator.device());
   };
-  const auto pixels = (pictures_of(generated.features, shape_.image).flatten(3) + 1) * 127.5; // [-1, 1] to [0, 255]
+  const auto pixels = (images_of(generated.features, shape_.image).flatten(3) + 1) * 127.5; // [-1, 1] to [0, 255]
   return (pixels * by_channel(shape_.scale) + by_channel(shape_.shift)).flatten(2);
 }
 

@@ -11,7 +11,7 @@ at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum()
 /// The critic's output for rows, and the losses on it.
 class judgement {
 public:
-  judgement(const feature_gan& gan, const gan_training& with) : gan_(gan), with_(with) {}
+  judgement(const feature_gan& gan, const gan_training& with) : gan_(gan), options_(with) {}
 
   /// Scores [K, B, C + 1].
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
@@ -19,10 +19,10 @@ public:
     return gan_.critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;
   }
   [[nodiscard]] at::Tensor log_p(const at::Tensor& scores) const {
-    return stacked_log_softmax(scores.narrow(2, with_.opened.low, with_.opened.size()));
+    return stacked_log_softmax(scores.narrow(2, options_.seen_classes.low, options_.seen_classes.size()));
   }
   [[nodiscard]] at::Tensor cross_entropy(const at::Tensor& log_p, const at::Tensor& labels) const {
-    return mean_of_rows(-log_p.gather(2, (labels - with_.opened.low).unsqueeze(2)).squeeze(2));
+    return mean_of_rows(-log_p.gather(2, (labels - options_.seen_classes.low).unsqueeze(2)).squeeze(2));
   }
   /// Binary cross-entropy of "real" plus cross-entropy over the classes.
   [[nodiscard]] at::Tensor likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const {
@@ -31,15 +31,15 @@ public:
     return mean_of_rows(-sure) + cross_entropy(log_p(scores), labels);
   }
   /// Losses of real rows (target real) and of their fakes (target fake).
-  [[nodiscard]] at::Tensor told_apart(const at::Tensor& critic, const labelled_rows& real,
-                                      const labelled_rows& fakes) const {
+  [[nodiscard]] at::Tensor separation_loss(const at::Tensor& critic, const labelled_rows& real,
+                                           const labelled_rows& fakes) const {
     return likelihood(scores(critic, real.features), real.labels, true) +
            likelihood(scores(critic, fakes.features), fakes.labels, false);
   }
 
 private:
   const feature_gan& gan_;
-  const gan_training& with_;
+  const gan_training& options_;
 };
 
 /// KL(p || q) from log-probabilities, averaged over rows.
@@ -51,7 +51,7 @@ double value_of(const at::Tensor& loss) { return loss.detach().item<double>(); }
 
 } // namespace
 
-gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_players& both, const gan_draws& drawn) {
+gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_optimizers& both, const gan_draws& drawn) {
   const judgement judge(gan, with);
   const bool replays = drawn.old.features.defined();
   const double share = replays ? 0.5 : 1.0;
@@ -63,9 +63,9 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_player
     return labelled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};
   };
   const auto critic = leaf_of(both.critic.weights());
-  auto loss = judge.told_apart(critic, drawn.real, generated(drawn.fakes)) * share;
+  auto loss = judge.separation_loss(critic, drawn.real, generated(drawn.fakes)) * share;
   if (replays)
-    loss = loss + judge.told_apart(critic, drawn.old, generated(drawn.old_fakes)) * share;
+    loss = loss + judge.separation_loss(critic, drawn.old, generated(drawn.old_fakes)) * share;
   if (drawn.server.features.defined()) {
     const auto says = [&](const at::Tensor& features) { return judge.log_p(judge.scores(critic, features)); };
     const auto with_real = kullback_leibler(says(drawn.server.features), says(drawn.real.features));
@@ -85,9 +85,9 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_player
   const auto against = [&](const labelled_codes& coded) {
     return judge.likelihood(judge.scores(both.critic.weights(), gan.rows(generator, coded.codes)), coded.labels, true);
   };
-  auto fooled = against(drawn.fooling);
-  if (drawn.old_fooling.codes.defined())
-    fooled = (fooled + against(drawn.old_fooling)) * share;
+  auto fooled = against(drawn.generator_inputs);
+  if (drawn.old_generator_inputs.codes.defined())
+    fooled = (fooled + against(drawn.old_generator_inputs)) * share;
   losses.generator = value_of(fooled);
   both.generator.step(gradients_of(fooled, {generator}).front(), with.rates);
   return losses;

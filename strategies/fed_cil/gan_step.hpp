@@ -12,7 +12,7 @@ namespace mneme {
 struct gan_training {
   std::int64_t steps = 400, batch = 32;
   adam_rates rates{.rate = 1e-4, .beta1 = 0.5, .beta2 = 0.99};
-  class_range opened{};       ///< Classes that the cross-entropy covers.
+  class_range seen_classes{}; ///< Classes that the cross-entropy covers.
   bool any_fakes = false;     ///< Fakes have labels drawn from the classes so far; false: those of the real rows.
   bool keeps_moments = false; ///< Reads and returns Adam's moments together with the nets.
   bool shuffles = false;      ///< Shuffles the rows in each pass and drops a short batch; false: random rows.
@@ -29,14 +29,14 @@ struct labelled_codes {
 };
 /// Random draws of one step.
 struct gan_draws {
-  labelled_rows real{}, old{};             ///< Real rows; replayed rows, if any.
-  labelled_codes fakes{}, old_fakes{};     ///< Fakes for the critic's step, for each of the two.
-  labelled_codes fooling{}, old_fooling{}; ///< Codes of the generator's step; the second is optional.
-  labelled_rows server{}, server_any{};    ///< Server's rows with the real labels; with labels of all classes.
-  labelled_codes own_any{};                ///< Codes with the labels of server_any.
+  labelled_rows real{}, old{};                               ///< Real rows; replayed rows, if any.
+  labelled_codes fakes{}, old_fakes{};                       ///< Fakes for the critic's step, for each of the two.
+  labelled_codes generator_inputs{}, old_generator_inputs{}; ///< Codes of the generator's step; the second is optional.
+  labelled_rows server{}, server_any{}; ///< Server's rows with the real labels; with labels of all classes.
+  labelled_codes own_any{};             ///< Codes with the labels of server_any.
 };
 /// Both nets with their optimizers.
-struct gan_players {
+struct gan_optimizers {
   adam generator{}, critic{};
 };
 /// Losses of a step: means over rows, summed over calls.
@@ -51,6 +51,6 @@ struct gan_losses {
 /// generator, the critic's loss also has `consistency` times
 ///     KL(p(server) || p(real)) + KL(p(server) || p(own)) + CE(server).
 /// The first term uses rows with the labels of the real rows, the others rows with labels of all classes.
-gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_players& both, const gan_draws& drawn);
+gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_optimizers& both, const gan_draws& drawn);
 
 } // namespace mneme

@@ -93,24 +93,24 @@ protected:
 private:
   enum class stage { head, adjustment, both };
   [[nodiscard]] train_job stage_of(train_job job, const broadcast& in, stage trained) const;
-  [[nodiscard]] adjustment_terms terms_of(const round_place& place, stage trained) const;
+  [[nodiscard]] adjustment_terms terms_of(const round_info& info, stage trained) const;
   [[nodiscard]] bool rehearses() const;
 
-  options with_; // before without_ablated()
+  options options_; // before without_ablated()
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
 /// Losses of a stage: L_Head = l_CE L_CE + l_KD L_KD, L_FAM = l_FD L_FD + l_FB L_FB, or their sum (eq. 7).
-adjustment_terms fedhaf::terms_of(const round_place& place, stage trained) const {
-  const auto with = without_ablated(with_);
+adjustment_terms fedhaf::terms_of(const round_info& info, stage trained) const {
+  const auto with = without_ablated(options_);
   auto terms = with.terms;
   const auto& tasks = net().whole.task_classes;
-  terms.tasks.assign(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(place.task.value) + 1);
+  terms.tasks.assign(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(info.task.value) + 1);
   if (trained == stage::head)
     terms.feature_distillation = terms.feature_balance = 0.0;
   const bool labels =
-      with.stage2_ce == stage2_labels::always || (with.stage2_ce == stage2_labels::first_task && place.task.value == 0);
+      with.stage2_ce == stage2_labels::always || (with.stage2_ce == stage2_labels::first_task && info.task.value == 0);
   if (trained == stage::adjustment) {
     terms.distillation = 0.0;
     if (!labels)
@@ -124,17 +124,17 @@ adjustment_terms fedhaf::terms_of(const round_place& place, stage trained) const
 }
 
 train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) const {
-  const auto terms = terms_of(in.place, trained);
+  const auto terms = terms_of(in.info, trained);
   if (trained != stage::both) {
     job.options.trained = trainable_part::layers;
     job.options.layers = {trained == stage::head ? "head" : "adjustment"};
   }
   if (trained == stage::adjustment) {
-    job.options.epochs = with_.adjustment_epochs;
+    job.options.epochs = options_.adjustment_epochs;
     job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has, so that stage 2 has its own shuffle
   }
   if (trained == stage::both)
-    job.options.epochs += with_.adjustment_epochs;
+    job.options.epochs += options_.adjustment_epochs;
   job.objective = adjustment_objective(terms);
   if (in.extra && terms.old_classes() > 0) {
     const bool reads_logits =
@@ -149,16 +149,16 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
 
 task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& in) const {
   // Features of the rows, and the exemplars, which are selected by eq. 6 in the client's first round of a task.
-  auto looking = features_of_rows(ctx, in, net(), with_.exemplars);
+  auto looking = features_of_rows(ctx, in, net(), options_.exemplars);
   const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current(), features.old()};
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
   const auto rows = job.samples.size();
 
-  const bool at_once = with_.ablation == ablation_kind::stages, adjusts = with().net.adjusts;
+  const bool at_once = options_.ablation == ablation_kind::stages, adjusts = with().net.adjusts;
   auto first = ctx.train(stage_of(job, in, at_once ? stage::both : stage::head));
   auto learnt = co_await first;
-  if (!at_once && adjusts && with_.adjustment_epochs > 0) {
+  if (!at_once && adjusts && options_.adjustment_epochs > 0) {
     job.start = learnt.weights;
     auto second = ctx.train(stage_of(job, in, stage::adjustment));
     learnt = co_await second;
@@ -179,45 +179,45 @@ method_needs fedhaf::needs() const {
 }
 
 void fedhaf::prepare(const method_setup& setup) {
-  with().net.adjusts = with_.ablation != ablation_kind::adjustment;
+  with().net.adjusts = options_.ablation != ablation_kind::adjustment;
   split_method::prepare(setup);
 }
 
 /// True if any loss reads exemplars.
 bool fedhaf::rehearses() const {
-  const auto terms = without_ablated(with_).terms;
+  const auto terms = without_ablated(options_).terms;
   return terms.compares_features() || terms.distillation > 0.0 || terms.rows == label_rows::every;
 }
 
 diagnostics fedhaf::check(const method_setup& setup) const {
-  auto wrong = split_method::check(setup);
-  append(wrong,
+  auto errors = split_method::check(setup);
+  append(errors,
          reject_label_smoothing(setup, "its losses weigh terms of old and of new rows, and read unsmoothed labels"));
-  if (with_.exemplars.ratio == 0.0 && rehearses() && setup.tasks > 1)
-    wrong.push_back(
+  if (options_.exemplars.ratio == 0.0 && rehearses() && setup.tasks > 1)
+    errors.push_back(
         {"strategy.exemplar_ratio",
          "strategy.exemplar_ratio = 0: clients keep no exemplars, and losses that read them are on; "
          "expected more, or distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
-  const bool collapses = with_.terms.scope == label_scope::seen && with_.terms.rows == label_rows::fresh;
-  if (collapses && with_.ablation != ablation_kind::cross_entropy)
-    wrong.push_back({"strategy.ce_rows", "strategy.ce_rows = \"new\" with ce_scope = \"seen\": old classes would be "
-                                         "pushed down in every step, which looks like forgetting; expected ce_rows = "
-                                         "\"all\" or ce_scope = \"task\", or ablation = \"cross-entropy\", which is "
-                                         "just that"});
-  return wrong;
+  const bool collapses = options_.terms.scope == label_scope::seen && options_.terms.rows == label_rows::fresh;
+  if (collapses && options_.ablation != ablation_kind::cross_entropy)
+    errors.push_back({"strategy.ce_rows", "strategy.ce_rows = \"new\" with ce_scope = \"seen\": old classes would be "
+                                          "pushed down in every step, which looks like forgetting; expected ce_rows = "
+                                          "\"all\" or ce_scope = \"task\", or ablation = \"cross-entropy\", which is "
+                                          "just that"});
+  return errors;
 }
 
 void fedhaf::keys(key_table& table) {
-  auto& terms = with_.terms;
+  auto& terms = options_.terms;
   split_method::keys(table);
-  table.integer("adjustment_epochs", with_.adjustment_epochs, {.low = 0, .high = 1'000'000},
+  table.integer("adjustment_epochs", options_.adjustment_epochs, {.low = 0, .high = 1'000'000},
                 "E2: epochs of stage 2, which trains the module; training.epochs are those of stage 1, the head.");
   table.number("feature_distillation", terms.feature_distillation, {.low = 0.0}, "lambda_FD (eq. 2).");
   table.number("feature_balance", terms.feature_balance, {.low = 0.0}, "lambda_FB (eq. 3).");
   table.number("cross_entropy", terms.cross_entropy, {.low = 0.0}, "lambda_CE (eq. 4).");
   table.number("distillation", terms.distillation, {.low = 0.0}, "lambda_KD (eq. 5).");
   table.choice(
-      "stage2_ce", with_.stage2_ce,
+      "stage2_ce", options_.stage2_ce,
       {{"first-task", stage2_labels::first_task}, {"always", stage2_labels::always}, {"never", stage2_labels::never}},
       "When cross-entropy through the frozen head joins stage 2, which has no labels in the paper.");
   table.choice("fd_reduction", terms.dimensions, {{"mean", dimension_sum::mean}, {"sum", dimension_sum::sum}},
@@ -240,14 +240,14 @@ void fedhaf::keys(key_table& table) {
       {{"present-before", divergence::present_from_before}, {"before-present", divergence::before_from_present}},
       "Eq. 5: KL(present || before) as printed, or KL(before || present).");
   table.number("kd_temperature", terms.temperature, {.low = 0.0, .open_low = true}, "Temperature of eq. 5.");
-  table.choice("herding", with_.exemplars.how,
+  table.choice("herding", options_.exemplars.how,
                {{"nearest", exemplar_rules::choice::nearest}, {"icarl", exemplar_rules::choice::icarl}},
                "Exemplars are the rows nearest to their class mean (eq. 6), or those of iCaRL's herding.");
-  table.number("exemplar_ratio", with_.exemplars.ratio, {.low = 0.0, .high = 1.0},
+  table.number("exemplar_ratio", options_.exemplars.ratio, {.low = 0.0, .high = 1.0},
                "Share of a client's rows of a class that it keeps, at least one; 0: none.");
-  table.integer("exemplar_rows_max", with_.exemplars.rows_max, {.low = 0, .high = 100'000'000},
+  table.integer("exemplar_rows_max", options_.exemplars.rows_max, {.low = 0, .high = 100'000'000},
                 "Exemplars that a client keeps at most, the same number of each class; 0: no limit.");
-  table.choice("ablation", with_.ablation,
+  table.choice("ablation", options_.ablation,
                {{"none", ablation_kind::none},
                 {"cross-entropy", ablation_kind::cross_entropy},
                 {"distillation", ablation_kind::distillation},
@@ -257,11 +257,11 @@ void fedhaf::keys(key_table& table) {
                 {"stages", ablation_kind::stages}},
                "The part left out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
   table.choice(
-      "stages_gradient", with_.at_once,
+      "stages_gradient", options_.at_once,
       {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
       "ablation = \"stages\": the module learns from what stage 2 would give it, so that nothing but the stages "
       "changes, or from the sum of all losses (eq. 7), with KD and CE in every task.");
-  table.added_later();
+  table.omit_default_from_digest();
 }
 
 std::vector<preset> fedhaf::presets() const {

@@ -62,7 +62,7 @@ sample_view picked(const sample_view& from, std::span<const std::int64_t> positi
 }
 
 /// Settings that both halves share.
-struct run_settings : parted_net {
+struct run_settings : split_encoder_net {
   options with{};
   tensors_ref noise_encoder{}; // weights of noise "a"
 
@@ -89,8 +89,8 @@ public:
   explicit central_server(std::shared_ptr<const run_settings> run)
       : encoder_server(*run, run->with.encoder, {.frozen = run->with.frozen(), .sampled = {}}), run_(std::move(run)) {}
 
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value == 0 && run_->with.pretrains()) {
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (info.task.value == 0 && run_->with.pretrains()) {
       auto training = encoder().train(ctx, encoder_samples(ctx.rows()), {0, run_->whole.classes}); // eq. 7 or 9
       co_await training;
     }
@@ -137,8 +137,8 @@ class central_rehearsal final : public strategy {
 public:
   void keys(key_table& table) override;
   method_needs needs() const override {
-    return {.rows = with_.system == rehearsal_kind::offline ? rows_shown::offline : rows_shown::current,
-            .central_data = true,
+    return {.rows = options_.system == rehearsal_kind::offline ? row_visibility::offline : row_visibility::current,
+            .server_trains_on_rows = true,
             .defaults = "[model]\nname = \"ebr\"\n[clients]\ncount = 1\n"};
   }
   diagnostics check(const method_setup& setup) const override;
@@ -153,13 +153,13 @@ private:
   [[nodiscard]] sample_view embeddings_to_train(const tensor_map& memory, std::uint32_t task) const;
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
 };
 
 void central_rehearsal::prepare(const method_setup& setup) {
-  run_settings run{parted(setup, with_.frozen()), with_};
-  if (with_.system == rehearsal_kind::noise && with_.pretrains()) {
+  run_settings run{parted(setup, options_.frozen()), options_};
+  if (options_.system == rehearsal_kind::noise && options_.pretrains()) {
     rng_stream draw({.seed = setup.seed, .purpose = noise_draw});
     run.noise_encoder = weights_only(initial_weights(*run.net->encoder(), draw.bits64()));
   }
@@ -167,36 +167,37 @@ void central_rehearsal::prepare(const method_setup& setup) {
 }
 
 task<client_result> central_rehearsal::client_round(client_context& ctx, const broadcast& in) const {
-  const auto task = with_.system == rehearsal_kind::offline ? 0 : in.place.task.value; // "offline" has one task
+  const auto task = options_.system == rehearsal_kind::offline ? 0 : in.info.task.value; // "offline" has one task
   auto memory = std::make_shared<tensor_map>(ctx.memory());
   const auto current = run_->rows_of(ctx.samples(), false);
   const auto kept = kept_positions(current.size(), {task});
   auto samples = with_kept_rows(current, *memory, task);
 
   // A frozen encoder encodes the rows of a task once; the rows to rehearse later are selected then.
-  if (with_.frozen() && recalled(*memory, "current.", task).size() == 0) {
-    extract_job encoding{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
+  if (options_.frozen() && load_embeddings(*memory, "current.", task).size() == 0) {
+    extract_job encoding{
+        .net = run_->net->encoder(), .weights = in.initial_payload, .samples = samples, .logits = false};
     auto looking = ctx.extract(std::move(encoding));
     auto encoded = co_await looking;
     *memory = without_current(*memory);
-    remember(*memory, "current.", task, on_host(encoded));
-    if (with_.keeps_embeddings() && run_->noise_encoder) {
+    store_embeddings(*memory, "current.", task, on_host(encoded));
+    if (options_.keeps_embeddings() && run_->noise_encoder) {
       extract_job other{.net = run_->net->encoder(),
                         .weights = run_->noise_encoder,
                         .samples = picked(current, kept),
                         .logits = false};
-      auto looking_again = ctx.extract(std::move(other));
-      auto noise = co_await looking_again;
-      remember(*memory, "kept.", task, on_host(noise));
-    } else if (with_.keeps_embeddings()) {
-      remember(*memory, "kept.", task, recalled(*memory, "current.", task).at(kept));
+      auto second_request = ctx.extract(std::move(other));
+      auto noise = co_await second_request;
+      store_embeddings(*memory, "kept.", task, on_host(noise));
+    } else if (options_.keeps_embeddings()) {
+      store_embeddings(*memory, "kept.", task, load_embeddings(*memory, "current.", task).at(kept));
     }
   }
-  if (with_.keeps_rows() && !memory->find(of_task("rows", task)))
+  if (options_.keeps_rows() && !memory->find(of_task("rows", task)))
     memory->put(of_task("rows", task), numbers_of(picked(current, kept)));
 
   // Trains the whole net, or the classifier on the frozen encoder.
-  if (with_.frozen())
+  if (options_.frozen())
     samples = embeddings_to_train(*memory, task);
   auto learning = ctx.train(training(ctx, in, samples));
   auto trained = co_await learning;
@@ -205,17 +206,17 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
 
 /// The positions are equal for all systems that keep equally many rows.
 std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task_id task) const {
-  if (!with_.keeps())
+  if (!options_.keeps())
     return {};
-  const auto count = with_.rehearsed(n, n, with_.points());
-  return drawn_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
+  const auto count = options_.rehearsed(n, n, options_.points());
+  return draw_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
 }
 
 /// `current` and the kept rows of earlier tasks, as rows of the data set.
 sample_view central_rehearsal::with_kept_rows(const sample_view& current, const tensor_map& memory,
                                               std::uint32_t task) const {
   auto rows = std::make_shared<std::vector<std::int64_t>>(*current.rows);
-  for (std::uint32_t past = 0; past < task && with_.keeps_rows(); ++past)
+  for (std::uint32_t past = 0; past < task && options_.keeps_rows(); ++past)
     if (const auto* kept = memory.find(of_task("rows", past))) {
       const auto* const values = kept->const_data_ptr<std::int64_t>();
       rows->insert(rows->end(), values, values + kept->numel());
@@ -224,9 +225,9 @@ sample_view central_rehearsal::with_kept_rows(const sample_view& current, const 
 }
 
 sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std::uint32_t task) const {
-  std::vector<embedding_rows> parts{recalled(memory, "current.", task)};
+  std::vector<embedding_rows> parts{load_embeddings(memory, "current.", task)};
   for (std::uint32_t past = 0; past < task; ++past)
-    if (auto kept = recalled(memory, "kept.", past); kept.size() > 0)
+    if (auto kept = load_embeddings(memory, "kept.", past); kept.size() > 0)
       parts.push_back(std::move(kept));
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
@@ -234,27 +235,28 @@ sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std
 /// Loss by eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
 train_job central_rehearsal::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
   const auto& shape = run_->shape();
-  const auto classes = with_.system == rehearsal_kind::offline ? class_range{0, run_->whole.classes} : in.place.opened;
+  const auto classes =
+      options_.system == rehearsal_kind::offline ? class_range{0, run_->whole.classes} : in.info.seen_classes;
   auto job = local_training(run_->learnt, ctx, in, {.samples = std::move(samples), .classes = classes});
-  if (!with_.frozen() && shape.normal)
-    job.objective = ver_loss(with_.encoder.beta, shape.low, shape.high);
+  if (!options_.frozen() && shape.normal)
+    job.objective = ver_loss(options_.encoder.beta, shape.low, shape.high);
   return job;
 }
 
 diagnostics central_rehearsal::check(const method_setup& setup) const {
-  auto wrong = wrong_with_net(setup, "central-rehearsal", "model.name = \"ebr\" or \"vee\"");
+  auto errors = validate_net(setup, "central-rehearsal", "model.name = \"ebr\" or \"vee\"");
   if (setup.clients != 1)
-    wrong.push_back({"clients.count",
-                     fmt::format("clients.count = {}: central-rehearsal has one learner; expected 1", setup.clients)});
-  if (with_.encoder_is == encoder_mode::trained && with_.rehearses_embeddings())
-    wrong.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
-                                         "age as the encoder moves; expected \"frozen\" or \"auto\""});
-  return wrong;
+    errors.push_back({"clients.count",
+                      fmt::format("clients.count = {}: central-rehearsal has one learner; expected 1", setup.clients)});
+  if (options_.encoder_is == encoder_mode::trained && options_.rehearses_embeddings())
+    errors.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
+                                          "age as the encoder moves; expected \"frozen\" or \"auto\""});
+  return errors;
 }
 
 void central_rehearsal::keys(key_table& table) {
   table.choice(
-      "system", with_.system,
+      "system", options_.system,
       {{"ebr", rehearsal_kind::ebr},
        {"none", rehearsal_kind::none},
        {"naive", rehearsal_kind::naive},
@@ -262,19 +264,19 @@ void central_rehearsal::keys(key_table& table) {
        {"offline", rehearsal_kind::offline}},
       "What is rehearsed: embeddings, nothing, raw rows, a random encoder's vectors; offline: all tasks at once.");
   table.choice(
-      "encoder", with_.encoder_is,
+      "encoder", options_.encoder_is,
       {{"auto", encoder_mode::by_system}, {"frozen", encoder_mode::frozen}, {"trained", encoder_mode::trained}},
       "Whether the encoder learns with its classifier; auto: frozen for ebr and noise.");
-  table.choice("vee_data", with_.encoder_data,
+  table.choice("vee_data", options_.encoder_data,
                {{"held-out", encoder_rows::held_out}, {"task1-all", encoder_rows::task_1}},
                "What a frozen encoder is trained on before: rows of every task that nothing else uses, or task 1.");
-  table.number("held_out", with_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
+  table.number("held_out", options_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
                "Share of all rows that vee_data = \"held-out\" takes.");
-  table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
+  table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
                "Rows kept of each task, as a share of its rows.");
-  with_.vector_keys(table);
-  with_.beta_key(table);
-  with_.training_keys(table);
+  options_.vector_keys(table);
+  options_.beta_key(table);
+  options_.training_keys(table);
 }
 
 const strategy_registration line{

@@ -24,7 +24,7 @@ void embedding_pool::add(task_id task, const embedding_rows& rows) {
   to.rows_met.resize(at_index(labels.size()));
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const auto label = rows.labels.const_data_ptr<std::int32_t>()[i];
-    const auto place = place_for(task, to, label);
+    const auto place = slot_for(task, to, label);
     if (place < 0)
       continue;
     if (place == std::ssize(to.labels)) {
@@ -36,7 +36,7 @@ void embedding_pool::add(task_id task, const embedding_rows& rows) {
   }
 }
 
-std::int64_t embedding_pool::place_for(task_id task, part& to, std::int32_t label) const {
+std::int64_t embedding_pool::slot_for(task_id task, part& to, std::int32_t label) const {
   const auto& labels = limits_.labels.at(task.value);
   MNEME_CHECK(labels.low <= label && label < labels.high, label, labels.low, labels.high);
   const auto& slots = to.slots[at_index(label - labels.low)];

@@ -51,7 +51,7 @@ private:
     void persist(archive& state) { state(features)(labels)(slots)(rows_met); }
   };
   /// Returns the index for a new row: an existing row, the end of the part, or -1 to drop it.
-  [[nodiscard]] std::int64_t place_for(task_id task, part& to, std::int32_t label) const;
+  [[nodiscard]] std::int64_t slot_for(task_id task, part& to, std::int32_t label) const;
   [[nodiscard]] std::int64_t label_rows_max(task_id task, std::int32_t label) const;
 
   limits limits_;

@@ -34,31 +34,31 @@ std::int64_t embedding_rehearsal_options::rehearsed(std::int64_t rows, std::int6
 
 // -- the net in two parts ---------------------------------------------------------------------------------------------
 
-parted_net parted(const method_setup& setup, bool frozen) {
+split_encoder_net parted(const method_setup& setup, bool frozen) {
   return {.whole = setup, .learnt = frozen ? classifier_setup(setup) : setup, .net = as_embedding_model(setup.net)};
 }
 
-diagnostics wrong_with_net(const method_setup& setup, const std::string& method, const std::string& expected) {
-  diagnostics wrong;
+diagnostics validate_net(const method_setup& setup, const std::string& method, const std::string& expected) {
+  diagnostics errors;
   if (!as_embedding_model(setup.net))
-    wrong.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected {}",
-                                               setup.net->identity(), expected)});
+    errors.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected {}",
+                                                setup.net->identity(), expected)});
   if (setup.trainable == trainable_part::head)
-    wrong.push_back({"model.trainable", fmt::format("model.trainable = \"head\": {} trains the whole classifier, and "
-                                                    "freezes the encoder by itself; expected \"all\"",
-                                                    method)});
-  return wrong;
+    errors.push_back({"model.trainable", fmt::format("model.trainable = \"head\": {} trains the whole classifier, and "
+                                                     "freezes the encoder by itself; expected \"all\"",
+                                                     method)});
+  return errors;
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-encoder_server::encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how)
+encoder_server::encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how)
     : averaging_server(parts.learnt), encoder_(parts.whole, with), rules_(how) {}
 
-broadcast encoder_server::open_round(const round_place& place) {
-  auto sent = averaging_server::open_round(place);
+broadcast encoder_server::open_round(const round_info& info) {
+  auto sent = averaging_server::open_round(info);
   if (rules_.frozen)
-    sent.first_contact = encoder_.weights();
+    sent.initial_payload = encoder_.weights();
   return sent;
 }
 
@@ -66,7 +66,7 @@ predictor encoder_server::predict() const {
   return rules_.frozen ? encoder_.with_classifier(weights(), rules_.sampled) : averaging_server::predict();
 }
 
-std::map<std::string, double> encoder_server::figures() const {
+std::map<std::string, double> encoder_server::summary_metrics() const {
   std::map<std::string, double> figures;
   encoder_.add_figures(figures);
   return figures;
@@ -85,12 +85,12 @@ embedding_rows on_host(const extract_output& encoded) {
 
 std::string of_task(const std::string& name, std::uint32_t task) { return name + "." + std::to_string(task + 1); }
 
-void remember(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows) {
+void store_embeddings(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows) {
   memory.put(of_task(kind + "features", task), rows.features);
   memory.put(of_task(kind + "labels", task), rows.labels);
 }
 
-embedding_rows recalled(const tensor_map& memory, const std::string& kind, std::uint32_t task) {
+embedding_rows load_embeddings(const tensor_map& memory, const std::string& kind, std::uint32_t task) {
   const auto* const features = memory.find(of_task(kind + "features", task));
   if (!features)
     return {};

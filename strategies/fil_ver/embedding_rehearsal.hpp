@@ -34,17 +34,17 @@ struct embedding_rehearsal_options {
 
 /// The net of a run, and the part that is trained in rounds: the classifier if the encoder is frozen, otherwise the
 /// whole net.
-struct parted_net {
+struct split_encoder_net {
   method_setup whole{}, learnt{};
   std::shared_ptr<const embedding_model> net{};
   [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
 /// Splits the net of `setup`. @param frozen the encoder is frozen @pre setup.net is an embedding_model
-[[nodiscard]] parted_net parted(const method_setup& setup, bool frozen);
+[[nodiscard]] split_encoder_net parted(const method_setup& setup, bool frozen);
 /// Validates the net and its trained part. The result is empty if they are valid.
 /// @param expected the valid models, for the error text
-[[nodiscard]] diagnostics wrong_with_net(const method_setup& setup, const std::string& method,
-                                         const std::string& expected);
+[[nodiscard]] diagnostics validate_net(const method_setup& setup, const std::string& method,
+                                       const std::string& expected);
 
 /// Averages the trained part (eq. 1). The method's open_task() trains the frozen encoder; the server sends it to each
 /// client at first contact and evaluates it with the classifier.
@@ -54,10 +54,10 @@ public:
     bool frozen = true;               ///< False: the whole net is trained, and the encoder is unused.
     std::optional<rng_key> sampled{}; ///< Key of the samples on which tests run; nullopt: means.
   };
-  encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how);
-  broadcast open_round(const round_place& place) override;
+  encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how);
+  broadcast open_round(const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
-  [[nodiscard]] std::map<std::string, double> figures() const override;
+  [[nodiscard]] std::map<std::string, double> summary_metrics() const override;
   void persist(archive& state) override;
 
 protected:
@@ -73,8 +73,8 @@ private:
 /// Returns the name of a task's tensor in a memory: "features.1".
 [[nodiscard]] std::string of_task(const std::string& name, std::uint32_t task);
 /// Stores features and labels of a task's rows, as "KINDfeatures.1" and "KINDlabels.1".
-void remember(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows);
+void store_embeddings(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows);
 /// Returns the stored rows of a task, or empty rows if there are none.
-[[nodiscard]] embedding_rows recalled(const tensor_map& memory, const std::string& kind, std::uint32_t task);
+[[nodiscard]] embedding_rows load_embeddings(const tensor_map& memory, const std::string& kind, std::uint32_t task);
 
 } // namespace mneme

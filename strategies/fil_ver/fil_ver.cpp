@@ -63,7 +63,7 @@ struct options : embedding_rehearsal_options {
 };
 
 /// Settings that both halves share.
-struct run_settings : parted_net {
+struct run_settings : split_encoder_net {
   options with{};
   /// True if clients send points: embeddings of EBR, or samples of normals.
   [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
@@ -121,11 +121,11 @@ public:
                                      .labels = run_->whole.task_classes,
                                      .stream = {.seed = run_->whole.seed, .purpose = pool_draw}}) {}
 
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value == 0) {
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (info.task.value == 0) {
       const bool whole = run_->with.encoder_data == encoder_rows::task_1;
-      const auto samples = whole ? ctx.rows().of_task(place.task) : ctx.rows().of_enrolled(place.task);
-      auto training = encoder().train(ctx, samples, place.opened); // eq. 9
+      const auto samples = whole ? ctx.rows().of_task(info.task) : ctx.rows().of_enrolled(info.task);
+      auto training = encoder().train(ctx, samples, info.seen_classes); // eq. 9
       co_await training;
     }
     co_return task_plan{};
@@ -140,17 +140,17 @@ public:
   }
 
   /// FedAvg, then server-side training (Algorithm 1).
-  task<void> close_round(server_context& ctx, const round_place& place) override {
+  task<void> close_round(server_context& ctx, const round_info& info) override {
     average();
     if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
       co_return;
     auto training = ctx.train(training_on_pool(place));
     auto trained = co_await training;
-    go_on_from(trained.weights->at(flat_weights));
+    set_weights(trained.weights->at(flat_weights));
   }
 
-  std::map<std::string, double> figures() const override {
-    auto figures = encoder_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto figures = encoder_server::summary_metrics();
     if (run_->with.sends())
       figures["pool_rows"] = static_cast<double>(pool_.size());
     return figures;
@@ -169,23 +169,23 @@ private:
   }
 
   /// S_max SGD steps on batches from the pool. Statistics are sampled again for every use.
-  [[nodiscard]] train_job training_on_pool(const round_place& place) const {
+  [[nodiscard]] train_job training_on_pool(const round_info& info) const {
     const auto& with = run_->with;
     const rng_key batches{
-        .seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
+        .seed = run_->whole.seed, .purpose = batch_draw, .task = info.task, .index = info.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
     train_job job{.net = run_->learnt.net,
                   .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
                   .objective = cross_entropy_objective(),
                   .stream = {.seed = run_->whole.seed,
-                             .client = server_itself,
-                             .task = place.task,
-                             .visit = static_cast<std::uint32_t>(place.round.value) + 1}};
+                             .client = server_client_id,
+                             .task = info.task,
+                             .visit = static_cast<std::uint32_t>(info.round.value) + 1}};
     job.options = {.batch_rows = with.server_batch,
                    .learning_rate = with.server_learning_rate,
                    .in_order = true,
-                   .classes = place.opened};
+                   .classes = info.seen_classes};
     return job;
   }
 
@@ -202,8 +202,8 @@ class fil_ver final : public strategy {
 public:
   void keys(key_table& table) override;
   method_needs needs() const override {
-    return {.central_data = with_.encoder.epochs > 0,
-            .defaults = with_.points() ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
+    return {.server_trains_on_rows = options_.encoder.epochs > 0,
+            .defaults = options_.points() ? "[model]\nname = \"ebr\"\n" : "[model]\nname = \"vee\"\n"};
   }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
@@ -214,59 +214,59 @@ private:
   [[nodiscard]] sample_view rows_to_train(const client_context& ctx, const tensor_map& memory,
                                           std::uint32_t task) const;
   void add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const;
-  [[nodiscard]] std::string wrong_encoder(const embedding_model& net) const;
+  [[nodiscard]] std::string encoder_error(const embedding_model& net) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
 };
 
 void fil_ver::prepare(const method_setup& setup) {
   auto parts = parted(setup, true);
-  if (with_.start == classifier_start::own) {
+  if (options_.start == classifier_start::own) {
     rng_stream draw({.seed = setup.seed, .purpose = classifier_draw});
     parts.learnt.initial = weights_only(initial_weights(*parts.learnt.net, draw.bits64()));
   }
-  run_ = std::make_shared<const run_settings>(run_settings{std::move(parts), with_});
+  run_ = std::make_shared<const run_settings>(run_settings{std::move(parts), options_});
 }
 
 task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& in) const {
-  const auto task = in.place.task.value;
+  const auto task = in.info.task.value;
   auto memory = std::make_shared<tensor_map>();
-  if (with_.rehearses() || recalled(ctx.memory(), "", task).size() > 0)
+  if (options_.rehearses() || load_embeddings(ctx.memory(), "", task).size() > 0)
     *memory = ctx.memory();
 
   // The encoder is frozen, so the rows of a task are encoded once.
-  if (recalled(*memory, "", task).size() == 0) {
-    extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
+  if (load_embeddings(*memory, "", task).size() == 0) {
+    extract_job looking{.net = run_->net->encoder(), .weights = in.initial_payload, .samples = ctx.samples()};
     looking.logits = false;
     auto look = ctx.extract(std::move(looking));
     auto encoded = co_await look;
-    remember(*memory, "", task, on_host(encoded));
+    store_embeddings(*memory, "", task, on_host(encoded));
     memory->put("sent", at::zeros({encoded.features.size(0)}, at::kByte));
   }
 
   // Trains the classifier on new samples of current and past tasks (eq. 4).
-  auto learning = ctx.train(local_training(run_->learnt, ctx, in,
-                                           {.samples = rows_to_train(ctx, *memory, task), .classes = in.place.opened}));
+  auto learning = ctx.train(local_training(
+      run_->learnt, ctx, in, {.samples = rows_to_train(ctx, *memory, task), .classes = in.info.seen_classes}));
   auto learnt = co_await learning;
 
   auto upload = std::make_shared<tensor_map>(*learnt.weights);
-  if (with_.sends())
-    add_material(ctx, in.place.task, *memory, *upload);
+  if (options_.sends())
+    add_material(ctx, in.info.task, *memory, *upload);
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
 }
 
 /// Rows of the current task, and of each past task a number of rows relative to the current ones.
 sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& memory, std::uint32_t task) const {
-  std::vector<embedding_rows> parts{recalled(memory, "", task)};
-  for (std::uint32_t past = 0; past < task && with_.rehearses(); ++past) {
-    const auto old = recalled(memory, "", past);
-    const auto count = with_.rehearsed(parts.front().size(), old.size(), with_.points());
+  std::vector<embedding_rows> parts{load_embeddings(memory, "", task)};
+  for (std::uint32_t past = 0; past < task && options_.rehearses(); ++past) {
+    const auto old = load_embeddings(memory, "", past);
+    const auto count = options_.rehearsed(parts.front().size(), old.size(), options_.points());
     if (count == 0)
       continue;
     auto key = ctx.stream(rehearsal_draw);
     key.index = past;
-    parts.push_back(old.at(drawn_positions(old.size(), count, key)));
+    parts.push_back(old.at(draw_positions(old.size(), count, key)));
   }
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
@@ -274,17 +274,17 @@ sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& 
 /// R_T^(j): a share of the current rows. Points and statistics are sent once, because repeating them adds no
 /// information. Samples of a row are sent once by default, since several would reveal its mean.
 void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
-  const auto current = recalled(memory, "", task.value);
-  const bool sent_once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;
+  const auto current = load_embeddings(memory, "", task.value);
+  const bool sent_once = options_.system != system_kind::ver_sampled || options_.one_z_per_sample;
   auto sent = memory.at("sent").clone();
   std::vector<std::int64_t> left, chosen;
   for (std::int64_t i = 0; i < current.size(); ++i)
     if (!sent_once || sent.const_data_ptr<std::uint8_t>()[i] == 0)
       left.push_back(i);
-  const auto count = std::min(share_of(with_.share(with_.points()), current.size()), std::ssize(left));
+  const auto count = std::min(share_of(options_.share(options_.points()), current.size()), std::ssize(left));
   if (count == 0)
     return;
-  for (const auto place : drawn_positions(std::ssize(left), count, ctx.stream(material_draw))) {
+  for (const auto place : draw_positions(std::ssize(left), count, ctx.stream(material_draw))) {
     chosen.push_back(left[static_cast<std::size_t>(place)]);
     sent.mutable_data_ptr<std::uint8_t>()[chosen.back()] = 1;
   }
@@ -292,14 +292,14 @@ void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& 
   memory.put("sent", sent);
 }
 
-std::string fil_ver::wrong_encoder(const embedding_model& net) const {
+std::string fil_ver::encoder_error(const embedding_model& net) const {
   const bool normal = net.shape().normal;
-  if (with_.points() && normal)
+  if (options_.points() && normal)
     return fmt::format(
         "system = \"ebr\" rehearses points, and the encoder of '{}' gives means and deviations; expected "
         "model.name = \"ebr\"",
         net.identity());
-  if (with_.system != system_kind::vanilla && !with_.points() && !normal)
+  if (options_.system != system_kind::vanilla && !options_.points() && !normal)
     return fmt::format("system = \"ver-stats\" and \"ver-sampled\" need the statistics of an encoder, and that of '{}' "
                        "gives none; expected model.name = \"vee\"",
                        net.identity());
@@ -307,51 +307,54 @@ std::string fil_ver::wrong_encoder(const embedding_model& net) const {
 }
 
 diagnostics fil_ver::check(const method_setup& setup) const {
-  auto wrong = wrong_with_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
-  append(wrong, reject_batch_keys(setup, "the server trains by steps of its own (strategy.server_steps)"));
+  auto errors = validate_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
+  append(errors, reject_batch_keys(setup, "the server trains by steps of its own (strategy.server_steps)"));
   if (const auto net = as_embedding_model(setup.net))
-    if (const auto why = wrong_encoder(*net); !why.empty())
-      wrong.push_back({"model.name", why});
-  if (with_.sends() && with_.pool == pool_kind::reservoir && with_.pool_size < with_.server_batch)
-    wrong.push_back({"strategy.pool_size",
-                     fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
-                                 with_.pool_size, with_.server_batch)});
-  return wrong;
+    if (const auto reason = encoder_error(*net); !reason.empty())
+      errors.push_back({"model.name", reason});
+  if (options_.sends() && options_.pool == pool_kind::reservoir && options_.pool_size < options_.server_batch)
+    errors.push_back({"strategy.pool_size",
+                      fmt::format("strategy.pool_size = {}: expected at least one batch, strategy.server_batch = {}",
+                                  options_.pool_size, options_.server_batch)});
+  return errors;
 }
 
 void fil_ver::keys(key_table& table) {
-  table.choice("system", with_.system,
+  table.choice("system", options_.system,
                {{"ver-stats", system_kind::ver_stats},
                 {"ver-sampled", system_kind::ver_sampled},
                 {"ebr", system_kind::ebr},
                 {"vanilla", system_kind::vanilla}},
                "What is rehearsed and sent: means and deviations, samples of them, points; vanilla: nothing.");
-  table.flag("server_training", with_.server_training,
+  table.flag("server_training", options_.server_training,
              "Whether clients send embeddings and the server trains on what it has received.");
-  table.flag("client_rehearsal", with_.client_rehearsal, "Whether clients train on their past tasks too.");
-  with_.beta_key(table);
-  table.integer("server_steps", with_.server_steps, {.low = 0, .high = 100'000}, "Steps of the server per round.");
-  table.integer("server_batch", with_.server_batch, {.low = 1, .high = 65'536}, "Rows of such a step.");
-  table.number("server_learning_rate", with_.server_learning_rate, {.low = 0.0}, "Of the server's steps, plain SGD.");
-  table.number("rehearsal_ratio", with_.ratio, {.low = 0.0, .high = 1.0},
+  table.flag("client_rehearsal", options_.client_rehearsal, "Whether clients train on their past tasks too.");
+  options_.beta_key(table);
+  table.integer("server_steps", options_.server_steps, {.low = 0, .high = 100'000}, "Steps of the server per round.");
+  table.integer("server_batch", options_.server_batch, {.low = 1, .high = 65'536}, "Rows of such a step.");
+  table.number("server_learning_rate", options_.server_learning_rate, {.low = 0.0},
+               "Of the server's steps, plain SGD.");
+  table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
                "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
-  table.choice("pool", with_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
+  table.choice("pool", options_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
                "What the server keeps: a uniform sample per task and label, or everything.");
-  table.integer("pool_size", with_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
-  table.choice("pool_batch", with_.pool_batch,
+  table.integer("pool_size", options_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
+  table.choice("pool_batch", options_.pool_batch,
                {{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}},
                "Whether the server's batches hold as many rows of every task, or of every row alike.");
-  table.flag("one_z_per_sample", with_.one_z_per_sample,
+  table.flag("one_z_per_sample", options_.one_z_per_sample,
              "ver-sampled: a sample of a row is sent once in the run; several together would reveal its mean.");
-  with_.vector_keys(table);
-  table.choice("vee_data", with_.encoder_data,
+  options_.vector_keys(table);
+  table.choice("vee_data", options_.encoder_data,
                {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
                "What the encoder is trained on: all of task 1, or the shares of clients enrolled in it.");
-  with_.training_keys(table);
-  table.choice("classifier_start", with_.start, {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
+  options_.training_keys(table);
+  table.choice("classifier_start", options_.start,
+               {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
                "What the federated classifier begins with: the draw, or the file, with which the encoder's training "
                "began, too, so that embeddings suit it; or a draw of its own.");
-  table.choice("embedding", with_.embedding, {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
+  table.choice("embedding", options_.embedding,
+               {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
                "What the classifier is tested on: means, or a keyed sample of each test row.");
 }
 

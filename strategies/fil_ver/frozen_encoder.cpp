@@ -35,7 +35,7 @@ method_setup classifier_setup(const method_setup& setup) {
 }
 
 frozen_encoder::frozen_encoder(const method_setup& setup, options with)
-    : net_(as_embedding_model(setup.net)), as_model_(setup.net), setup_(setup), with_(with) {
+    : net_(as_embedding_model(setup.net)), as_model_(setup.net), setup_(setup), options_(with) {
   MNEME_CHECK(net_, setup.net->identity());
   freeze(setup_.initial->at(flat_weights));
 }
@@ -49,24 +49,25 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
 /// uses the default batch size, because a full batch would not fit here.
 task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->shape();
-  if (with_.epochs > 0) {
+  if (options_.epochs > 0) {
     train_job job{.net = as_model_,
                   .start = setup_.initial,
                   .samples = samples,
-                  .objective = shape.normal ? ver_loss(with_.beta, shape.low, shape.high) : cross_entropy_objective(),
-                  .stream = {.seed = setup_.seed, .client = server_itself}};
+                  .objective =
+                      shape.normal ? ver_loss(options_.beta, shape.low, shape.high) : cross_entropy_objective(),
+                  .stream = {.seed = setup_.seed, .client = server_client_id}};
     job.options = {.optimizer = optimizer_kind::adam,
-                   .epochs = with_.epochs,
+                   .epochs = options_.epochs,
                    .batch_rows = setup_.training.batch > 0 ? setup_.training.batch : training_section{}.batch,
-                   .learning_rate = with_.learning_rate,
+                   .learning_rate = options_.learning_rate,
                    .classes = classes};
     auto training = ctx.train(std::move(job));
     auto trained = co_await training;
     freeze(trained.weights->at(flat_weights));
   }
   if (shape.normal) {
-    constexpr std::int64_t measured_rows = 2000;
-    extract_job job{.net = net_->encoder(), .weights = weights_, .samples = spaced(samples, measured_rows)};
+    constexpr std::int64_t measure_rows = 2000;
+    extract_job job{.net = net_->encoder(), .weights = weights_, .samples = spaced(samples, measure_rows)};
     job.logits = false;
     auto looking = ctx.extract(std::move(job));
     auto encoded = co_await looking;
@@ -95,7 +96,7 @@ void frozen_encoder::measure(server_context& ctx, const at::Tensor& features) {
   if (kl_nats_ < kl_min_nats)
     ctx.warn(fmt::format("strategy.beta = {}: embeddings keep {:.1f} nats of KL divergence per sample ({:.3f} per "
                          "dimension), fewer than {}: later tasks will not be told apart; a smaller beta keeps more",
-                         with_.beta, kl_nats_, kl_nats_ / static_cast<double>(width), kl_min_nats));
+                         options_.beta, kl_nats_, kl_nats_ / static_cast<double>(width), kl_min_nats));
 }
 
 void frozen_encoder::add_figures(std::map<std::string, double>& to) const {

@@ -35,7 +35,7 @@ private:
   std::shared_ptr<const embedding_model> net_;
   model_ref as_model_;
   method_setup setup_;
-  options with_;
+  options options_;
   tensors_ref whole_, weights_; // weights of the net; of its encoder
   bool measured_ = false;
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;

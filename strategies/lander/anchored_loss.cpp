@@ -29,8 +29,8 @@ at::Tensor anchoring_of(const row_part& own, const anchored_terms& with) {
 }
 
 /// |map - teacher's map|^2 / E of each row.
-at::Tensor map_rows(const row_part& replayed, const at::Tensor& taught, const anchored_terms& with) {
-  return (replayed.logits - taught).narrow(1, with.classes, with.anchors.size(1)).square().mean(1);
+at::Tensor map_rows(const row_part& replayed, const at::Tensor& teacher_output, const anchored_terms& with) {
+  return (replayed.logits - teacher_output).narrow(1, with.classes, with.anchors.size(1)).square().mean(1);
 }
 
 std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_terms& with) {
@@ -41,10 +41,10 @@ std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_term
                     .weight = in.weight.narrow(0, first, rows)};
   };
   const bool has_map = with.anchors.size(1) > 0;
-  const auto parts = part_weights_of(with.old, with.opened);
+  const auto parts = part_weights_of(with.old, with.seen_classes);
   std::vector<at::Tensor> terms(4);
   if (const auto rows = part(0, own); own > 0) {
-    const auto fresh = rows.logits.narrow(1, with.old, with.opened - with.old);
+    const auto fresh = rows.logits.narrow(1, with.old, with.seen_classes - with.old);
     terms[0] = weighted_sum(cross_entropy_rows(fresh, rows.labels - with.old), rows.weight) * parts.fresh;
     if (has_map)
       terms[1] = anchoring_of(rows, with) * parts.fresh;
@@ -52,12 +52,12 @@ std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_term
   if (replayed == 0)
     return terms;
   const auto rows = part(own, replayed);
-  const auto taught = in.teachers[0].logits.narrow(0, own, replayed);
-  const auto old = distillation_rows(rows.logits.narrow(1, 0, with.old), taught.narrow(1, 0, with.old),
+  const auto teacher_output = in.teachers[0].logits.narrow(0, own, replayed);
+  const auto old = distillation_rows(rows.logits.narrow(1, 0, with.old), teacher_output.narrow(1, 0, with.old),
                                      {.temperature = with.temperature});
   terms[2] = weighted_sum(old, rows.weight) * parts.old;
   if (has_map)
-    terms[3] = weighted_sum(map_rows(rows, taught, with), rows.weight) * parts.old;
+    terms[3] = weighted_sum(map_rows(rows, teacher_output, with), rows.weight) * parts.old;
   return terms;
 }
 
@@ -65,13 +65,13 @@ std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_term
 
 loss_ref anchored_objective(const anchored_terms& with) {
   return differentiable_objective(
-      {.identity = fmt::format("anchored {} {} {} {} {} {} {}", with.classes, with.old, with.opened, with.anchoring,
-                               with.radius, with.temperature, with.anchors.size(1)),
+      {.identity = fmt::format("anchored {} {} {} {} {} {} {}", with.classes, with.old, with.seen_classes,
+                               with.anchoring, with.radius, with.temperature, with.anchors.size(1)),
        .terms = {"cross_entropy", "anchoring", "distillation", "map_distillation"}},
       [with](const loss_rows& in) { return anchored_values(in, with); });
 }
 
-at::Tensor drawn_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key) {
+at::Tensor draw_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key) {
   constexpr double mean = 0.019, shared_variance = 0.143, own_variance = 0.041;
   auto anchors = at::empty({classes, embedding}, at::kFloat);
   rng_stream draw(key);

@@ -15,11 +15,11 @@ struct part_weights {
 
 /// Parameters of the loss.
 struct anchored_terms {
-  std::int64_t classes = 0, old = 0, opened = 0; ///< C, O, and all classes seen.
-  double anchoring = 0.0;                        ///< l, weight of the bounding loss.
-  double radius = 0.0;                           ///< r; the bounding loss is 0 if the batch's mean distance is smaller.
-  double temperature = 2.0;                      ///< Temperature of the distillation; no factor T^2.
-  at::Tensor anchors{};                          ///< [C, E]
+  std::int64_t classes = 0, old = 0, seen_classes = 0; ///< C, O, and all classes seen.
+  double anchoring = 0.0;                              ///< l, weight of the bounding loss.
+  double radius = 0.0;      ///< r; the bounding loss is 0 if the batch's mean distance is smaller.
+  double temperature = 2.0; ///< Temperature of the distillation; no factor T^2.
+  at::Tensor anchors{};     ///< [C, E]
 };
 
 /// Real rows: cross-entropy over the new classes, and l relu(mean over rows of |map - anchor|^2 / E - r), one hinge per
@@ -30,6 +30,6 @@ struct anchored_terms {
 /// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. A part shared by all
 /// classes has variance 0.143, a part of each class 0.041. The cosine between classes is 0.78, their mean squared
 /// difference 0.082, or 5.5 radii.
-[[nodiscard]] at::Tensor drawn_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key);
+[[nodiscard]] at::Tensor draw_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key);
 
 } // namespace mneme

@@ -19,7 +19,7 @@
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
-#include "strategies/lander/image_dreams.hpp"
+#include "strategies/lander/image_synthesis.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -47,7 +47,7 @@ struct options {
   task_model ends_with = task_model::best_round;
   std::int64_t pool_max = 0;
   std::filesystem::path label_embeddings{};
-  dream_settings dreams{};
+  synthesis_settings dreams{};
 };
 
 constexpr const char* first_losses_name = "first_losses"; // [2]: first epoch's sum of losses, number of steps
@@ -67,18 +67,18 @@ public:
       : averaging_server(run->setup), run_(std::move(run)) {}
 
   /// Before each task but the first, trains the generator through the model of the earlier tasks.
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value > 0) {
-      auto dreaming = ctx.run(dreaming_job(place));
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (info.task.value > 0) {
+      auto dreaming = ctx.run(dreaming_job(info));
       const auto dreamt = co_await dreaming;
       keep_pool(*dreamt.out);
     }
     if (run_->with.draws_rows)
-      draw_rows(place);
+      draw_rows(info);
     co_return task_plan{};
   }
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
+  broadcast open_round(const round_info& info) override {
+    auto sent = averaging_server::open_round(info);
     sent.extra = pool_;
     return sent;
   }
@@ -90,20 +90,20 @@ public:
     }
     averaging_server::fold(in);
   }
-  task<void> close_round(server_context&, const round_place& place) override {
+  task<void> close_round(server_context&, const round_info& info) override {
     if (first_steps_ > 0.0 && first_losses_ / first_steps_ < least_loss_) {
       least_loss_ = first_losses_ / first_steps_;
       best_ = weights();
     }
     first_losses_ = first_steps_ = 0.0;
     average();
-    if (keeps_best() && place.round_of_task + 1 == place.rounds_of_task && best_.defined()) {
-      go_on_from(std::exchange(best_, {}));
+    if (keeps_best() && info.round_of_task + 1 == info.rounds_of_task && best_.defined()) {
+      set_weights(std::exchange(best_, {}));
       least_loss_ = std::numeric_limits<double>::infinity();
     }
     co_return;
   }
-  std::map<std::string, double> figures() const override {
+  std::map<std::string, double> summary_metrics() const override {
     return {{"dream_objective", objective_}, {"dream_statistics", statistics_}};
   }
   void persist(archive& state) override {
@@ -114,17 +114,17 @@ public:
 private:
   [[nodiscard]] bool keeps_best() const { return run_->with.ends_with == task_model::best_round; }
 
-  [[nodiscard]] program_job dreaming_job(const round_place& place) const {
+  [[nodiscard]] program_job dreaming_job(const round_info& info) const {
     const auto& setup = run_->setup;
     auto settings = run_->with.dreams;
-    settings.opened = place.current.low;
+    settings.seen_classes = info.current_classes.low;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
     in->put("student", student_start(*setup.net, weights().cpu(), setup.classes,
-                                     {.seed = setup.seed, .purpose = student_draw, .task = place.task}));
+                                     {.seed = setup.seed, .purpose = student_draw, .task = info.task}));
     in->put("anchors", run_->anchors);
-    program_job job{.body = dream_program(setup.net, settings), .in = in};
-    job.stream = {.seed = setup.seed, .purpose = dream_draw, .client = server_itself, .task = place.task};
+    program_job job{.body = synthesis_program(setup.net, settings), .in = in};
+    job.stream = {.seed = setup.seed, .purpose = dream_draw, .client = server_client_id, .task = info.task};
     return job;
   }
   void keep_pool(const tensor_map& dreamt) {
@@ -143,14 +143,14 @@ private:
     statistics_ = dreamt.at("statistics").min().item<double>();
   }
   /// Draws the head rows of the task's classes from U(-sqrt(3 / D), sqrt(3 / D)), with biases 0, as when a head grows.
-  void draw_rows(const round_place& place) {
+  void draw_rows(const round_info& info) {
     auto flat = weights().cpu().clone();
-    rng_stream draw({.seed = run_->setup.seed, .purpose = head_draw, .task = place.task});
+    rng_stream draw({.seed = run_->setup.seed, .purpose = head_draw, .task = info.task});
     for (const auto& entry : run_->setup.net->layout()) {
       if (!entry.head || entry.whole)
         continue;
       auto rows = as_in_files(flat, entry).clone();
-      auto fresh = rows.narrow(0, place.current.low, place.current.size());
+      auto fresh = rows.narrow(0, info.current_classes.low, info.current_classes.size());
       fresh.zero_();
       if (entry.shape.size() > 1) {
         auto drawn = at::empty(fresh.sizes(), at::kFloat);
@@ -161,7 +161,7 @@ private:
       }
       put_as_in_files(flat, entry, rows);
     }
-    go_on_from(flat.to(weights().device()));
+    set_weights(flat.to(weights().device()));
   }
 
   std::shared_ptr<const run_settings> run_;
@@ -186,13 +186,13 @@ public:
                      "new_rows = \"drawn\"\npool_max = 10000\n"}};
   }
   method_needs needs() const override {
-    method_needs needed{.further_outputs = with_.embedding,
-                        .round_barrier = with_.ends_with == task_model::best_round,
+    method_needs needed{.extra_outputs = options_.embedding,
+                        .round_barrier = options_.ends_with == task_model::best_round,
                         .defaults = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\n"
                                     "weight_decay = 5e-4\nschedule = \"cosine\"\n"
                                     "[strategy]\nweighting = \"uniform\"\n"};
-    if (!with_.label_embeddings.empty())
-      needed.tensor_files = {{"label_embeddings", with_.label_embeddings}};
+    if (!options_.label_embeddings.empty())
+      needed.tensor_files = {{"label_embeddings", options_.label_embeddings}};
     return needed;
   }
   diagnostics check(const method_setup& setup) const override;
@@ -204,15 +204,15 @@ private:
   [[nodiscard]] train_job job_of(client_context& ctx, const broadcast& in) const;
   void replay_pool(train_job& job, client_context& ctx, const tensor_map& pool) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
 };
 
 void lander::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
-  auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .with = with_});
+  auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .with = options_});
   const auto embedding = setup.net->classes() - setup.classes; // number of extra outputs of the net
-  run->anchors = drawn_anchors(setup.classes, embedding, {.seed = setup.seed, .purpose = anchor_draw});
+  run->anchors = draw_anchors(setup.classes, embedding, {.seed = setup.seed, .purpose = anchor_draw});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end())
     run->anchors = file->second.at("embeddings").to(at::kFloat).contiguous();
   auto& dreams = run->with.dreams;
@@ -221,8 +221,8 @@ void lander::prepare(const method_setup& setup) {
   dreams.shift = setup.shift;
   dreams.classes = setup.classes;
   dreams.embedding = embedding;
-  dreams.radius = with_.radius;
-  dreams.bound = with_.anchoring;
+  dreams.radius = options_.radius;
+  dreams.bound = options_.anchoring;
   run_ = std::move(run);
 }
 
@@ -230,7 +230,7 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
   auto training = ctx.train(job_of(ctx, in));
   const auto trained = co_await training;
   auto upload = trained.weights;
-  if (with_.ends_with == task_model::best_round) {
+  if (options_.ends_with == task_model::best_round) {
     auto told = std::make_shared<tensor_map>(*upload);
     const auto& training = setup().training;
     const step_plan epoch{.rows = ctx.samples().size(), .batch_rows = training.batch, .drop_last = training.drop_last};
@@ -246,18 +246,18 @@ train_job lander::job_of(client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, setup().net->classes()}});
   const auto& training = setup().training;
   if (training.schedule == schedule_kind::cosine && training.learning_rate > 0.0) // eta_min of PyTorch's schedule
-    job.options.learning_rate = with_.rate_floor + (training.learning_rate - with_.rate_floor) *
-                                                       (job.options.learning_rate / training.learning_rate);
-  if (with_.ends_with == task_model::best_round)
+    job.options.learning_rate = options_.rate_floor + (training.learning_rate - options_.rate_floor) *
+                                                          (job.options.learning_rate / training.learning_rate);
+  if (options_.ends_with == task_model::best_round)
     job.observation = first_epoch_observation();
-  anchored_terms terms{.classes = setup().classes, .old = 0, .opened = in.place.opened.high};
-  const bool later = in.extra && in.place.current.low > 0;
-  terms.anchoring = later || with_.anchoring_first ? with_.anchoring : 0.0;
-  terms.radius = with_.radius;
-  terms.temperature = with_.temperature;
+  anchored_terms terms{.classes = setup().classes, .old = 0, .seen_classes = in.info.seen_classes.high};
+  const bool later = in.extra && in.info.current_classes.low > 0;
+  terms.anchoring = later || options_.anchoring_first ? options_.anchoring : 0.0;
+  terms.radius = options_.radius;
+  terms.temperature = options_.temperature;
   terms.anchors = run_->anchors;
   if (later) {
-    terms.old = in.place.current.low;
+    terms.old = in.info.current_classes.low;
     replay_pool(job, ctx, *in.extra);
   }
   job.objective = anchored_objective(terms);
@@ -269,36 +269,36 @@ void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& 
   auto& how = job.options;
   job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
   how.replay_rows = how.batch_rows > 0 ? how.batch_rows : job.replay.samples.size();
-  how.replay_by = with_.replay_by;
-  how.replay_short_last = with_.replay_short_last;
-  if (how.augment == augmentation_kind::crop_flip_jitter && !with_.replay_jitter)
+  how.replay_by = options_.replay_by;
+  how.replay_short_last = options_.replay_short_last;
+  if (how.augment == augmentation_kind::crop_flip_jitter && !options_.replay_jitter)
     how.replay_augment = augmentation_kind::crop_flip;
   job.add_teacher(weights_only(pool.at("teacher")), {.classes = {0, setup().net->classes()}});
 }
 
 diagnostics lander::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
-  append(wrong, reject_label_smoothing(setup, "its losses anchor features beside labels, and read unsmoothed ones"));
-  for (auto& finding : wrong_with_generation(setup))
-    wrong.push_back(std::move(finding));
-  if (with_.dreams.warm_up > with_.dreams.rounds)
-    wrong.push_back({"strategy.warm_up", fmt::format("strategy.warm_up = {}: no round would be left to make images; "
-                                                     "expected at most strategy.generator_rounds = {}",
-                                                     with_.dreams.warm_up, with_.dreams.rounds)});
+  auto errors = averaging_method::check(setup);
+  append(errors, reject_label_smoothing(setup, "its losses anchor features beside labels, and read unsmoothed ones"));
+  for (auto& finding : validate_generation(setup))
+    errors.push_back(std::move(finding));
+  if (options_.dreams.warm_up > options_.dreams.rounds)
+    errors.push_back({"strategy.warm_up", fmt::format("strategy.warm_up = {}: no round would be left to make images; "
+                                                      "expected at most strategy.generator_rounds = {}",
+                                                      options_.dreams.warm_up, options_.dreams.rounds)});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end()) {
     const auto* const embeddings = file->second.find("embeddings");
     if (!embeddings || embeddings->dim() != 2 || embeddings->size(0) != setup.classes ||
-        embeddings->size(1) != with_.embedding)
-      wrong.push_back({"strategy.label_embeddings",
-                       fmt::format("{}: expected a tensor 'embeddings' of shape [{}, {}], a row for each class of the "
-                                   "run, in its order",
-                                   with_.label_embeddings.string(), setup.classes, with_.embedding)});
+        embeddings->size(1) != options_.embedding)
+      errors.push_back({"strategy.label_embeddings",
+                        fmt::format("{}: expected a tensor 'embeddings' of shape [{}, {}], a row for each class of the "
+                                    "run, in its order",
+                                    options_.label_embeddings.string(), setup.classes, options_.embedding)});
   }
-  return wrong;
+  return errors;
 }
 
 /// Declares the keys of generator and student.
-void dream_keys(key_table& table, dream_settings& dreams) {
+void dream_keys(key_table& table, synthesis_settings& dreams) {
   table.integer("generator_rounds", dreams.rounds, {.low = 1, .high = 100'000},
                 "Rounds of the generator's training after each task; each leaves its best batch.");
   table.integer("warm_up", dreams.warm_up, {.low = 0, .high = 100'000},
@@ -326,27 +326,29 @@ void dream_keys(key_table& table, dream_settings& dreams) {
 }
 
 void lander::keys(key_table& table) {
-  table.integer("embedding_width", with_.embedding, {.low = 1, .high = 65'536}, "Numbers of a label's embedding.");
-  table.path("label_embeddings", with_.label_embeddings,
+  table.integer("embedding_width", options_.embedding, {.low = 1, .high = 65'536}, "Numbers of a label's embedding.");
+  table.path("label_embeddings", options_.label_embeddings,
              "safetensors with a tensor 'embeddings' [classes, embedding_width] of texts; empty: random vectors.");
-  table.number("anchoring", with_.anchoring, {.low = 0.0}, "l: weight of the pull to the embeddings.");
-  table.flag("anchoring_first_task", with_.anchoring_first,
+  table.number("anchoring", options_.anchoring, {.low = 0.0}, "l: weight of the pull to the embeddings.");
+  table.flag("anchoring_first_task", options_.anchoring_first,
              "The pull acts in the first task; false as in the copy of LANDER that STSA's code compares with.");
-  table.number("radius", with_.radius, {.low = 0.0}, "r: where a batch is nearer than that on average, nothing pulls.");
-  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "tau of the distillation.");
-  table.number("rate_floor", with_.rate_floor, {.low = 0.0}, "Where the cosine of training.schedule ends.");
-  table.choice("replay_pass", with_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
+  table.number("radius", options_.radius, {.low = 0.0},
+               "r: where a batch is nearer than that on average, nothing pulls.");
+  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "tau of the distillation.");
+  table.number("rate_floor", options_.rate_floor, {.low = 0.0}, "Where the cosine of training.schedule ends.");
+  table.choice("replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
                "Own rows and images pass the net together, or one behind the other, each with statistics of its own.");
-  table.flag("replay_jitter", with_.replay_jitter, "Images are jittered where training.augment jitters rows.");
-  table.flag("replay_short_last", with_.replay_short_last, "The last batch of each pass over the pool may be short.");
-  table.choice("new_rows", with_.draws_rows, {{"kept", false}, {"drawn", true}},
+  table.flag("replay_jitter", options_.replay_jitter, "Images are jittered where training.augment jitters rows.");
+  table.flag("replay_short_last", options_.replay_short_last,
+             "The last batch of each pass over the pool may be short.");
+  table.choice("new_rows", options_.draws_rows, {{"kept", false}, {"drawn", true}},
                "Rows of the head for a task's classes: as the run began with them, or drawn when the task begins.");
-  table.choice("task_model", with_.ends_with,
+  table.choice("task_model", options_.ends_with,
                {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},
                "What a task ends with: its last average, or the model before the round whose clients lose least in the "
                "first epoch, a mean over their steps.");
-  table.integer("pool_max", with_.pool_max, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
-  dream_keys(table, with_.dreams);
+  table.integer("pool_max", options_.pool_max, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+  dream_keys(table, options_.dreams);
 }
 
 const strategy_registration line{

@@ -8,30 +8,30 @@
 //
 // Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper, "official" the
 // official code without its bugs, "released" with those that change results.
-#include "strategies/lga/compensating.hpp"
+#include "strategies/lga/gradient_compensation.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
 
 /// |G_i| relative to the mean of old rows, or of new rows (eqs. 2-4). G = P_y - 1 is V of lga.cpp.
 at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups) {
-  return relative_to_mean(magnitudes, groups == -1) + relative_to_mean(magnitudes, groups >= 0);
+  return divide_by_mean(magnitudes, groups == -1) + divide_by_mean(magnitudes, groups >= 0);
 }
 
 namespace {
 
 enum class glfc_form : std::uint8_t { printed, released };
 
-class glfc final : public compensating_method {
+class glfc final : public gradient_compensation_method {
 public:
   glfc() {
-    with_.exponent = exponent_rule::one;
-    with_.proxy.augments = false;
-    with_.proxy.first_scored = 0;
+    options_.exponent = exponent_rule::one;
+    options_.proxy.augments = false;
+    options_.proxy.first_scored = 0;
   }
   void keys(key_table& table) override {
     table.choice("losses", losses_, {{"paper", glfc_form::printed}, {"official", glfc_form::released}},
                  "Softmax losses, as printed, or sigmoid losses.");
-    shared_keys(table, with_);
+    shared_keys(table, options_);
   }
   std::vector<preset> presets() const override {
     const std::string released = "losses = \"official\"\nrates = \"code-quirk\"\nreconstruction_rate = 0.1\n"
@@ -54,12 +54,12 @@ public:
   }
 
 protected:
-  compensating_options options() const override {
-    auto with = with_;
+  gradient_compensation_options options() const override {
+    auto with = options_;
     // 0.5 L_GC + 0.5 L_RD (eq. 6). The distillation L_RD to mixed labels (eq. 5) gives all rows weight 1.
     with.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = gradient_weighting::old_new,
-                  .distillation = old_knowledge::mixed,
+                  .distillation = distillation_kind::mixed,
                   .weighs_distillation = false,
                   .label_factor = 0.5,
                   .distillation_factor = 0.5};
@@ -68,7 +68,7 @@ protected:
   }
 
 private:
-  compensating_options with_;
+  gradient_compensation_options options_;
   glfc_form losses_ = glfc_form::printed;
 };
 

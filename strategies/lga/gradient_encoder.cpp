@@ -20,7 +20,7 @@ at::Tensor transposed(const at::Tensor& values) { return values.transpose(1, 2).
 
 } // namespace
 
-std::int64_t gradient_encoder::extent_behind(std::int64_t extent, const convolution& layer) {
+std::int64_t gradient_encoder::output_extent(std::int64_t extent, const convolution& layer) {
   return (extent + 2 * layer.padding - kernel) / layer.stride + 1;
 }
 
@@ -31,8 +31,8 @@ gradient_encoder::gradient_encoder(std::array<std::int64_t, 3> image, std::int64
   auto height = image[1], width = image[2];
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    height = extent_behind(height, layer);
-    width = extent_behind(width, layer);
+    height = output_extent(height, layer);
+    width = output_extent(width, layer);
     const auto name = std::to_string(i + 1);
     tensors_.push_back({.name = name + ".weight", .shape = {filters, layer.channels, kernel, kernel}});
     tensors_.push_back({.name = name + ".bias", .shape = {filters}});
@@ -75,7 +75,7 @@ std::vector<at::Tensor> gradient_encoder::gradients(const at::Tensor& weights, c
   for (std::size_t i = 0; i < 3; ++i) {
     const auto [channels, stride, padding] = layers_[i];
     const auto [height, width] = extents.back();
-    extents.push_back({extent_behind(height, layers_[i]), extent_behind(width, layers_[i])});
+    extents.push_back({output_extent(height, layers_[i]), output_extent(width, layers_[i])});
     columns[i] = at::im2col(value, {kernel, kernel}, {1, 1}, {padding, padding}, {stride, stride});
     const auto z = stacked_product(parameters[2 * i], transposed(columns[i])) + parameters[2 * i + 1];
     outputs[i] = by_element(z, at::sigmoid);
@@ -163,8 +163,8 @@ encoder_distance::layer encoder_distance::layer_for(const gradient_encoder::conv
                                                     std::int64_t width) {
   layer l{
       .channels = shape.channels, .height = height, .width = width, .stride = shape.stride, .padding = shape.padding};
-  l.out_height = gradient_encoder::extent_behind(height, shape);
-  l.out_width = gradient_encoder::extent_behind(width, shape);
+  l.out_height = gradient_encoder::output_extent(height, shape);
+  l.out_width = gradient_encoder::output_extent(width, shape);
   l.terms = shape.channels * kernel * kernel;
   l.pixels = l.out_height * l.out_width;
   l.plane_height = (height + 2 * shape.padding + shape.stride - 1) / shape.stride;
@@ -202,12 +202,12 @@ encoder_distance::encoder_distance(const gradient_encoder& encoder, const at::Te
   zeros_.resize(std::max(zeros_.size(), static_cast<std::size_t>(classes_)));
 }
 
-double encoder_distance::value_and_slope(const float* image, const sent_gradients& sent, float* slope) {
-  pass_forward(image, sent.label);
-  pass_back();
+double encoder_distance::value_and_gradient(const float* image, const sent_gradients& sent, float* gradient) {
+  forward_pass(image, sent.label);
+  backward_pass();
   const double value = compare(sent);
-  differentiate_back(sent);
-  differentiate_forward(slope);
+  differentiate_backward(sent);
+  differentiate_forward(gradient);
   return value;
 }
 
@@ -300,7 +300,7 @@ void encoder_distance::matrix_by_vector(const std::vector<float>& matrix, const 
 // -- the encoder's gradients ------------------------------------------------------------------------------------------
 
 /// z_i = W_i * a_(i-1) + b_i, a_i = sigmoid(z_i), and d_logits = softmax(z_4) - onehot(label).
-void encoder_distance::pass_forward(const float* image, std::int64_t label) {
+void encoder_distance::forward_pass(const float* image, std::int64_t label) {
   const auto* input = image;
   for (auto& l : layers_) {
     patches_of(l, input, l.columns.data());
@@ -329,7 +329,7 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
 }
 
 /// delta_i = (d a_i) a_i (1 - a_i), and the gradients delta_i * a_(i-1), which are written to `factors`.
-void encoder_distance::pass_back() {
+void encoder_distance::backward_pass() {
   vector_by_matrix(d_logits_, last_weight_, layers_[2].d_outputs);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];
@@ -397,8 +397,8 @@ double encoder_distance::compare(const sent_gradients& sent) {
 // -- gradient of the objective
 // ------------------------------------------------------------------------------------------
 
-/// Derivatives of the objective with respect to the results of pass_back(), in reverse order.
-void encoder_distance::differentiate_back(const sent_gradients& sent) {
+/// Derivatives of the objective with respect to the results of backward_pass(), in reverse order.
+void encoder_distance::differentiate_backward(const sent_gradients& sent) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto& l = layers_[i];
     auto* const pulls = l.sum_pulls(); // with respect to delta_i
@@ -442,8 +442,8 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
     pulls_[c] += 2.0F * (d_logits_[c] - bias[c] - along[c]);
 }
 
-/// Derivatives of the objective with respect to the results of pass_forward(), down to the image.
-void encoder_distance::differentiate_forward(float* slope) {
+/// Derivatives of the objective with respect to the results of forward_pass(), down to the image.
+void encoder_distance::differentiate_forward(float* gradient) {
   double mean = 0.0; // mean derivative under the softmax, for its Jacobian
   for (std::size_t c = 0; c < shares_.size(); ++c)
     mean += static_cast<double>(shares_[c]) * pulls_[c];
@@ -452,7 +452,7 @@ void encoder_distance::differentiate_forward(float* slope) {
   auto& features = layers_[2].pulls;
   vector_by_matrix(pulls_, last_weight_, features, features.data());
   vector_by_matrix(d_logits_, last_difference_, features, features.data(), -2.0F);
-  std::fill_n(slope, layers_[0].channels * layers_[0].height * layers_[0].width, 0.0F);
+  std::fill_n(gradient, layers_[0].channels * layers_[0].height * layers_[0].width, 0.0F);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];
     kernels::sigmoid_backward(l.sum_pulls(), l.pulls.data(), l.outputs.data(), filters * l.pixels);
@@ -466,7 +466,7 @@ void encoder_distance::differentiate_forward(float* slope) {
                        .m = l.terms,
                        .n = l.pixels,
                        .k = 2 * filters});
-    add_patches(l, spread_.data(), i > 0 ? layers_[i - 1].pulls.data() : slope);
+    add_patches(l, spread_.data(), i > 0 ? layers_[i - 1].pulls.data() : gradient);
   }
 }
 

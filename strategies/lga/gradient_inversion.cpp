@@ -70,7 +70,7 @@ at::Tensor lbfgs::direction(const at::Tensor& gradient) {
   return along;
 }
 
-bool lbfgs::tell(double value, const at::Tensor& gradient) {
+bool lbfgs::advance_step(double value, const at::Tensor& gradient) {
   const bool begins = evaluations_ == 0;
   const auto ends = [&] {
     evaluations_ = iterations_of_step_ = 0;
@@ -161,17 +161,17 @@ struct sought_image {
 
 class inversion final : public program {
 public:
-  inversion(const gradient_encoder& encoder, const inversion_options& with) : encoder_(encoder), with_(with) {}
+  inversion(const gradient_encoder& encoder, const inversion_options& with) : encoder_(encoder), options_(with) {}
 
   [[nodiscard]] std::string name() const override { return "inversion"; }
   [[nodiscard]] std::string identity() const override {
     const auto [channels, height, width] = encoder_.image();
-    return fmt::format("{}x{}x{} {} {} {} {} {}", channels, height, width, encoder_.classes(), with_.steps,
-                       with_.learning_rate, with_.kept, with_.by_hand_on_cpus);
+    return fmt::format("{}x{}x{} {} {} {} {} {}", channels, height, width, encoder_.classes(), options_.steps,
+                       options_.learning_rate, options_.kept, options_.by_hand_on_cpus);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     const auto [channels, height, width] = encoder_.image();
-    return {{.name = "images", .shape = {with_.kept, channels, height, width}, .type = at::kByte},
+    return {{.name = "images", .shape = {options_.kept, channels, height, width}, .type = at::kByte},
             {.name = "label", .shape = {1}, .type = at::kLong},
             {.name = "objective", .shape = {2}, .type = at::kDouble}};
   }
@@ -179,11 +179,11 @@ public:
   /// device many.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return std::int64_t{1} << 20; }
 
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override {
     std::vector<sought_image> sought;
     for (const auto& call : calls)
       sought.push_back(opened(call));
-    if (with_.by_hand_on_cpus && calls.front().device().is_cpu())
+    if (options_.by_hand_on_cpus && calls.front().device().is_cpu())
       descend_by_hand(calls, sought);
     for (;;) {
       std::vector<std::size_t> active;
@@ -194,7 +194,7 @@ public:
         break;
       evaluate(calls, sought, active);
     }
-    std::vector<program_step> steps;
+    std::vector<slice_result> steps;
     for (const auto& image : sought)
       steps.push_back(closed(image));
     return steps;
@@ -220,8 +220,8 @@ private:
     image.label = at::tensor(label_of_gradients(image.targets[6]), at::kLong).view({1}).to(call.device());
     image.steps_to_go = steps_of_slice;
     if (call.slice == 0) {
-      image.optimizer = lbfgs(noise(call, 0), with_.learning_rate);
-      image.steps_to_go = std::min(image.steps_to_go, with_.steps);
+      image.optimizer = lbfgs(noise(call, 0), options_.learning_rate);
+      image.steps_to_go = std::min(image.steps_to_go, options_.steps);
       return image;
     }
     std::map<std::string, at::Tensor> saved;
@@ -234,7 +234,7 @@ private:
     image.restarts = saved.at("restarts").item<std::int64_t>();
     image.first = saved.at("first_objective").item<double>();
     image.last = saved.at("last_objective").item<double>();
-    image.steps_to_go = std::min(image.steps_to_go, with_.steps - image.steps);
+    image.steps_to_go = std::min(image.steps_to_go, options_.steps - image.steps);
     return image;
   }
 
@@ -246,9 +246,9 @@ private:
       const auto sent = sent_by(image.targets, image.label.item<std::int64_t>());
       while (image.steps_to_go > 0) {
         const auto slope = at::empty_like(image.optimizer.x());
-        const double value = distance.value_and_slope(image.optimizer.x().const_data_ptr<float>(), sent,
-                                                      slope.mutable_data_ptr<float>());
-        tell(calls[i], image, value, slope);
+        const double value = distance.value_and_gradient(image.optimizer.x().const_data_ptr<float>(), sent,
+                                                         slope.mutable_data_ptr<float>());
+        advance_step(calls[i], image, value, slope);
       }
     }
   }
@@ -275,21 +275,21 @@ private:
     const auto slope = gradients_of(objective, {x}).front();
     const auto values = objective.detach().cpu().to(at::kDouble);
     for (std::size_t k = 0; k < active.size(); ++k)
-      tell(calls[active[k]], sought[active[k]], values[static_cast<std::int64_t>(k)].item<double>(),
-           slope[static_cast<std::int64_t>(k)].clone());
+      advance_step(calls[active[k]], sought[active[k]], values[static_cast<std::int64_t>(k)].item<double>(),
+                   slope[static_cast<std::int64_t>(k)].clone());
   }
 
-  void tell(const program_call& call, sought_image& image, double value, const at::Tensor& slope) const {
+  void advance_step(const program_call& call, sought_image& image, double value, const at::Tensor& slope) const {
     if (!std::isfinite(value) || !at::isfinite(slope).all().item<bool>())
       return restart(call, image);
     if (image.first < 0.0)
       image.first = value;
     image.last = value;
-    if (image.optimizer.tell(value, slope))
+    if (image.optimizer.advance_step(value, slope))
       return;
     ++image.steps;
     --image.steps_to_go;
-    if (image.steps > with_.steps - with_.kept)
+    if (image.steps > options_.steps - options_.kept)
       image.kept.push_back(image.optimizer.x());
   }
 
@@ -301,14 +301,14 @@ private:
       image.steps_to_go = 0;
       return;
     }
-    image.optimizer = lbfgs(noise(call, image.restarts), with_.learning_rate);
+    image.optimizer = lbfgs(noise(call, image.restarts), options_.learning_rate);
   }
 
   /// Clamps pixels to [0, 1]. The official code lets them wrap around, which changes the images.
-  [[nodiscard]] program_step closed(const sought_image& image) const {
+  [[nodiscard]] slice_result closed(const sought_image& image) const {
     const auto [channels, height, width] = encoder_.image();
-    if (image.failed() || image.steps == with_.steps) {
-      const std::vector<std::int64_t> shape{with_.kept, channels, height, width};
+    if (image.failed() || image.steps == options_.steps) {
+      const std::vector<std::int64_t> shape{options_.kept, channels, height, width};
       const auto images = image.failed() ? at::zeros(shape, image.label.options().dtype(at::kByte))
                                          : (at::stack(image.kept).clamp(0.0, 1.0) * 255.0).to(at::kByte).view(shape);
       return {.tensors = {{"images", images},
@@ -316,9 +316,9 @@ private:
                           {"objective", at::tensor(std::vector<double>{image.first, image.failed() ? -1.0 : image.last},
                                                    at::kDouble)}}};
     }
-    program_step step{.tensors = image.optimizer.save(),
+    slice_result step{.tensors = image.optimizer.save(),
                       .finished = false,
-                      .progress = static_cast<double>(image.steps) / static_cast<double>(with_.steps)};
+                      .progress = static_cast<double>(image.steps) / static_cast<double>(options_.steps)};
     if (!image.kept.empty())
       step.tensors["kept"] = at::stack(image.kept);
     step.tensors["steps"] = at::tensor(image.steps, at::kLong);
@@ -329,7 +329,7 @@ private:
   }
 
   gradient_encoder encoder_;
-  inversion_options with_;
+  inversion_options options_;
 };
 
 // -- gradients from prototypes ----------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ public:
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto labels = call.labels();
     auto images = pixels(call);
     if (how_ == prototype_perturbation::pixels)
@@ -362,7 +362,7 @@ protected:
     else if (how_ == prototype_perturbation::latent)
       images = moved_against_noise(call, images, labels);
     const auto gradients = encoder_.gradients(call.in.at("encoder"), images, labels);
-    program_step step;
+    slice_result step;
     for (std::size_t g = 0; g < gradients.size(); ++g)
       step.tensors[encoder_.tensors()[g].name] = gradients[g];
     return step;

@@ -23,7 +23,7 @@ public:
     std::int64_t channels = 0, stride = 1, padding = 2;
   };
   /// Height or width of a convolution's output for an input of `extent` pixels.
-  [[nodiscard]] static std::int64_t extent_behind(std::int64_t extent, const convolution& layer);
+  [[nodiscard]] static std::int64_t output_extent(std::int64_t extent, const convolution& layer);
   /// Chooses strides and padding so that images of 32, 64 and 84 pixels end as 8 x 8; other sizes have similar strides.
   gradient_encoder(std::array<std::int64_t, 3> image, std::int64_t classes);
   [[nodiscard]] std::int64_t size() const; ///< Number of parameters.
@@ -67,8 +67,8 @@ class encoder_distance {
 public:
   /// @param weights [encoder.size()] float32
   encoder_distance(const gradient_encoder& encoder, const at::Tensor& weights);
-  /// Returns the objective at `image` [C * H * W] and overwrites `slope` [C * H * W] with its gradient.
-  [[nodiscard]] double value_and_slope(const float* image, const sent_gradients& sent, float* slope);
+  /// Returns the objective at `image` [C * H * W] and overwrites `gradient` [C * H * W] with its gradient.
+  [[nodiscard]] double value_and_gradient(const float* image, const sent_gradients& sent, float* gradient);
 
 private:
   /// A convolution with its sigmoid, and its intermediate values. The bias is one more weight, whose input is 1.
@@ -88,11 +88,11 @@ private:
   };
   [[nodiscard]] static layer layer_for(const gradient_encoder::convolution& shape, std::int64_t height,
                                        std::int64_t width);
-  void pass_forward(const float* image, std::int64_t label);
-  void pass_back();
+  void forward_pass(const float* image, std::int64_t label);
+  void backward_pass();
   [[nodiscard]] double compare(const sent_gradients& sent);
-  void differentiate_back(const sent_gradients& sent);
-  void differentiate_forward(float* slope);
+  void differentiate_backward(const sent_gradients& sent);
+  void differentiate_forward(float* gradient);
   /// into [D] = before [D] + scale * vector [L] * matrix [L, D]. @param before null means zeros
   void vector_by_matrix(const std::vector<float>& vector, const std::vector<float>& matrix, std::vector<float>& into,
                         const float* before = nullptr, float scale = 1.0F) const;
@@ -116,7 +116,7 @@ private:
 
 /// L-BFGS without line search for one variable x [n] float32 (Liu and Nocedal 1989), as torch.optim.LBFGS with its
 /// defaults: 20 iterations per step, 25 evaluations, history 100, tolerances 1e-7 and 1e-9. The caller evaluates the
-/// objective at x() and passes the result to tell(), so many variables can be evaluated in one stack.
+/// objective at x() and passes the result to advance_step(), so many variables can be evaluated in one stack.
 class lbfgs {
 public:
   lbfgs() = default; ///< State to be filled by load().
@@ -124,7 +124,7 @@ public:
   [[nodiscard]] const at::Tensor& x() const noexcept { return x_; } ///< The point to evaluate.
   /// Takes the objective `value` and its `gradient` [n] at x(). Returns true if the step continues: x() has changed and
   /// must be evaluated. Returns false at the end of a step; the next call starts a new one.
-  [[nodiscard]] bool tell(double value, const at::Tensor& gradient);
+  [[nodiscard]] bool advance_step(double value, const at::Tensor& gradient);
   [[nodiscard]] std::map<std::string, at::Tensor> save() const;
   void load(const std::map<std::string, at::Tensor>& saved);
 

@@ -16,7 +16,7 @@
 // noise scale comes from reconstructions, not training images, or is fixed (`noise_scale`). Gradients in the first
 // rounds of a task belong to it. Under softmax losses, clients of a confident net do not detect tasks and keep no
 // exemplars; under sigmoid losses they do (docs/results.md).
-#include "strategies/lga/compensating.hpp"
+#include "strategies/lga/gradient_compensation.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -40,7 +40,7 @@ at::Tensor gradient_magnitudes(const at::Tensor& logits, const at::Tensor& label
 
 /// |V_i|^a over its mean in the group (eq. 4), 0 outside the group. If the mean is 0, each row of the group has weight
 /// 1.
-at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& group) {
+at::Tensor divide_by_mean(const at::Tensor& magnitudes, const at::Tensor& group) {
   const auto members = group.to(at::kDouble);
   const auto mean = (magnitudes * members).sum() / members.sum().clamp_min(1.0);
   return at::where(mean > 0, magnitudes / mean, at::ones_like(magnitudes)) * members;
@@ -50,17 +50,17 @@ namespace {
 
 /// Each row relative to the mean of its own task (eq. 5).
 at::Tensor per_task_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
-  auto sum = relative_to_mean(magnitudes, groups == -1);
+  auto sum = divide_by_mean(magnitudes, groups == -1);
   for (std::int64_t k = 0; k < old_tasks; ++k)
-    sum = sum + relative_to_mean(magnitudes, groups == k);
+    sum = sum + divide_by_mean(magnitudes, groups == k);
   return sum;
 }
 
 /// Official: an old row's weight is a sum over all groups S_k that contain it. S_k holds the old rows of tasks up to k.
 at::Tensor cumulative_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
-  auto sum = relative_to_mean(magnitudes, groups == -1);
+  auto sum = divide_by_mean(magnitudes, groups == -1);
   for (std::int64_t k = 0; k < old_tasks; ++k)
-    sum = sum + relative_to_mean(magnitudes, (groups >= 0).logical_and(groups <= k));
+    sum = sum + divide_by_mean(magnitudes, (groups >= 0).logical_and(groups <= k));
   return sum.clamp(0.5, 5.0).masked_fill(groups < -1, 0.0);
 }
 
@@ -85,10 +85,10 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
 // -----------------------------------------------------------------
 
 /// Y: one-hot labels whose old columns are the old model's probabilities (eqs. 7, 8).
-at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
+at::Tensor mixed_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
                          class_likelihood kind) {
   auto targets = at::one_hot(labels, classes).to(at::kFloat);
-  targets.narrow(1, 0, taught.size(1)).copy_(probabilities(taught, kind));
+  targets.narrow(1, 0, teacher_output.size(1)).copy_(probabilities(teacher_output, kind));
   return targets;
 }
 
@@ -107,26 +107,26 @@ at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, 
 
 /// The weight of each row by eqs. 3-5: [R].
 at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
-  if (with.weighting == gradient_weighting::none || !in.side)
+  if (with.weighting == gradient_weighting::none || !in.auxiliary)
     return at::ones_like(in.labels, in.labels.options().dtype(at::kDouble));
-  const auto groups = in.side->at(group_name).to(in.labels.device()).index_select(0, in.labels);
-  const auto exponent = in.side->at(exponent_name).to(in.labels.device());
+  const auto groups = in.auxiliary->at(group_name).to(in.labels.device()).index_select(0, in.labels);
+  const auto exponent = in.auxiliary->at(exponent_name).to(in.labels.device());
   const auto magnitudes = gradient_magnitudes(in.logits.detach(), in.labels, with.likelihood).pow(exponent);
-  return row_weights(magnitudes, groups, in.side->at(tasks_name).item<std::int64_t>(), with.weighting);
+  return row_weights(magnitudes, groups, in.auxiliary->at(tasks_name).item<std::int64_t>(), with.weighting);
 }
 
 /// The distillation loss of each row, by eq. 9 or as in iCaRL: [R].
 at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
-  const auto& taught = in.teachers[0].logits;
+  const auto& teacher_output = in.teachers[0].logits;
   const auto classes = in.logits.size(1);
-  if (with.distillation == old_knowledge::mixed)
-    return likelihood_rows(in.logits, mixed_targets(taught, in.labels, classes, with.likelihood), with.likelihood,
-                           classes);
+  if (with.distillation == distillation_kind::mixed)
+    return likelihood_rows(in.logits, mixed_targets(teacher_output, in.labels, classes, with.likelihood),
+                           with.likelihood, classes);
   // iCaRL's sum next to a softmax cross-entropy; next to binary cross-entropies, which are means over C, it is divided
   // by C.
   const auto divisor = with.likelihood == class_likelihood::softmax ? 1 : classes;
-  return likelihood_rows(in.logits.narrow(1, 0, taught.size(1)), at::sigmoid(taught), class_likelihood::sigmoid,
-                         divisor);
+  return likelihood_rows(in.logits.narrow(1, 0, teacher_output.size(1)), at::sigmoid(teacher_output),
+                         class_likelihood::sigmoid, divisor);
 }
 
 /// The label term with weighted rows (eq. 6) and the distillation term (eq. 9).
@@ -157,12 +157,12 @@ loss_ref forgetting_objective(const forgetting_terms& with) {
       [with](const loss_rows& in) { return forgetting_values(in, with); });
 }
 
-tensors_ref as_side(const forgetting_side& known) {
-  auto side = std::make_shared<tensor_map>();
-  side->put(group_name, at::tensor(known.group_of_class, at::kLong));
-  side->put(exponent_name, at::tensor(known.exponent, at::kDouble));
-  side->put(tasks_name, at::tensor(known.old_tasks, at::kLong));
-  return side;
+tensors_ref to_auxiliary(const forgetting_context& known) {
+  auto auxiliary = std::make_shared<tensor_map>();
+  auxiliary->put(group_name, at::tensor(known.group_of_class, at::kLong));
+  auxiliary->put(exponent_name, at::tensor(known.exponent, at::kDouble));
+  auxiliary->put(tasks_name, at::tensor(known.old_tasks, at::kLong));
+  return auxiliary;
 }
 
 // -- global forgetting: the proxy scores models (eqs. 11-14)
@@ -258,23 +258,23 @@ enum class lga_form : std::uint8_t {
   released, ///< Sigmoid, cumulative weights in [0.5, 5], exponent from the number of tasks.
 };
 
-class lga final : public compensating_method {
+class lga final : public gradient_compensation_method {
 public:
   void keys(key_table& table) override {
     table.choice("losses", losses_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Softmax losses with weights per task, as printed, or sigmoid losses with cumulative weights.");
-    shared_keys(table, with_);
+    shared_keys(table, options_);
     table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Noise on features, and its scale: as printed (eqs. 11, 12) or as released.");
-    table.number("noise_scale", with_.proxy.noise_scale, {.low = 0.0},
+    table.number("noise_scale", options_.proxy.noise_scale, {.low = 0.0},
                  "omega, the scale of the noise; 0: it is learnt, from reconstructions.");
-    table.added_later();
+    table.omit_default_from_digest();
     table.flag("cbl", category_balanced_, "The labels' loss weighs rows; else it is plain.");
     table.flag("sdl", semantic_, "Distillation is semantic; else iCaRL's.");
-    table.flag("psr", with_.proxy.reconstructs, "The proxy reconstructs prototypes; else any old model is taken.");
-    table.flag("sbm", with_.proxy.selects, "The proxy selects the best model; else the last of the task is taken.");
-    table.flag("ssa", with_.proxy.augments, "Models are scored on noisy copies of features; else on features.");
-    table.flag("npb", with_.perturbs, "Prototypes are perturbed before they are encoded.");
+    table.flag("psr", options_.proxy.reconstructs, "The proxy reconstructs prototypes; else any old model is taken.");
+    table.flag("sbm", options_.proxy.selects, "The proxy selects the best model; else the last of the task is taken.");
+    table.flag("ssa", options_.proxy.augments, "Models are scored on noisy copies of features; else on features.");
+    table.flag("npb", options_.perturbs, "Prototypes are perturbed before they are encoded.");
   }
   std::vector<preset> presets() const override {
     const std::string released = "losses = \"official\"\nnoise = \"official\"\nrates = \"code-quirk\"\n"
@@ -300,12 +300,12 @@ public:
   }
 
 protected:
-  compensating_options options() const override {
-    auto with = with_;
+  gradient_compensation_options options() const override {
+    auto with = options_;
     const bool printed = losses_ == lga_form::printed;
     with.terms = {.likelihood = printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = printed ? gradient_weighting::per_task : gradient_weighting::cumulative,
-                  .distillation = semantic_ ? old_knowledge::mixed : old_knowledge::icarl,
+                  .distillation = semantic_ ? distillation_kind::mixed : distillation_kind::icarl,
                   .weighs_labels = category_balanced_,
                   .weighs_distillation = semantic_};
     with.exponent = printed ? exponent_rule::own_classes : exponent_rule::tasks;
@@ -315,7 +315,7 @@ protected:
   }
 
 private:
-  compensating_options with_;
+  gradient_compensation_options options_;
   lga_form losses_ = lga_form::printed, noise_ = lga_form::printed;
   bool category_balanced_ = true, semantic_ = true;
 };

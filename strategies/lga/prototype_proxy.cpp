@@ -69,10 +69,10 @@ void best_models::begin_task(bool forgets) {
 
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
                                  const proxy_options& with)
-    : net_(std::move(net)), seed_(seed), known_(std::move(known)), with_(with),
-      inversion_(inversion_program(known_->encoder, with_.inversion)) {
-  if (with_.noise_scale > 0.0)
-    omega_.scale = with_.noise_scale;
+    : net_(std::move(net)), seed_(seed), known_(std::move(known)), options_(with),
+      inversion_(inversion_program(known_->encoder, options_.inversion)) {
+  if (options_.noise_scale > 0.0)
+    omega_.scale = options_.noise_scale;
 }
 
 /// Splits an upload: row i of each gradient belongs to prototype i.
@@ -87,20 +87,21 @@ void prototype_proxy::receive(const delivery& in) {
   }
 }
 
-task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place& place, const tensors_ref& model) {
-  const old_model now{.weights = model, .classes = place.opened.high};
-  if (!with_.scores()) {
-    take_unscored(place, now);
+task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_info& info, const tensors_ref& model) {
+  const old_model now{.weights = model, .classes = info.seen_classes.high};
+  if (!options_.scores()) {
+    take_unscored(info, now);
     co_return advice();
   }
 
   // Gradients in the first rounds of a task belong to it, since clients may detect the task in different rounds.
-  const bool is_new_task = !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(with_.first_scored, 1));
+  const bool is_new_task =
+      !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(options_.first_scored, 1));
   const bool has_new_images = !pool_.empty();
   if (is_new_task)
     begin_task();
   if (has_new_images) {
-    auto inverting = ctx.run_each(inversions(place));
+    auto inverting = ctx.run_each(inversions(info));
     auto inverted = co_await inverting;
     std::vector<tensors_ref> inversions;
     for (const auto& single : inverted)
@@ -108,17 +109,17 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
     take_images(inversions);
   }
 
-  const bool scores = images_.defined() && rounds_ >= with_.first_scored;
+  const bool scores = images_.defined() && rounds_ >= options_.first_scored;
   double score = 0.0;
-  if (images_.defined() && (scores || (has_new_images && with_.augments))) {
+  if (images_.defined() && (scores || (has_new_images && options_.augments))) {
     extract_job encoding{.net = net_, .weights = model, .samples = ctx.rows_of(images_, labels_)};
     encoding.logits = false;
     auto encode = ctx.extract(std::move(encoding));
     auto encoded = co_await encode;
-    if (has_new_images && with_.augments)
+    if (has_new_images && options_.augments)
       learn_scale(encoded.features, labels_);
     if (scores) {
-      auto testing = ctx.compute(scoring(place, now, encoded.features));
+      auto testing = ctx.compute(scoring(info, now, encoded.features));
       auto tested = co_await testing;
       score = tested.out->at("score").item<double>();
     }
@@ -133,15 +134,16 @@ void prototype_proxy::begin_task() {
   rounds_ = 0;
   ++tasks_;
   omega_.begin_task();
-  models_.begin_task(with_.reset == best_reset::every_task || (with_.reset == best_reset::second_task && tasks_ == 2));
+  models_.begin_task(options_.reset == score_reset::every_task ||
+                     (options_.reset == score_reset::second_task && tasks_ == 2));
 }
 
-std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
+std::vector<program_job> prototype_proxy::inversions(const round_info& info) {
   std::vector<program_job> jobs;
   for (std::uint32_t i = 0; const auto& gradients : std::exchange(pool_, {}))
     jobs.push_back({.body = inversion_,
                     .in = gradients,
-                    .stream = {.seed = seed_, .purpose = inversion_draw, .client = {i++}, .visit = place.round.value}});
+                    .stream = {.seed = seed_, .purpose = inversion_draw, .client = {i++}, .visit = info.round.value}});
   return jobs;
 }
 
@@ -161,7 +163,7 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
     starts_.push_back(start);
     ends_.push_back(end);
     images.push_back(single->at("images").cpu());
-    labels.push_back(single->at("label").cpu().expand({with_.inversion.kept}));
+    labels.push_back(single->at("label").cpu().expand({options_.inversion.kept}));
   }
   if (images.empty())
     return;
@@ -174,40 +176,40 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
 /// since the proxy has no training images.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
-  if (with_.noise_scale > 0.0)
+  if (options_.noise_scale > 0.0)
     return;
-  if (with_.running_scale)
+  if (options_.running_scale)
     omega_.learn(traces);
   else if (tasks_ == 2)
     omega_.scale = std::sqrt(traces.mean().item<double>());
 }
 
-compute_job prototype_proxy::scoring(const round_place& place, const old_model& now, const at::Tensor& features) const {
+compute_job prototype_proxy::scoring(const round_info& info, const old_model& now, const at::Tensor& features) const {
   const auto [head, bias] = head_of(*net_, now);
   auto in = std::make_shared<tensor_map>();
   in->put("features", features.contiguous());
   in->put("labels", labels_);
   in->put("head", head.contiguous());
   in->put("bias", bias.contiguous());
-  in->put("noise_as_printed", at::tensor(std::int64_t{with_.noise_as_printed}, at::kLong));
+  in->put("noise_as_printed", at::tensor(std::int64_t{options_.noise_as_printed}, at::kLong));
   in->put("noise_scale", at::tensor(omega_.scale, at::kDouble));
-  in->put("noise_copies", at::tensor(with_.augments ? noisy_copies : 0, at::kLong));
+  in->put("noise_copies", at::tensor(options_.augments ? noisy_copies : 0, at::kLong));
   in->put("seed", at::tensor(static_cast<std::int64_t>(seed_), at::kLong));
-  in->put("round", at::tensor(std::int64_t{place.round.value}, at::kLong));
+  in->put("round", at::tensor(std::int64_t{info.round.value}, at::kLong));
   return {.name = "monitor score", .run = scored, .in = in};
 }
 
 /// Without gradients, a task begins when the head grows. Takes the last model of a task, or a uniformly random one: the
 /// k-th model replaces the chosen one with probability 1 / k.
-void prototype_proxy::take_unscored(const round_place& place, const old_model& now) {
+void prototype_proxy::take_unscored(const round_info& info, const old_model& now) {
   if (now.classes != classes_seen_) {
     models_.chosen.before = models_.chosen.latest;
     rounds_ = 0;
     ++tasks_;
   }
   classes_seen_ = now.classes;
-  rng_stream stream({.seed = seed_, .purpose = any_model_draw, .index = place.round.value});
-  if (stream.below(static_cast<std::uint64_t>(++rounds_)) == 0 || with_.reconstructs)
+  rng_stream stream({.seed = seed_, .purpose = any_model_draw, .index = info.round.value});
+  if (stream.below(static_cast<std::uint64_t>(++rounds_)) == 0 || options_.reconstructs)
     models_.chosen.latest = now;
 }
 
@@ -218,7 +220,7 @@ tensors_ref prototype_proxy::advice() const {
   return advice;
 }
 
-std::map<std::string, double> prototype_proxy::figures() const {
+std::map<std::string, double> prototype_proxy::summary_metrics() const {
   std::map<std::string, double> figures{{"reconstructions", static_cast<double>(ends_.size())},
                                         {"reconstructions_failed", static_cast<double>(failed_)}};
   if (!ends_.empty()) {

@@ -62,7 +62,7 @@ struct running_scale {
 // ----------------------------------------------------------------------------------------------------------
 
 /// When the best score of earlier tasks is reset.
-enum class best_reset : std::uint8_t {
+enum class score_reset : std::uint8_t {
   every_task,
   second_task, ///< Official LGA: from the third task on, a model must beat the scores of earlier tasks.
   never,       ///< Official GLFC.
@@ -77,7 +77,7 @@ struct proxy_options {
   bool running_scale = true;     ///< omega by eq. 12; false: 0.15, then the official radius from the second task on.
   double noise_scale = 0.0;      ///< omega; 0: estimated.
   std::int64_t first_scored = 6; ///< Rounds of a task whose models are accepted without a score.
-  best_reset reset = best_reset::every_task;
+  score_reset reset = score_reset::every_task;
   inversion_options inversion{};
   /// True if clients send gradients of prototypes and models are scored.
   [[nodiscard]] bool scores() const noexcept { return reconstructs && selects; }
@@ -118,23 +118,23 @@ public:
   prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
                   const proxy_options& with);
   void receive(const delivery& in) override;
-  task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) override;
-  [[nodiscard]] std::map<std::string, double> figures() const override;
+  task<tensors_ref> advise(server_context& ctx, const round_info& info, const tensors_ref& model) override;
+  [[nodiscard]] std::map<std::string, double> summary_metrics() const override;
   void persist(archive& state) override;
 
 private:
   void begin_task();
   void learn_scale(const at::Tensor& features, const at::Tensor& labels);
   void take_images(const std::vector<tensors_ref>& inversions);
-  [[nodiscard]] std::vector<program_job> inversions(const round_place& place);
-  void take_unscored(const round_place& place, const old_model& now);
-  [[nodiscard]] compute_job scoring(const round_place& place, const old_model& now, const at::Tensor& features) const;
+  [[nodiscard]] std::vector<program_job> inversions(const round_info& info);
+  void take_unscored(const round_info& info, const old_model& now);
+  [[nodiscard]] compute_job scoring(const round_info& info, const old_model& now, const at::Tensor& features) const;
   [[nodiscard]] tensors_ref advice() const;
 
   model_ref net_;
   std::uint64_t seed_;
   std::shared_ptr<const shared_encoder> known_;
-  proxy_options with_;
+  proxy_options options_;
   program_ref inversion_;
 
   std::vector<tensors_ref> pool_; // gradients of one prototype each, not yet inverted

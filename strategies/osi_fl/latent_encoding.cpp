@@ -51,7 +51,7 @@ public:
 
 protected:
   /// One pass is one slice.
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto centre = call.slice == 0 ? mean_of(call) : call.state.at("centre");
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");
     const auto moved = multiplied(call, centre, directions);
@@ -135,7 +135,7 @@ public:
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const image_components components(call.in);
     const auto* const given = call.in.find("embeddings");
     std::vector<at::Tensor> embeddings, latents;

@@ -13,11 +13,11 @@ namespace mneme {
 // ------------------------------------------------------------------------------------------------
 
 latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& with)
-    : with_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
+    : settings_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
 
 at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor x) const {
   constexpr double latent_bound = 6.0;
-  const auto times = sampling_times(diffusion_times, with_.steps);
+  const auto times = sampling_times(diffusion_times, settings_.steps);
   const auto told = denoiser_.condition(net, conditions, latent_denoiser::stacked);
   const auto nothing = denoiser_.no_condition(net).view({1, 1, -1});
   const auto when = denoiser_.time(net, times);
@@ -32,8 +32,8 @@ at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& cond
     };
     auto noise = noise_under(told);
     // eps(null) + w (eps(c) - eps(null)) (OSI-FL, eq. 5)
-    if (with_.guidance != 1.0)
-      noise = guided(noise_under(nothing), noise, with_.guidance);
+    if (settings_.guidance != 1.0)
+      noise = guided(noise_under(nothing), noise, settings_.guidance);
     x = ddim(step, x, noise);
   }
   return x;
@@ -80,10 +80,10 @@ namespace {
 class match_moments final : public looped_program {
 public:
   match_moments(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), with_(with), sampler_(shape, with) {}
+      : shape_(shape), settings_(with), sampler_(shape, with) {}
   [[nodiscard]] std::string name() const override { return "moments of latents"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{} {} {}", shape_.identity(), with_.steps, with_.guidance);
+    return fmt::format("{} {} {}", shape_.identity(), settings_.steps, settings_.guidance);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     const auto L = shape_.latent();
@@ -93,7 +93,7 @@ public:
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto kind = static_cast<std::int64_t>(call.slice);
     const auto map = map_of(call, kind);
     const std::array parts{map.turn, map.from, map.to};
@@ -125,7 +125,7 @@ private:
   }
 
   latent_shape shape_;
-  generation_settings with_;
+  generation_settings settings_;
   latent_sampler sampler_;
 };
 
@@ -143,23 +143,23 @@ namespace {
 class generate final : public program {
 public:
   generate(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), with_(with), encoder_(shape), sampler_(shape, with) {}
+      : shape_(shape), settings_(with), encoder_(shape), sampler_(shape, with) {}
 
   [[nodiscard]] std::string name() const override { return "generation"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{} {} {} {} {}", shape_.identity(), with_.images, with_.candidates, with_.steps,
-                       with_.guidance);
+    return fmt::format("{} {} {} {} {}", shape_.identity(), settings_.images, settings_.candidates, settings_.steps,
+                       settings_.guidance);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     const auto [C, H, W] = shape_.image;
-    return {{.name = "images", .shape = {with_.images, C, H, W}, .type = at::kByte}};
+    return {{.name = "images", .shape = {settings_.images, C, H, W}, .type = at::kByte}};
   }
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
     return drawn() * shape_.units * std::int64_t{sizeof(float)};
   }
 
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
-    std::vector<program_step> steps;
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override {
+    std::vector<slice_result> steps;
     for (std::size_t first = 0; first < calls.size();) { // calls that share their nets are adjacent
       auto last = first + 1;
       while (last < calls.size() && share_nets(calls[first], calls[last]))
@@ -173,7 +173,7 @@ public:
 
 private:
   /// Number of images per condition before selection.
-  [[nodiscard]] std::int64_t drawn() const { return with_.images * with_.candidates; }
+  [[nodiscard]] std::int64_t drawn() const { return settings_.images * settings_.candidates; }
 
   [[nodiscard]] static bool share_nets(const program_call& a, const program_call& b) {
     const auto is_shared = [&](const char* name) {
@@ -203,8 +203,8 @@ private:
     std::vector<at::Tensor> images;
     for (std::size_t k = 0; k < calls.size(); ++k) {
       const auto drawn_images = bytes[static_cast<std::int64_t>(k)].reshape({drawn(), C, H, W});
-      images.push_back(with_.candidates == 1 ? drawn_images.clone()
-                                             : recognised(nets, components, conditions[k], drawn_images));
+      images.push_back(settings_.candidates == 1 ? drawn_images.clone()
+                                                 : recognised(nets, components, conditions[k], drawn_images));
     }
     return images;
   }
@@ -245,12 +245,12 @@ private:
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
       return is_right[a] != is_right[b] ? is_right[a] : !is_right[a] && chance[a] > chance[b];
     });
-    order.resize(static_cast<std::size_t>(with_.images));
+    order.resize(static_cast<std::size_t>(settings_.images));
     return images.index_select(0, at::tensor(order, at::kLong).to(images.device()));
   }
 
   latent_shape shape_;
-  generation_settings with_;
+  generation_settings settings_;
   image_encoder encoder_;
   latent_sampler sampler_;
 };
@@ -270,7 +270,7 @@ public:
 
 protected:
   /// mu_k = mean of e_i over the rows of class k, summed in float64 (OSI-FL, eq. 9).
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     constexpr std::int64_t rows_at_once = 256;
     const auto labels = call.labels();
     auto sums = at::zeros({classes_, shape_.embedding}, labels.options().dtype(at::kDouble));

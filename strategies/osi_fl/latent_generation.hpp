@@ -26,7 +26,7 @@ public:
   [[nodiscard]] at::Tensor latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor noise) const;
 
 private:
-  generation_settings with_;
+  generation_settings settings_;
   latent_denoiser denoiser_;
   diffusion_schedule schedule_;
 };

@@ -93,56 +93,56 @@ tensors_ref packed(const program_output& summed, task_id task) {
 
 class osi_fl final : public strategy {
 public:
-  void keys(key_table& table) override { with_.keys(table); }
+  void keys(key_table& table) override { options_.keys(table); }
   /// The server generates images for all uploads of a round together.
   method_needs needs() const override {
-    const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
+    const std::string share = options_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
     method_needs needs{.round_barrier = true,
                        .own_rounds = true,
-                       .feature_folder = with_.cache,
+                       .feature_folder = options_.cache,
                        .defaults = "[partition]\nover = \"enrolled\"\n" + share};
-    with_.parts.add_to(needs);
+    options_.parts.add_to(needs);
     return needs;
   }
   std::vector<preset> presets() const override { return osi_options::presets(); }
-  diagnostics check(const method_setup& setup) const override { return with_.check(setup); }
+  diagnostics check(const method_setup& setup) const override { return options_.check(setup); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override;
 
 private:
   method_setup setup_;
-  osi_options with_;
-  program_ref summary_, pictures_; // made once, in prepare()
+  osi_options options_;
+  program_ref summary_, image_program_; // made once, in prepare()
 };
 
 void osi_fl::prepare(const method_setup& setup) {
   setup_ = setup;
-  if (!with_.captions()) {
+  if (!options_.captions()) {
     summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
     return;
   }
-  const auto& sampling = with_.generator.sampling;
-  const bool generates = with_.uses_diffusion_parts();
-  const auto programs = with_.parts.build(
+  const auto& sampling = options_.generator.sampling;
+  const bool generates = options_.uses_diffusion_parts();
+  const auto programs = options_.parts.build(
       setup, {.images = generates ? sampling.images : 0, .steps = sampling.steps, .guidance = sampling.guidance});
   summary_ = programs.class_means;
   if (generates)
-    pictures_ = programs.images;
+    image_program_ = programs.images;
   else {
-    with_.generator.embedding = programs.embedding_width;
-    with_.generator.describing = programs.embeddings;
+    options_.generator.embedding = programs.embedding_width;
+    options_.generator.describing = programs.embeddings;
   }
 }
 
 /// Computes the mean embedding of each class (eq. 9). Clients train nothing and keep no memory.
 task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
   program_job job{
-      .body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
+      .body = summary_, .in = in.initial_payload, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
   job.rows = ctx.samples().size();
   auto summing = ctx.run(std::move(job));
   auto summed = co_await summing;
-  co_return client_result{.upload = packed(summed, in.place.task), .memory = nullptr, .rows = ctx.samples().size()};
+  co_return client_result{.upload = packed(summed, in.info.task), .memory = nullptr, .rows = ctx.samples().size()};
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
@@ -151,24 +151,24 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 
 class osi_server final : public server_half {
 public:
-  /// @param pictures program that generates images under a condition [E]; null: the generator trained in this run
-  osi_server(const method_setup& setup, const osi_options& with, program_ref pictures)
-      : setup_(setup), with_(with), generator_(setup, with.generator), pictures_(std::move(pictures)),
+  /// @param sample_images program that generates images under a condition [E]; null: the generator trained in this run
+  osi_server(const method_setup& setup, const osi_options& with, program_ref image_program)
+      : setup_(setup), options_(with), generator_(setup, with.generator), image_program_(std::move(image_program)),
         weights_(setup.initial->at(flat_weights)) {}
 
   /// A task is one round with all present clients; every client with rows uploads once.
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value == 0 && !pictures_) {
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (info.task.value == 0 && !image_program_) {
       auto training = generator_.train(ctx);
       co_await training;
     }
-    co_return task_plan{.rounds = 1, .everybody = true};
+    co_return task_plan{.rounds = 1, .all_enrolled = true};
   }
-  broadcast open_round(const round_place&) override {
-    return {.place = {},
+  broadcast open_round(const round_info&) override {
+    return {.info = {},
             .weights = std::make_shared<const tensor_map>(),
             .extra = nullptr,
-            .first_contact = generator_.is_trained() && !with_.captions() ? generator_.encoder() : nullptr};
+            .initial_payload = generator_.is_trained() && !options_.captions() ? generator_.encoder() : nullptr};
   }
 
   /// Stores the upload until the round closes, because images of all uploads are generated together. The order of
@@ -181,15 +181,15 @@ public:
                                            from.first, from.second + 1));
     received_[from] = in.upload;
     const auto rows = in.upload->at("counts").sum().item<std::int64_t>();
-    const auto encoder = generator_.is_trained() && !with_.captions() ? generator_.encoder()->bytes() : 0;
+    const auto encoder = generator_.is_trained() && !options_.captions() ? generator_.encoder()->bytes() : 0;
     const auto pixels = setup_.shape[0] * setup_.shape[1] * setup_.shape[2];
     client_held_bytes_ = std::max(client_held_bytes_, rows * pixels + encoder + in.upload->bytes());
   }
 
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   predictor predict() const override { return {.net = setup_.net, .weights = weights_only(weights_)}; }
-  std::map<std::string, double> figures() const override;
-  std::map<std::string, at::Tensor> pictures() const override;
+  std::map<std::string, double> summary_metrics() const override;
+  std::map<std::string, at::Tensor> sample_images() const override;
   void persist(archive& state) override {
     state(generator_).frozen(weights_)(sent_numbers_)(received_)(kept_)(shown_)(generated_);
     state(client_held_bytes_)(server_held_bytes_);
@@ -199,19 +199,19 @@ private:
   [[nodiscard]] std::vector<program_job> generation_jobs() const;
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
   [[nodiscard]] labelled_images collected(const std::vector<program_output>& generated);
-  [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_place& place) const;
-  [[nodiscard]] class_range covered(const round_place& place) const;
-  [[nodiscard]] loss_ref objective(const round_place& place) const;
+  [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_info& info) const;
+  [[nodiscard]] class_range covered_classes(const round_info& info) const;
+  [[nodiscard]] loss_ref objective(const round_info& info) const;
   [[nodiscard]] augmentation_kind view() const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
   [[nodiscard]] std::int64_t held_bytes(const labelled_images& fresh) const;
-  task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_place& place, const labelled_images& fresh,
+  task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_info& info, const labelled_images& fresh,
                                          tensors_ref weights) const;
 
   method_setup setup_;
-  osi_options with_;
+  osi_options options_;
   latent_generator generator_;
-  program_ref pictures_;
+  program_ref image_program_;
   at::Tensor weights_;                           // [P]
   std::map<speaker, std::int64_t> sent_numbers_; // numbers sent, by client and task
   std::map<speaker, tensors_ref> received_;      // uploads of the open round
@@ -227,11 +227,11 @@ private:
 // ------------------------------------------------------------------------------------
 
 program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
-  if (!pictures_)
+  if (!image_program_)
     return generator_.generation(condition, stream);
   auto in = std::make_shared<tensor_map>();
   in->put("condition", condition);
-  return {.body = pictures_, .in = in, .stream = stream};
+  return {.body = image_program_, .in = in, .stream = stream};
 }
 
 /// One job per client and class, in this order.
@@ -259,7 +259,7 @@ labelled_images osi_server::collected(const std::vector<program_output>& generat
       parts.push_back({.images = images, .labels = at::full({images.size(0)}, label, at::kLong)});
       generated_ += images.size(0);
       if (!shown_.contains(label))
-        shown_[label] = images.narrow(0, 0, std::min(with_.shown_images, images.size(0))).clone();
+        shown_[label] = images.narrow(0, 0, std::min(options_.shown_images, images.size(0))).clone();
     }
   return parts.empty() ? labelled_images{} : together(parts);
 }
@@ -305,33 +305,33 @@ namespace {
 
 /// Trains on the new images only (eq. 11), on the images of all tasks from the initial model (eq. 12), or on new and
 /// retained images (eq. 16), with the options of [training].
-train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
+train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_info& info) const {
   train_job job{.net = setup_.net,
-                .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
+                .start = options_.keeps_all_rows() ? setup_.initial : weights_only(weights_),
                 .samples = ctx.rows_of(pool.images, pool.labels),
                 .objective = objective(place),
-                .options = options_for_round(setup_.training, setup_.trainable, covered(place), 0, 1),
-                .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
-  job.options.statistics_move = with_.norm == osi_options::frozen_norm::batch;
-  if (with_.epoch == osi_options::kept_epoch::best)
+                .options = options_for_round(setup_.training, setup_.trainable, covered_classes(place), 0, 1),
+                .stream = {.seed = setup_.seed, .client = server_client_id, .task = info.task}};
+  job.options.update_running_stats = options_.norm == osi_options::frozen_norm::batch;
+  if (options_.epoch == osi_options::kept_epoch::best)
     job.observation = best_epoch_observation();
   return job;
 }
 
-class_range osi_server::covered(const round_place& place) const {
-  return with_.classes == osi_options::loss_classes::all ? class_range{0, setup_.classes} : place.opened;
+class_range osi_server::covered_classes(const round_info& info) const {
+  return options_.classes == osi_options::loss_classes::all ? class_range{0, setup_.classes} : info.seen_classes;
 }
 
 /// OSCAR-R adds lambda / 2 |w - w_(t-1)|^2, or the official penalty, which is omitted in the first task.
-loss_ref osi_server::objective(const round_place& place) const {
-  if (with_.mode != run_mode::oscar_r)
+loss_ref osi_server::objective(const round_info& info) const {
+  if (options_.mode != run_mode::oscar_r)
     return cross_entropy_objective();
-  if (with_.penalty == osi_options::change_penalty::sum)
-    return proximal_objective(with_.lambda);
-  return place.task.value == 0 ? cross_entropy_objective() : weight_change_penalty(*setup_.net, with_.lambda);
+  if (options_.penalty == osi_options::change_penalty::sum)
+    return proximal_objective(options_.lambda);
+  return info.task.value == 0 ? cross_entropy_objective() : weight_change_penalty(*setup_.net, options_.lambda);
 }
 
-task<void> osi_server::close_round(server_context& ctx, const round_place& place) {
+task<void> osi_server::close_round(server_context& ctx, const round_info& info) {
   auto generating = ctx.run_each(generation_jobs());
   auto generated = co_await generating;
   const auto fresh = collected(generated);
@@ -343,19 +343,20 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
   auto parts = kept_;
   parts.insert(parts.begin(), fresh);
   const auto before = weights_only(weights_);
-  auto learning = training_job(together(parts), ctx, place);
-  if (with_.weighs_tasks && !kept_.empty())
-    learning.notes.weights = std::make_shared<const std::vector<float>>(weights_by_task(fresh.size(), sizes_kept()));
+  auto learning = training_job(together(parts), ctx, info);
+  if (options_.weighs_tasks && !kept_.empty())
+    learning.annotations.weights =
+        std::make_shared<const std::vector<float>>(weights_by_task(fresh.size(), sizes_kept()));
   auto training = ctx.train(std::move(learning));
   auto trained = co_await training;
   weights_ = trained.observed ? trained.observed->at(best_epoch_weights).to(trained.weights->at(flat_weights).device())
                               : trained.weights->at(flat_weights);
 
-  if (with_.keeps_everything())
+  if (options_.keeps_all_rows())
     kept_.push_back(fresh);
-  if (with_.retained() == 0)
+  if (options_.retained() == 0)
     co_return;
-  const auto judging = with_.moment == score_moment::before ? before : weights_only(weights_);
+  const auto judging = options_.moment == score_moment::before ? before : weights_only(weights_);
   auto choosing = chosen(ctx, place, fresh, judging);
   auto positions = co_await choosing;
   kept_.push_back(fresh.at(positions));
@@ -404,55 +405,55 @@ std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<s
   std::vector<std::int64_t> chosen;
   for (const auto& [label, rows] : by_label)
     for (const auto place :
-         chosen_exemplars(features.index_select(0, at::tensor(rows, at::kLong)), count, exemplar_choice::greedy))
+         choose_exemplars(features.index_select(0, at::tensor(rows, at::kLong)), count, exemplar_choice::greedy))
       chosen.push_back(rows[static_cast<std::size_t>(place)]);
   return chosen;
 }
 
 /// Augmentation of images for scoring.
 augmentation_kind osi_server::view() const {
-  return with_.view == osi_options::score_view::augmented ? setup_.training.augment : augmentation_kind::none;
+  return options_.view == osi_options::score_view::augmented ? setup_.training.augment : augmentation_kind::none;
 }
 
 /// Selects E_t (eqs. 13-15) and returns positions in `fresh`. Scores are gradient norms |d loss / d theta| (eq. 13), or
 /// as `criterion` says.
-task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_place& place,
+task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_info& info,
                                                    const labelled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);
-  if (with_.criterion == retention::random) {
-    rng_stream draw({.seed = setup_.seed, .purpose = retention_draw, .task = place.task});
+  if (options_.criterion == retention::random) {
+    rng_stream draw({.seed = setup_.seed, .purpose = retention_draw, .task = info.task});
     std::vector<double> scores;
     for (std::size_t i = 0; i < labels.size(); ++i)
       scores.push_back(draw.uniform());
-    co_return retained_rows(scores, labels, with_.retained());
+    co_return retained_rows(scores, labels, options_.retained());
   }
-  if (with_.criterion == retention::gradient_norm) {
-    auto job = training_job(fresh, ctx, place);
+  if (options_.criterion == retention::gradient_norm) {
+    auto job = training_job(fresh, ctx, info);
     job.start = weights;
     job.objective = cross_entropy_objective();
     job.options.augment = view();
-    job.options.statistics_move = false;
+    job.options.update_running_stats = false;
     job.options.epochs = 1;
     job.observation = nullptr;
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
     auto measured = co_await measuring;
-    co_return retained_rows(doubles_in(measured.row_norms), labels, with_.retained());
+    co_return retained_rows(doubles_in(measured.row_norms), labels, options_.retained());
   }
   extract_job job{.net = setup_.net, .weights = weights, .samples = ctx.rows_of(fresh.images, fresh.labels)};
   job.augment = view();
-  job.stream = {.seed = setup_.seed, .purpose = score_view_draw, .task = place.task};
+  job.stream = {.seed = setup_.seed, .purpose = score_view_draw, .task = info.task};
   auto looking = ctx.extract(std::move(job));
   auto shown = co_await looking;
-  if (with_.criterion == retention::loss)
-    co_return retained_rows(losses_of(shown, fresh.labels, covered(place)), labels, with_.retained());
-  co_return herded(shown.features.cpu(), labels, with_.retained());
+  if (options_.criterion == retention::loss)
+    co_return retained_rows(losses_of(shown, fresh.labels, covered_classes(place)), labels, options_.retained());
+  co_return herded(shown.features.cpu(), labels, options_.retained());
 }
 
 // -- metrics and samples
 // ------------------------------------------------------------------------------------------------
 
-std::map<std::string, double> osi_server::figures() const {
+std::map<std::string, double> osi_server::summary_metrics() const {
   std::map<std::uint32_t, std::int64_t> by_client;
   std::int64_t most = 0;
   for (const auto& [from, numbers] : sent_numbers_)
@@ -466,7 +467,7 @@ std::map<std::string, double> osi_server::figures() const {
 }
 
 /// A row of images for each class.
-std::map<std::string, at::Tensor> osi_server::pictures() const {
+std::map<std::string, at::Tensor> osi_server::sample_images() const {
   std::vector<at::Tensor> rows;
   for (const auto& [label, images] : shown_)
     rows.push_back(at::cat(images.unbind(0), 2));
@@ -476,7 +477,7 @@ std::map<std::string, at::Tensor> osi_server::pictures() const {
 }
 
 std::unique_ptr<server_half> osi_fl::make_server() const {
-  return std::make_unique<osi_server>(setup_, with_, pictures_);
+  return std::make_unique<osi_server>(setup_, options_, image_program_);
 }
 
 const strategy_registration line{

@@ -4,42 +4,43 @@
 namespace mneme {
 
 diagnostics osi_options::check(const method_setup& setup) const {
-  diagnostics wrong;
+  diagnostics errors;
   if (setup.net->classes() == 0)
-    wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
-                                               "one",
-                                               setup.net->identity())});
+    errors.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
+                                                "one",
+                                                setup.net->identity())});
   if (!setup.has_images())
-    wrong.push_back(
+    errors.push_back(
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
   if (norm == frozen_norm::batch && setup.trainable == trainable_part::all)
-    wrong.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "
-                                             "the step's statistics anyway; expected model.trainable = \"head\", or "
-                                             "\"running\""});
+    errors.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "
+                                              "the step's statistics anyway; expected model.trainable = \"head\", or "
+                                              "\"running\""});
   if (view == score_view::augmented && setup.training.augment == augmentation_kind::none)
-    wrong.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": there is no augmentation to view "
-                                            "rows under; expected training.augment = \"resized-crop-flip\", or "
-                                            "\"plain\""});
+    errors.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": there is no augmentation to view "
+                                             "rows under; expected training.augment = \"resized-crop-flip\", or "
+                                             "\"plain\""});
   if (setup.transition == task_transition::staggered)
-    wrong.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
+    errors.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
   if (setup.staying_share > 0.0)
-    wrong.push_back({"tasks.staying_share", "tasks.staying_share > 0" + once + "0"});
+    errors.push_back({"tasks.staying_share", "tasks.staying_share > 0" + once + "0"});
   if (setup.public_rows == 0 && !uses_diffusion_parts())
-    wrong.push_back({"partition.public_share",
-                     "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
-                     "none; expected a share such as 0.15"});
+    errors.push_back(
+        {"partition.public_share",
+         "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
+         "none; expected a share such as 0.15"});
   if (generator.matches_moments && captions())
-    wrong.push_back({"strategy.match_moments",
-                     "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
-                     "stands for; leave the key away"});
+    errors.push_back({"strategy.match_moments",
+                      "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
+                      "stands for; leave the key away"});
   if (!shape.empty() && (shape.size() != 2 || !captions()))
-    wrong.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
-                                                            : "no effect without the modules of a captioner"});
+    errors.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
+                                                             : "no effect without the modules of a captioner"});
   else if (captions())
     for (auto& finding : parts.check(setup, condition_numbers(), uses_diffusion_parts()))
-      wrong.push_back(std::move(finding));
-  return wrong;
+      errors.push_back(std::move(finding));
+  return errors;
 }
 
 void osi_options::keys(key_table& table) {
@@ -65,32 +66,32 @@ void osi_options::keys(key_table& table) {
                "osi-fl: the model that judges them: the one before the task was learnt, or after.");
   table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
                "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.choice("loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
                "Classes that the loss covers: those of tasks opened so far, or all of the run, as released.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.choice(
       "frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
       "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of the "
       "step, which move the running ones, as released.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
                "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
                "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
                "which leaves the first task free, as released.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.choice(
       "keep_epoch", epoch, {{"last", kept_epoch::last}, {"best", kept_epoch::best}},
       "What training leaves: the model of its last epoch, or that of the epoch in which most images were taken "
       "for their class as it trained on them, as OSCAR's own program does.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");
   table.integer("shown_images", shown_images, {.low = 1, .high = 100'000},
                 "Of those that are made for the first client of a class, how many samples.png shows.");
-  table.added_later();
+  table.omit_default_from_digest();
   table.integer("candidates", generator.sampling.candidates, {.low = 1, .high = 1'000},
                 "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
   table.number("guidance", generator.sampling.guidance, {.low = 0.0, .high = 100.0},

@@ -1,7 +1,7 @@
 /// osi_options: keys of OSI-FL and their validation.
 #pragma once
+#include "strategies/osi_fl/diffusion_files.hpp"
 #include "strategies/osi_fl/latent_generator.hpp"
-#include "strategies/osi_fl/picture_parts.hpp"
 namespace mneme {
 
 /// Values of all keys.
@@ -30,7 +30,7 @@ struct osi_options {
   double lambda = 0.1;
   std::int64_t shown_images = 10; // per class, in samples.png
   generator_settings generator{};
-  picture_parts parts{};
+  diffusion_files parts{};
   std::vector<std::int64_t> shape{}; // tokens and width of a condition; empty: by `condition`
   std::filesystem::path cache{};     // cache folder for trained generators; empty: no cache
 
@@ -42,7 +42,7 @@ struct osi_options {
     return uses_diffusion_parts() ? condition_shape{.tokens = 77, .width = 768} : condition_shape{};
   }
   [[nodiscard]] std::int64_t retained() const { return mode == run_mode::osi_fl ? p : 0; }
-  [[nodiscard]] bool keeps_everything() const { return mode == run_mode::oscar; }
+  [[nodiscard]] bool keeps_all_rows() const { return mode == run_mode::oscar; }
 
   void keys(key_table& table);
   [[nodiscard]] static std::vector<preset> presets();

@@ -62,16 +62,16 @@ std::vector<declared_tensor> sliced_training::outcome(const program_job&) const 
   return {{.name = "weights", .shape = {size()}}};
 }
 
-program_step sliced_training::run_call(const program_call& call) const {
+slice_result sliced_training::run_call(const program_call& call) const {
   const auto total = steps(call), first = call.slice * steps_of_slice();
   const auto last = std::min(total, first + steps_of_slice());
   auto state = call.slice == 0 ? adam_state(initial(call).to(call.device())) : adam_state(call.state);
   for (auto step = first; step < last; ++step) {
     const auto moving = leaf_of(state.weights);
-    take_step(state, gradients_of(loss(call, moving, step), {moving}).front(), with_, step, total);
+    take_step(state, gradients_of(loss(call, moving, step), {moving}).front(), settings_, step, total);
   }
   if (last == total)
-    return {.tensors = {{"weights", with_.averages ? state.mean : state.weights}}};
+    return {.tensors = {{"weights", settings_.averages ? state.mean : state.weights}}};
   return {
       .tensors = state.saved(), .finished = false, .progress = static_cast<double>(last) / static_cast<double>(total)};
 }

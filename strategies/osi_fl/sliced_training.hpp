@@ -24,8 +24,8 @@ public:
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job& job) const override;
 
 protected:
-  explicit sliced_training(const adam_settings& with) : with_(with) {}
-  [[nodiscard]] program_step run_call(const program_call& call) const final;
+  explicit sliced_training(const adam_settings& with) : settings_(with) {}
+  [[nodiscard]] slice_result run_call(const program_call& call) const final;
 
   /// Number of parameters P.
   [[nodiscard]] virtual std::int64_t size() const = 0;
@@ -41,7 +41,7 @@ protected:
   [[nodiscard]] virtual std::int64_t steps_of_slice() const { return 50; }
 
 private:
-  adam_settings with_;
+  adam_settings settings_;
 };
 
 /// Returns the row positions of step `step`. The rows are shuffled for every pass and cut into batches; the last batch

@@ -62,7 +62,7 @@ adam adam::loaded(const std::string& name, std::span<const program_call> calls, 
   return state;
 }
 
-void adam::put_unmoved(const std::string& name, const at::Tensor& like, tensor_map& to) {
+void adam::put_initial_moments(const std::string& name, const at::Tensor& like, tensor_map& to) {
   to.put(name + ".first", at::zeros_like(like));
   to.put(name + ".second", at::zeros_like(like));
   to.put(name + ".steps", at::scalar_tensor(0, at::kLong));

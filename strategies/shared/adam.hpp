@@ -26,7 +26,7 @@ public:
   [[nodiscard]] static adam loaded(const std::string& name, std::span<const program_call> calls,
                                    tensor_map program_call::*from = &program_call::state);
   /// Adds the initial state for weights of the shape of `like`: zero NAME.first and NAME.second, and NAME.steps = 0.
-  static void put_unmoved(const std::string& name, const at::Tensor& like, tensor_map& to);
+  static void put_initial_moments(const std::string& name, const at::Tensor& like, tensor_map& to);
 
 private:
   /// Evaluates `value` at the step counts: a scalar, or one value per row of a loaded stack.

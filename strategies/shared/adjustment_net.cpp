@@ -16,7 +16,7 @@ public:
     for (std::size_t i = 0; i < shape_.hidden.size(); ++i) {
       add_block("adjustment", i + 1, shape_.hidden[i]);
       if (i == 0)
-        first = net_.here();
+        first = net_.cursor();
     }
     if (shape_.shortcut == shortcut_form::hidden_sum)
       net_.add_sum(first, activation::none);
@@ -46,8 +46,8 @@ private:
       net_.add_dropout(shape_.dropout);
   }
   void add_projection(network_place from) {
-    const auto end = net_.here();
-    net_.go_to(from);
+    const auto end = net_.cursor();
+    net_.set_cursor(from);
     net_.add_linear("adjustment.shortcut", shape_.width, activation::none, /*biased=*/false);
     net_.add_sum(end, activation::none);
   }
@@ -66,7 +66,7 @@ std::string identity_of(const adjustment_shape& shape, std::int64_t features, st
 
 } // namespace
 
-impossible_shape wrong_shape(const adjustment_shape& shape) {
+impossible_shape shape_error(const adjustment_shape& shape) {
   if (!shape.adjusts)
     return {};
   const auto widths = fmt::format("{}", fmt::join(shape.hidden, ", "));
@@ -91,7 +91,7 @@ model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, s
   return net.build();
 }
 
-at::Tensor drawn_adjustment(const model& net, matrix_draw how, const rng_key& key) {
+at::Tensor draw_adjustment(const model& net, matrix_draw how, const rng_key& key) {
   auto flat = at::empty({net.size()}, at::kFloat);
   auto* const values = flat.mutable_data_ptr<float>();
   for (std::size_t i = 0; i < net.layout().size(); ++i) {

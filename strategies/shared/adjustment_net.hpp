@@ -28,13 +28,13 @@ struct adjustment_shape {
 };
 /// An invalid shape: the key in [strategy] at fault and the error text. Both are empty for a valid shape.
 struct impossible_shape {
-  std::string key{}, why{};
+  std::string key{}, reason{};
 };
 /// Validates a shape.
-[[nodiscard]] impossible_shape wrong_shape(const adjustment_shape& shape);
+[[nodiscard]] impossible_shape shape_error(const adjustment_shape& shape);
 
 /// Builds the net. Its layers are named "adjustment.fc1", "adjustment.bn1", ..., "adjustment.shortcut", "head.fc1",
-/// "head.bn1" and "head.fc2". Its features are the module's output. @pre wrong_shape() returns empty texts
+/// "head.bn1" and "head.fc2". Its features are the module's output. @pre shape_error() returns empty texts
 [[nodiscard]] model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, std::int64_t classes);
 
 /// Initial distribution of the weight matrices.
@@ -43,6 +43,6 @@ enum class matrix_draw : std::uint8_t {
   uniform, ///< U(-b, b) with b = 1 / sqrt(fan_in), as PyTorch's linear layers; for texts.
 };
 /// Draws initial weights [P], float32, by `key`. The rows of the head for future classes are drawn as well.
-[[nodiscard]] at::Tensor drawn_adjustment(const model& net, matrix_draw how, const rng_key& key);
+[[nodiscard]] at::Tensor draw_adjustment(const model& net, matrix_draw how, const rng_key& key);
 
 } // namespace mneme

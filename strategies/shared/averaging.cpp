@@ -38,22 +38,22 @@ void weighted_average::add(const at::Tensor& value, double weight) {
   waiting_.push_back({.values = value, .weight = weight});
   weight_ += weight;
   if (waiting_.size() == kernels::folded_at_once_max)
-    fold_waiting();
+    fold_pending();
 }
 
-void weighted_average::fold_waiting() {
+void weighted_average::fold_pending() {
   if (!waiting_.empty())
     fold(sum_, waiting_);
 }
 
 at::Tensor weighted_average::take() {
   MNEME_CHECK(!empty());
-  fold_waiting();
+  fold_pending();
   return take_mean(sum_, std::exchange(weight_, 0.0));
 }
 
 void weighted_average::persist(archive& state) {
-  fold_waiting();
+  fold_pending();
   auto sum = empty() ? at::Tensor() : sum_; // a sum without uploads holds zeros, which need not be saved
   state(sum)(weight_);
   const bool holds =
@@ -83,12 +83,12 @@ void weighted_change::add(const at::Tensor& value, const at::Tensor& start, doub
   else
     starts_.push_back({.values = start, .weight = -weight});
   if (waiting_.size() == kernels::folded_at_once_max)
-    fold_waiting();
+    fold_pending();
   if (starts_.size() > starts_held_max)
     fold_starts();
 }
 
-void weighted_change::fold_waiting() { fold(sum_, waiting_); }
+void weighted_change::fold_pending() { fold(sum_, waiting_); }
 
 void weighted_change::fold_starts() { fold(sum_, starts_); }
 
@@ -109,7 +109,7 @@ void weighted_change::persist(archive& state) {
 
 at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
   MNEME_CHECK(!empty());
-  fold_waiting();
+  fold_pending();
   fold_starts();
   empty_ = true;
   return take_moved(sum_, base, scale);
@@ -117,7 +117,7 @@ at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
 
 // -- which tensors travel ---------------------------------------------------------------------------------------------
 
-travelling_weights::travelling_weights(model_ref net, trainable_part part) {
+transmitted_weights::transmitted_weights(model_ref net, trainable_part part) {
   const auto trained = trained_parameters(*net, part);
   for (std::size_t i = 0; i < net->layout().size(); ++i)
     if (trained.changes(*net, i))
@@ -126,7 +126,7 @@ travelling_weights::travelling_weights(model_ref net, trainable_part part) {
     trained_.clear();
 }
 
-tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
+tensors_ref transmitted_weights::pick(const at::Tensor& flat) const {
   if (whole())
     return weights_only(flat);
   auto picked = std::make_shared<tensor_map>();
@@ -135,14 +135,14 @@ tensors_ref travelling_weights::pick(const at::Tensor& flat) const {
   return picked;
 }
 
-std::int64_t travelling_weights::parameters(const model& net) const {
+std::int64_t transmitted_weights::parameters(const model& net) const {
   std::int64_t count = 0;
   for (const auto& tensor : whole() ? net.layout() : trained_)
     count += tensor.buffer ? 0 : tensor.size;
   return count;
 }
 
-at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map& travelled) const {
+at::Tensor transmitted_weights::complete(const at::Tensor& base, const tensor_map& travelled) const {
   if (whole())
     return travelled.at(flat_weights);
   auto flat = base.clone();
@@ -155,13 +155,13 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
 
 averaging_server::averaging_server(const method_setup& setup)
     : net_(setup.net), weighting_(setup.weighting), keep_share_(setup.keep_share), rounds_(setup.rounds),
-      travelling_(setup.net, setup.trainable), weights_(setup.initial->at(flat_weights)) {
-  if (!travelling_.whole())
+      transmitted_(setup.net, setup.trainable), weights_(setup.initial->at(flat_weights)) {
+  if (!transmitted_.whole())
     frozen_ = weights_only(weights_);
 }
 
-broadcast averaging_server::open_round(const round_place&) {
-  return {.place = {}, .weights = travelling_.pick(weights_), .extra = nullptr, .first_contact = frozen_};
+broadcast averaging_server::open_round(const round_info&) {
+  return {.info = {}, .weights = transmitted_.pick(weights_), .extra = nullptr, .initial_payload = frozen_};
 }
 
 double averaging_server::weight_of(const delivery& in) const {
@@ -186,7 +186,7 @@ void averaging_server::mix_in(const delivery& in) {
   const double share = rounds_.mixing * in.staleness_weight;
   if (share == 0.0)
     return;
-  const auto present = travelling_.pick(weights_);
+  const auto present = transmitted_.pick(weights_);
   for (const auto& [name, value] : *present) { // other tensors of the upload belong to the method
     auto& sum = sums_[name];
     if (share < 1.0)
@@ -211,7 +211,7 @@ void averaging_server::fold_change(const delivery& in, double weight) {
 /// too.
 tensor_map averaging_server::take_means() {
   tensor_map means;
-  const auto present = keep_share_ > 0.0 ? travelling_.pick(weights_) : nullptr;
+  const auto present = keep_share_ > 0.0 ? transmitted_.pick(weights_) : nullptr;
   for (auto& [name, sum] : sums_) {
     if (sum.empty())
       continue;
@@ -226,14 +226,14 @@ tensor_map averaging_server::take_means() {
 tensor_map averaging_server::take_changes() {
   tensor_map moved;
   const auto scale = rounds_.server_learning_rate / std::exchange(change_weight_, 0.0);
-  const auto present = travelling_.pick(weights_);
+  const auto present = transmitted_.pick(weights_);
   for (auto& [name, change] : changes_)
     if (!change.empty())
       moved.put(name, change.take(present->at(name), scale));
   return moved;
 }
 
-task<void> averaging_server::close_round(server_context&, const round_place&) {
+task<void> averaging_server::close_round(server_context&, const round_info&) {
   average();
   co_return;
 }
@@ -242,15 +242,15 @@ void averaging_server::average() {
   const bool buffered = rounds_.mode == round_mode::async && rounds_.aggregation == aggregation_kind::fedbuff;
   const auto learnt = buffered ? take_changes() : take_means();
   if (!learnt.empty())
-    weights_ = travelling_.complete(weights_, learnt);
+    weights_ = transmitted_.complete(weights_, learnt);
 }
 
 predictor averaging_server::predict() const { return {.net = net_, .weights = weights_only(weights_)}; }
 
-std::map<std::string, double> averaging_server::figures() const {
+std::map<std::string, double> averaging_server::summary_metrics() const {
   if (rounds_.mode != round_mode::sync)
     return {};
-  return {{"paper_params", static_cast<double>(rounds_.per_task * travelling_.parameters(*net_))}};
+  return {{"paper_params", static_cast<double>(rounds_.per_task * transmitted_.parameters(*net_))}};
 }
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -260,9 +260,9 @@ train_job local_training(const method_setup& setup, const client_context& ctx, c
           .start = in.weights,
           .samples = std::move(over.samples),
           .objective = cross_entropy_objective(),
-          .side = nullptr,
-          .options = options_for_round(setup.training, setup.trainable, over.classes, in.place.round_of_task,
-                                       in.place.rounds_of_task),
+          .auxiliary = nullptr,
+          .options = options_for_round(setup.training, setup.trainable, over.classes, in.info.round_of_task,
+                                       in.info.rounds_of_task),
           .stream = ctx.training_stream()};
 }
 
@@ -276,26 +276,26 @@ diagnostics averaging_method::check(const method_setup& setup) const {
 
 void averaging_method::prepare(const method_setup& setup) {
   setup_ = setup;
-  travelling_ = travelling_weights(setup.net, setup.trainable);
+  transmitted_ = transmitted_weights(setup.net, setup.trainable);
   objective_ = objective();
 }
 
 task<client_result> averaging_method::client_round(client_context& ctx, const broadcast& in) const {
-  auto job = local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
-  job.start = whole_weights(in.weights, in);
+  auto job = local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = covered_classes(in.info)});
+  job.start = full_weights(in.weights, in);
   job.objective = non_owning(objective_);
   adjust(job, in);
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;
 
-  const auto upload = travelling_.whole() ? trained.weights : travelling_.pick(trained.weights->at(flat_weights));
+  const auto upload = transmitted_.whole() ? trained.weights : transmitted_.pick(trained.weights->at(flat_weights));
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
 }
 
-tensors_ref averaging_method::whole_weights(const tensors_ref& travelled, const broadcast& in) const {
-  if (travelling_.whole())
+tensors_ref averaging_method::full_weights(const tensors_ref& travelled, const broadcast& in) const {
+  if (transmitted_.whole())
     return travelled;
-  return weights_only(travelling_.complete(in.first_contact->at(flat_weights), *travelled));
+  return weights_only(transmitted_.complete(in.initial_payload->at(flat_weights), *travelled));
 }
 
 std::unique_ptr<server_half> averaging_method::make_server() const {

@@ -23,7 +23,7 @@ public:
   void persist(archive& state);
 
 private:
-  void fold_waiting();
+  void fold_pending();
 
   at::Tensor sum_{};                     // [P] float64
   std::vector<weighted_upload> waiting_; // added, but not in the sum yet
@@ -45,7 +45,7 @@ public:
   void persist(archive& state);
 
 private:
-  void fold_waiting();
+  void fold_pending();
   void fold_starts();
 
   at::Tensor sum_{}; // [P] float64; its memory is reused after take()
@@ -58,10 +58,10 @@ private:
 
 /// Selects the tensors of a net that travel each round. If all weights are trained, they travel as one tensor. If only
 /// a head or adapters are trained, these travel, and the frozen weights are sent once, at first contact.
-class travelling_weights {
+class transmitted_weights {
 public:
-  travelling_weights() = default;
-  travelling_weights(model_ref net, trainable_part part);
+  transmitted_weights() = default;
+  transmitted_weights(model_ref net, trainable_part part);
   [[nodiscard]] bool whole() const noexcept { return trained_.empty(); }
   /// Returns the tensors of `flat` [P] that travel.
   [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
@@ -79,13 +79,13 @@ private:
 class averaging_server : public server_half {
 public:
   explicit averaging_server(const method_setup& setup);
-  broadcast open_round(const round_place& place) override;
+  broadcast open_round(const round_info& info) override;
   void fold(const delivery& in) override;
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   /// "paper_params": parameters that a client uploads in the rounds of one task, without running statistics, as papers
   /// count them. Absent in asynchronous runs (rounds.mode = "async").
-  [[nodiscard]] std::map<std::string, double> figures() const override;
+  [[nodiscard]] std::map<std::string, double> summary_metrics() const override;
   void persist(archive& state) override { state.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
 protected:
@@ -96,7 +96,7 @@ protected:
   /// The server step: replaces the weights by the mean of the folded uploads. Without uploads the weights stay.
   void average();
   /// Sets the weights [P] of the next round, after average(), for servers that modify the mean.
-  void go_on_from(at::Tensor weights) { weights_ = std::move(weights); }
+  void set_weights(at::Tensor weights) { weights_ = std::move(weights); }
 
 private:
   void mix_in(const delivery& in);
@@ -108,7 +108,7 @@ private:
   upload_weighting weighting_;
   double keep_share_;
   rounds_section rounds_;
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
   tensors_ref frozen_;                             // frozen weights, sent at first contact; null if all weights travel
   std::map<std::string, weighted_average> sums_;   // one per travelling tensor
@@ -141,16 +141,16 @@ protected:
   /// Returns the local objective. prepare() calls it once.
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   /// Classes that the loss of this round covers.
-  [[nodiscard]] virtual class_range covered(const round_place& place) const { return place.opened; }
+  [[nodiscard]] virtual class_range covered_classes(const round_info& info) const { return info.seen_classes; }
   /// Changes a client's job before training: teachers, tensors that the loss reads, or an objective for this round.
   virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
   [[nodiscard]] const method_setup& setup() const { return setup_; }
   /// All weights of the net: `travelled`, completed by the frozen weights from the first contact.
-  [[nodiscard]] tensors_ref whole_weights(const tensors_ref& travelled, const broadcast& in) const;
+  [[nodiscard]] tensors_ref full_weights(const tensors_ref& travelled, const broadcast& in) const;
 
 private:
   method_setup setup_;
-  travelling_weights travelling_;
+  transmitted_weights transmitted_;
   loss_ref objective_;
 };
 

@@ -72,7 +72,7 @@ sample_view training_set(std::span<const embedding_rows> parts, const embedding_
   return {.source = std::move(source), .rows = std::move(positions)};
 }
 
-std::vector<std::int64_t> drawn_positions(std::int64_t n, std::int64_t count, const rng_key& key) {
+std::vector<std::int64_t> draw_positions(std::int64_t n, std::int64_t count, const rng_key& key) {
   MNEME_CHECK(n > 0 || count == 0, n, count);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n)), drawn;
   rng_stream draw(key);

@@ -28,7 +28,7 @@ struct embedding_rows {
 
 /// Draws `count` numbers from 0 .. n - 1 by `key`, without repetition. If count > n, each number is drawn once before
 /// any is drawn again.
-[[nodiscard]] std::vector<std::int64_t> drawn_positions(std::int64_t n, std::int64_t count, const rng_key& key);
+[[nodiscard]] std::vector<std::int64_t> draw_positions(std::int64_t n, std::int64_t count, const rng_key& key);
 
 /// Returns share * n, rounded to the nearest integer and at least 1. Returns 0 if share or n is 0.
 [[nodiscard]] std::int64_t share_of(double share, std::int64_t n);

@@ -5,7 +5,7 @@
 #include <map>
 namespace mneme {
 
-row_list listed(const at::Tensor* numbers) {
+row_list to_row_list(const at::Tensor* numbers) {
   if (!numbers)
     return {};
   const auto* const first = numbers->const_data_ptr<std::int64_t>();
@@ -32,7 +32,7 @@ row_list first_of_classes(const dataset& source, const row_list& rows, std::int6
   return first;
 }
 
-row_list chosen_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features, std::int64_t each,
+row_list choose_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features, std::int64_t each,
                            exemplar_choice how) {
   std::map<std::int64_t, row_list> places; // row positions per class
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -40,20 +40,20 @@ row_list chosen_of_classes(const dataset& source, const row_list& rows, const at
   const auto host = features.cpu();
   row_list chosen;
   for (const auto& [label, own] : places)
-    for (const auto place : chosen_exemplars(host.index_select(0, at::tensor(own, at::kLong)), each, how))
+    for (const auto place : choose_exemplars(host.index_select(0, at::tensor(own, at::kLong)), each, how))
       chosen.push_back(rows[static_cast<std::size_t>(own[static_cast<std::size_t>(place)])]);
   return chosen;
 }
 
-row_list memorised(const dataset& source, const row_list& exemplars, const row_list& fresh, const at::Tensor& features,
-                   const memory_rules& rules) {
+row_list updated_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
+                           const at::Tensor& features, const memory_rules& rules) {
   auto classes = labels_in(source, exemplars);
-  const auto chosen_anew = labels_in(source, fresh);
-  classes.insert(chosen_anew.begin(), chosen_anew.end());
+  const auto newly_chosen = labels_in(source, fresh);
+  classes.insert(newly_chosen.begin(), newly_chosen.end());
   const auto each = exemplars_per_class(rules.rows_max, std::ssize(classes));
   auto kept = first_of_classes(source, exemplars, each);
-  std::erase_if(kept, [&](std::int64_t row) { return chosen_anew.contains(source.label(row)); });
-  const auto more = chosen_of_classes(source, fresh, features, each, rules.choice);
+  std::erase_if(kept, [&](std::int64_t row) { return newly_chosen.contains(source.label(row)); });
+  const auto more = choose_of_classes(source, fresh, features, each, rules.choice);
   kept.insert(kept.end(), more.begin(), more.end());
   return kept;
 }

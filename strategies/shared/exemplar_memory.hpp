@@ -8,7 +8,7 @@ namespace mneme {
 /// Row numbers of a data set.
 using row_list = std::vector<std::int64_t>;
 /// Converts a tensor [n] int64 to a list. Returns an empty list for null.
-[[nodiscard]] row_list listed(const at::Tensor* numbers);
+[[nodiscard]] row_list to_row_list(const at::Tensor* numbers);
 /// A view of `rows` of the data set that `like` refers to.
 [[nodiscard]] sample_view view_of(const sample_view& like, row_list rows);
 /// Returns the labels that occur in `rows`.
@@ -23,11 +23,11 @@ struct memory_rules {
 /// Returns the first `each` rows of every class, in their order.
 [[nodiscard]] row_list first_of_classes(const dataset& source, const row_list& rows, std::int64_t each);
 /// Selects at most `each` exemplars of every class in `rows`. @param features [n, D] of `rows`
-[[nodiscard]] row_list chosen_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features,
+[[nodiscard]] row_list choose_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features,
                                          std::int64_t each, exemplar_choice how);
 /// Adds the classes of `fresh` to a memory, floor(rows_max / classes) rows each. The exemplars of a class that occurs
 /// in `fresh` are selected again from `fresh`. @param features [n, D] of `fresh`
-[[nodiscard]] row_list memorised(const dataset& source, const row_list& exemplars, const row_list& fresh,
-                                 const at::Tensor& features, const memory_rules& rules);
+[[nodiscard]] row_list updated_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
+                                         const at::Tensor& features, const memory_rules& rules);
 
 } // namespace mneme

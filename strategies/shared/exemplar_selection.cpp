@@ -39,7 +39,7 @@ std::vector<std::int64_t> herded(const at::Tensor& rows, const at::Tensor& mean,
 
 } // namespace
 
-std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int64_t count, exemplar_choice how,
+std::vector<std::int64_t> choose_exemplars(const at::Tensor& features, std::int64_t count, exemplar_choice how,
                                            bool as_they_are) {
   MNEME_CHECK(features.size(0) > 0, features.size(0));
   const auto raw = features.cpu().to(at::kDouble);

@@ -20,7 +20,7 @@ enum class exemplar_choice : std::uint8_t {
 /// not.
 /// @param features [n, D] of one class
 /// @pre n > 0
-[[nodiscard]] std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int64_t count,
+[[nodiscard]] std::vector<std::int64_t> choose_exemplars(const at::Tensor& features, std::int64_t count,
                                                          exemplar_choice how, bool as_they_are = false);
 
 /// Rows per class of a memory of `memory` rows that `classes` classes share evenly, rounded down.

@@ -40,7 +40,7 @@ places exemplars_of(const embedding_rows& rows, const exemplar_rules& rules) {
     const auto count = static_cast<std::int64_t>(std::ceil(rules.ratio * static_cast<double>(own.size()) - 1e-9));
     const auto features = rows.at(own).features;
     for (const auto place :
-         chosen_exemplars(features, std::max<std::int64_t>(count, 1),
+         choose_exemplars(features, std::max<std::int64_t>(count, 1),
                           nearest ? exemplar_choice::rank : exemplar_choice::greedy, /*as_they_are=*/nearest))
       chosen.push_back(own[static_cast<std::size_t>(place)]);
   }

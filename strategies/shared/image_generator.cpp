@@ -33,14 +33,14 @@ model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs
   return net.build();
 }
 
-at::Tensor pictures_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape) {
+at::Tensor images_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape) {
   const auto [channels, height, width] = shape;
   if (height % 4 != 0 || width % 4 != 0) // the linear layers output channels first
     return features.unflatten(2, {channels, height, width});
   return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3});
 }
 
-at::Tensor viewed(const at::Tensor& images, const at::Tensor& views) {
+at::Tensor crop_and_flip(const at::Tensor& images, const at::Tensor& views) {
   const auto rows = images.size(0), channels = images.size(1), height = images.size(2), width = images.size(3);
   const auto padded_width = width + 2 * view_padding;
   const auto padded = at::constant_pad_nd(images, {view_padding, view_padding, view_padding, view_padding});
@@ -52,7 +52,7 @@ at::Tensor viewed(const at::Tensor& images, const at::Tensor& views) {
   return padded.flatten(2).gather(2, places.expand({rows, channels, height * width})).view_as(images);
 }
 
-at::Tensor drawn_normal(at::IntArrayRef sizes, const rng_key& key) {
+at::Tensor draw_normal(at::IntArrayRef sizes, const rng_key& key) {
   auto values = at::empty(sizes, at::kFloat);
   rng_stream draw(key);
   for (std::int64_t i = 0; i < values.numel(); ++i)
@@ -60,7 +60,7 @@ at::Tensor drawn_normal(at::IntArrayRef sizes, const rng_key& key) {
   return values;
 }
 
-at::Tensor drawn_views(std::int64_t rows, rng_stream& draw) {
+at::Tensor draw_crops(std::int64_t rows, rng_stream& draw) {
   auto views = at::empty({rows, 3}, at::kLong);
   auto* at = views.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < rows; ++i, at += 3) {
@@ -82,26 +82,27 @@ at::Tensor first_by_name(std::int64_t images, std::int64_t batch, std::int64_t c
   return at::tensor(places, at::kLong);
 }
 
-diagnostics wrong_with_generation(const method_setup& setup) {
-  diagnostics wrong;
-  if (!setup.net->mixes_rows())
-    wrong.push_back({"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
-                                               "match; expected a residual net with norm = \"batch\"",
-                                               setup.net->identity())});
+diagnostics validate_generation(const method_setup& setup) {
+  diagnostics errors;
+  if (!setup.net->couples_batch_rows())
+    errors.push_back(
+        {"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
+                                   "match; expected a residual net with norm = \"batch\"",
+                                   setup.net->identity())});
   if (!setup.has_images())
-    wrong.push_back(
+    errors.push_back(
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
   else if (has_held_parameters(*setup.net))
-    wrong.push_back({"model.frozen", "model.frozen: the method trains whole nets; expected no frozen parameters"});
+    errors.push_back({"model.frozen", "model.frozen: the method trains whole nets; expected no frozen parameters"});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      wrong.push_back({"tasks.kind", "tasks.kind: the generator makes rows of old classes, and tasks here repeat "
-                                     "classes; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the generator makes rows of old classes, and tasks here repeat "
+                                      "classes; expected \"class-incremental\""});
       break;
     }
-  return wrong;
+  return errors;
 }
 
 } // namespace mneme

@@ -14,18 +14,18 @@ namespace mneme {
 [[nodiscard]] model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs, std::int64_t filters);
 /// Reshapes generated features to images [K, B, channels, height, width].
 /// @param features [K, B, height * width * channels]
-[[nodiscard]] at::Tensor pictures_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape);
+[[nodiscard]] at::Tensor images_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape);
 
 /// Crops images that are padded by 4 zeros and mirrors some of them: [B, channels, height, width]. Differentiable to
 /// any order.
 /// @param views [B, 3] int64 on the host: row and column of the crop, 0 .. 8, and 1 for mirrored
-[[nodiscard]] at::Tensor viewed(const at::Tensor& images, const at::Tensor& views);
+[[nodiscard]] at::Tensor crop_and_flip(const at::Tensor& images, const at::Tensor& views);
 inline constexpr std::int64_t view_padding = 4;
 
 /// Draws `rows` crops and mirror flags: [rows, 3] int64.
-[[nodiscard]] at::Tensor drawn_views(std::int64_t rows, rng_stream& draw);
+[[nodiscard]] at::Tensor draw_crops(std::int64_t rows, rng_stream& draw);
 /// Draws standard normal numbers, float32 on the host.
-[[nodiscard]] at::Tensor drawn_normal(at::IntArrayRef sizes, const rng_key& key);
+[[nodiscard]] at::Tensor draw_normal(at::IntArrayRef sizes, const rng_key& key);
 
 /// Numbers of the first `count` of N images, sorted by file name, int64. Official programs name the files
 /// "round-image.png" and sort the names as text. @param batch images of one round
@@ -33,6 +33,6 @@ inline constexpr std::int64_t view_padding = 4;
 
 /// Validates net, data and tasks for a generator that matches batch normalization statistics. The result is empty if
 /// the setup is valid.
-[[nodiscard]] diagnostics wrong_with_generation(const method_setup& setup);
+[[nodiscard]] diagnostics validate_generation(const method_setup& setup);
 
 } // namespace mneme

@@ -35,7 +35,7 @@ at::Tensor next_average(const at::Tensor& past, const at::Tensor& now) {
   return past.defined() ? past * kept_share + now * (1.0 - kept_share) : now;
 }
 
-at::Tensor disagreement(const at::Tensor& logits, const at::Tensor& other) {
+at::Tensor student_teacher_gap(const at::Tensor& logits, const at::Tensor& other) {
   const auto log_p = at::log_softmax(logits, 1);
   const auto agree = (other.argmax(1) == logits.argmax(1)).to(logits.scalar_type());
   const auto divergence = (log_p.exp() * (log_p - at::log_softmax(other, 1))).sum(1);
@@ -82,33 +82,34 @@ at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64
   return flat;
 }
 
-void teach_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
+void train_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
                    at::Tensor& student, at::Tensor& momentum) {
   const class_range outputs{0, with.classes + with.embedding};
   const auto rows = inputs.unsqueeze(0).contiguous();
-  const auto taught = net.differentiable(teacher.unsqueeze(0), rows, outputs, {}).logits[0].detach();
+  const auto teacher_output = net.differentiable(teacher.unsqueeze(0), rows, outputs, {}).logits[0].detach();
   const training_mode training;
   const auto s = leaf_of(student);
   const auto answered = net.differentiable(s.unsqueeze(0), rows, outputs, {.training = &training, .statistics = true});
   const double T = with.temperature;
-  const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, with.opened) / T, 1);
-  const auto log_t = at::log_softmax(taught.narrow(1, 0, with.opened) / T, 1);
+  const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, with.seen_classes) / T, 1);
+  const auto log_t = at::log_softmax(teacher_output.narrow(1, 0, with.seen_classes) / T, 1);
   auto loss = (log_t.exp() * (log_t - log_s)).sum(1).mean() * (T * T);
   if (with.embedding > 0)
-    loss =
-        loss + (answered.logits[0] - taught).narrow(1, with.classes, with.embedding).square().mean() * with.map_weight;
+    loss = loss + (answered.logits[0] - teacher_output).narrow(1, with.classes, with.embedding).square().mean() *
+                      with.map_weight;
   auto decayed = student * with.decay;
   for (const auto& entry : net.layout())
     if (entry.buffer)
       decayed.narrow(0, entry.offset, entry.size).zero_();
-  const auto slope = gradients_of(loss, {s}).front() + decayed;
-  momentum = momentum.defined() ? momentum * with.momentum + slope : slope;
+  const auto gradient = gradients_of(loss, {s}).front() + decayed;
+  momentum = momentum.defined() ? momentum * with.momentum + gradient : gradient;
   const auto next = student - momentum * with.rate;
-  student = with_moved_statistics(next.unsqueeze(0), answered.statistics)[0].detach();
+  student = with_updated_running_stats(next.unsqueeze(0), answered.statistics)[0].detach();
 }
 
-void teach_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& images,
-                   const pool_lesson& how, at::Tensor& student, at::Tensor& momentum) {
+void train_student_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher,
+                           const at::Tensor& images, const pool_training& how, at::Tensor& student,
+                           at::Tensor& momentum) {
   rng_stream draw(how.order), view(how.shown);
   std::vector<std::int64_t> order(static_cast<std::size_t>(images.size(0)));
   std::iota(order.begin(), order.end(), 0);
@@ -125,8 +126,8 @@ void teach_on_pool(const model& net, const student_rules& with, const at::Tensor
     next += count;
     auto rows = images.index_select(0, places.to(images.device())).to(at::kFloat);
     if (how.views)
-      rows = viewed(rows, drawn_views(rows.size(0), view));
-    teach_student(net, with, teacher, rows * how.scale + how.shift, student, momentum);
+      rows = crop_and_flip(rows, draw_crops(rows.size(0), view));
+    train_student(net, with, teacher, rows * how.scale + how.shift, student, momentum);
   }
 }
 

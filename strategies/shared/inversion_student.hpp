@@ -25,12 +25,12 @@ struct statistics_match {
 
 /// Adversarial loss: -mean over the batch of KL(net || student), counting only rows that both assign to the same class.
 /// @param logits [B, c] of the net @param other [B, c] of the student
-[[nodiscard]] at::Tensor disagreement(const at::Tensor& logits, const at::Tensor& other);
+[[nodiscard]] at::Tensor student_teacher_gap(const at::Tensor& logits, const at::Tensor& other);
 
 /// Rules of the student's distillation from a frozen net. A head may have `embedding` extra rows after those of the
 /// classes; they map features to a label embedding.
 struct student_rules {
-  std::int64_t classes = 0, opened = 0, embedding = 0; ///< C, c and extra head rows
+  std::int64_t classes = 0, seen_classes = 0, embedding = 0; ///< C, c and extra head rows
   double temperature = 20.0, rate = 0.1, momentum = 0.9, decay = 2e-4;
   double map_weight = 0.0; ///< Weight of the mean squared difference between the two maps.
 };
@@ -43,19 +43,20 @@ struct student_rules {
 /// difference of the maps. Updates `student` and `momentum` in place.
 /// @param inputs [b, channels, height, width], normalized
 /// @param momentum [P], undefined before the first step
-void teach_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
+void train_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
                    at::Tensor& student, at::Tensor& momentum);
 
 /// Student steps on a pool of images. The pool is shuffled again after each pass; the last batch of a pass may be
 /// short.
-struct pool_lesson {
+struct pool_training {
   std::int64_t steps = 0, batch = 0;
   bool views = true;           ///< Crops and mirrors the images; every step draws again.
   at::Tensor scale{}, shift{}; ///< [channels, 1, 1] a net reads scale * pixel + shift, pixel in 0 .. 255
   rng_key order{}, shown{};    ///< Keys for the shuffles and for the crops.
 };
 /// Trains the student for `how.steps` steps. @param images [N, channels, height, width] uint8
-void teach_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& images,
-                   const pool_lesson& how, at::Tensor& student, at::Tensor& momentum);
+void train_student_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher,
+                           const at::Tensor& images, const pool_training& how, at::Tensor& student,
+                           at::Tensor& momentum);
 
 } // namespace mneme

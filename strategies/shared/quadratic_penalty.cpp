@@ -12,20 +12,21 @@ public:
   [[nodiscard]] bool regularises() const override { return true; }
 
   /// Gradient of a penalty: strength * importance * (w - anchor).
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     for (const auto& penalty : penalties_)
-      if (const auto importance = importance_of(penalty, weights, offset, side); importance.defined())
-        gradients.addcmul_(importance, change_of(penalty, weights, start, offset, side), penalty.strength);
+      if (const auto importance = importance_of(penalty, weights, offset, auxiliary); importance.defined())
+        gradients.addcmul_(importance, change_of(penalty, weights, start, offset, auxiliary), penalty.strength);
   }
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
-                                                 std::int64_t offset, const tensor_map* side) const override {
+                                                 std::int64_t offset, const tensor_map* auxiliary) const override {
     std::vector<loss_term> terms;
     for (const auto& penalty : penalties_)
-      if (const auto importance = importance_of(penalty, weights, offset, side); importance.defined())
+      if (const auto importance = importance_of(penalty, weights, offset, auxiliary); importance.defined())
         terms.push_back(
-            {penalty.term, (change_of(penalty, weights, start, offset, side).square() * importance).sum(at::kDouble) *
-                               (penalty.strength / 2.0)});
+            {penalty.term,
+             (change_of(penalty, weights, start, offset, auxiliary).square() * importance).sum(at::kDouble) *
+                 (penalty.strength / 2.0)});
     return terms;
   }
 
@@ -36,15 +37,15 @@ private:
   }
   /// Returns an undefined tensor if the job has no importance.
   static at::Tensor importance_of(const quadratic_penalty& penalty, const at::Tensor& weights, std::int64_t offset,
-                                  const tensor_map* side) {
+                                  const tensor_map* auxiliary) {
     if (penalty.constant.defined())
       return part_of(penalty.constant, weights, offset);
-    const auto* const known = side ? side->find(penalty.importance) : nullptr;
+    const auto* const known = auxiliary ? auxiliary->find(penalty.importance) : nullptr;
     return known ? part_of(*known, weights, offset) : at::Tensor{};
   }
   static at::Tensor change_of(const quadratic_penalty& penalty, const at::Tensor& weights, const at::Tensor& start,
-                              std::int64_t offset, const tensor_map* side) {
-    return weights - (penalty.anchor ? part_of(side->at(penalty.anchor), weights, offset) : start);
+                              std::int64_t offset, const tensor_map* auxiliary) {
+    return weights - (penalty.anchor ? part_of(auxiliary->at(penalty.anchor), weights, offset) : start);
   }
 
   std::string identity_;

@@ -1,6 +1,6 @@
 #include "strategies/shared/split_learning.hpp"
 #include "runtime/models/chained_model.hpp"
-#include "runtime/models/feature_layer.hpp"
+#include "runtime/models/intermediate_model.hpp"
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
@@ -27,67 +27,68 @@ rng_key draw_of_task(std::uint64_t seed, task_id task) {
 model_ref backbone_of(const method_setup& setup, const std::string& layer) {
   if (layer.empty())
     return setup.net;
-  return std::make_shared<const feature_layer>(setup.net, layer, setup.shape);
+  return std::make_shared<const intermediate_model>(setup.net, layer, setup.shape);
 }
 
-split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial) {
-  split_net net{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
+split_model split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial) {
+  split_model net{.whole = setup, .head_setup = setup, .backbone = std::move(backbone)};
   net.chain = std::make_shared<const chained_model>(net.backbone, back);
-  net.learnt.net = std::move(back);
-  net.learnt.initial = weights_only(initial.to(setup.initial->at(flat_weights).device()));
-  net.learnt.trainable = trainable_part::all;
-  net.learnt.shape = {1, 1, net.features()};
+  net.head_setup.net = std::move(back);
+  net.head_setup.initial = weights_only(initial.to(setup.initial->at(flat_weights).device()));
+  net.head_setup.trainable = trainable_part::all;
+  net.head_setup.shape = {1, 1, net.features()};
   net.backbone_weights = setup.initial;
   return net;
 }
 
-diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer) {
-  diagnostics wrong;
+diagnostics validate_backbone_of_method(const method_setup& setup, const std::string& layer) {
+  diagnostics errors;
   if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, layer))
-    wrong.push_back({"strategy.feature_layer",
-                     fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
-                                 "features from; expected {}",
-                                 layer, setup.net->identity(),
-                                 maps.empty() ? "\"\", its last ones"
-                                              : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});
+    errors.push_back({"strategy.feature_layer",
+                      fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
+                                  "features from; expected {}",
+                                  layer, setup.net->identity(),
+                                  maps.empty() ? "\"\", its last ones"
+                                               : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net by itself, and "
-                                        "learns what stands behind it; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net by itself, and "
+                                         "learns what stands behind it; expected \"all\""});
   if (setup.training.augment != augmentation_kind::none)
-    wrong.push_back({"training.augment", "training.augment: features of the frozen backbone are computed once for each "
-                                         "row, so that images cannot differ from round to round; expected \"none\""});
+    errors.push_back({"training.augment",
+                      "training.augment: features of the frozen backbone are computed once for each "
+                      "row, so that images cannot differ from round to round; expected \"none\""});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      wrong.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks "
-                                     "here repeat classes; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks "
+                                      "here repeat classes; expected \"class-incremental\""});
       break;
     }
-  return wrong;
+  return errors;
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-task<task_plan> split_server::open_task(server_context&, const round_place& place) {
-  if (place.task.value > 0) {
+task<task_plan> split_server::open_task(server_context&, const round_info& info) {
+  if (info.task.value > 0) {
     teacher_ = weights_only(weights());
     if (how_.drawn_each_task)
-      go_on_from(drawn_adjustment(*net_->learnt.net, how_.draw, draw_of_task(net_->learnt.seed, place.task)));
+      set_weights(draw_adjustment(*net_->head_setup.net, how_.draw, draw_of_task(net_->head_setup.seed, info.task)));
   }
   co_return task_plan{};
 }
 
-broadcast split_server::open_round(const round_place& place) {
-  auto sent = averaging_server::open_round(place);
+broadcast split_server::open_round(const round_info& info) {
+  auto sent = averaging_server::open_round(info);
   if (how_.sends_teacher)
     sent.extra = teacher_;
   return sent;
 }
 
-predictor predictor_of(const split_net& net, const at::Tensor& back) {
+predictor predictor_of(const split_model& net, const at::Tensor& back) {
   const auto& backbone = net.backbone_weights->at(flat_weights);
   predictor whole{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
   whole.classifier = classifier_stage{
-      .net = net.learnt.net, .front_net = net.backbone, .front = net.backbone_weights, .reads = net.features()};
+      .net = net.head_setup.net, .front_net = net.backbone, .front = net.backbone_weights, .reads = net.features()};
   return whole;
 }
 
@@ -100,10 +101,10 @@ void split_server::persist(archive& state) {
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
+task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_model& net,
                                       exemplar_rules rules) {
   auto memory = feature_memory::saved_in(ctx.memory());
-  const auto task = in.place.task.value;
+  const auto task = in.info.task.value;
   if (!memory.knows(task)) {
     extract_job looking{.net = net.backbone, .weights = net.backbone_weights, .samples = ctx.samples()};
     looking.logits = false;
@@ -118,7 +119,8 @@ task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, 
 }
 
 train_job split_method::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
-  auto job = local_training(net_->learnt, ctx, in, {.samples = std::move(samples), .classes = in.place.opened});
+  auto job =
+      local_training(net_->head_setup, ctx, in, {.samples = std::move(samples), .classes = in.info.seen_classes});
   job.objective = objective_;
   return job;
 }
@@ -164,35 +166,35 @@ void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& 
 
 method_needs split_method::needs() const {
   return {.head = head_kind::none,
-          .feature_folder = with_.feature_cache,
+          .feature_folder = options_.feature_cache,
           .frozen_net = true,
           .defaults = "[training]\nepochs = 3\nlearning_rate = 0.02\nmomentum = 0.9\nclip_norm = 5.0\n"};
 }
 
 diagnostics split_method::check(const method_setup& setup) const {
-  auto wrong = wrong_with_backbone(setup, with_.layer);
-  if (const auto fault = wrong_shape(with_.net); !fault.why.empty())
-    wrong.push_back({"strategy." + fault.key, fault.why});
-  return wrong;
+  auto errors = validate_backbone_of_method(setup, options_.layer);
+  if (const auto fault = shape_error(options_.net); !fault.reason.empty())
+    errors.push_back({"strategy." + fault.key, fault.reason});
+  return errors;
 }
 
-model_ref split_method::net_behind(const method_setup& setup) const {
-  return adjustment_net(with_.net, backbone_of(setup, with_.layer)->feature_width(), setup.classes);
+model_ref split_method::downstream_net(const method_setup& setup) const {
+  return adjustment_net(options_.net, backbone_of(setup, options_.layer)->feature_width(), setup.classes);
 }
 
 void split_method::prepare(const method_setup& setup) {
-  const auto backbone = backbone_of(setup, with_.layer);
-  const auto back = net_behind(setup);
-  const auto initial = setup.initial_behind ? setup.initial_behind->at(flat_weights)
-                                            : drawn_adjustment(*back, with_.draw, draw_of_task(setup.seed, {}));
-  net_ = std::make_shared<const split_net>(split(setup, backbone, back, initial));
+  const auto backbone = backbone_of(setup, options_.layer);
+  const auto back = downstream_net(setup);
+  const auto initial = setup.initial_downstream ? setup.initial_downstream->at(flat_weights)
+                                                : draw_adjustment(*back, options_.draw, draw_of_task(setup.seed, {}));
+  net_ = std::make_shared<const split_model>(split(setup, backbone, back, initial));
   objective_ = objective();
 }
 
 std::unique_ptr<server_half> split_method::make_server() const {
   return std::make_unique<split_server>(net_, split_server::rules{.sends_teacher = needs_teacher(),
-                                                                  .drawn_each_task = with_.drawn_each_task,
-                                                                  .draw = with_.draw});
+                                                                  .drawn_each_task = options_.drawn_each_task,
+                                                                  .draw = options_.draw});
 }
 
 } // namespace mneme

@@ -18,28 +18,29 @@ struct split_options {
 
 /// Parts of a split net, shared by server and clients. The backbone is public: every client has it before the run, and
 /// it is never sent.
-struct split_net {
-  method_setup whole{};  ///< Setup of the run.
-  method_setup learnt{}; ///< The same setup for module and head only.
-  model_ref backbone{};  ///< Frozen feature extractor, without a head.
-  model_ref chain{};     ///< Backbone, module and head: the net that is evaluated and saved.
+struct split_model {
+  method_setup whole{};      ///< Setup of the run.
+  method_setup head_setup{}; ///< The same setup for module and head only.
+  model_ref backbone{};      ///< Frozen feature extractor, without a head.
+  model_ref chain{};         ///< Backbone, module and head: the net that is evaluated and saved.
   tensors_ref backbone_weights{};
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
 /// Returns the backbone whose features are the means of map `layer`, or the net itself if `layer` is empty.
 [[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);
 /// Builds the parts. @param back net on rows of backbone features @param initial [P] weights of `back`
-[[nodiscard]] split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial);
+[[nodiscard]] split_model split(const method_setup& setup, model_ref backbone, model_ref back,
+                                const at::Tensor& initial);
 /// Validates the backbone, the tasks and [training] for a split method. The result is empty if the setup is valid.
-[[nodiscard]] diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer);
+[[nodiscard]] diagnostics validate_backbone_of_method(const method_setup& setup, const std::string& layer);
 /// Declares the keys feature_layer and feature_cache.
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache);
 /// The whole net with the weights `back` [P] of module and head.
-[[nodiscard]] predictor predictor_of(const split_net& net, const at::Tensor& back);
+[[nodiscard]] predictor predictor_of(const split_model& net, const at::Tensor& back);
 /// Returns the features of the current task's rows: from memory, or newly extracted in the client's first round of a
 /// task.
 /// @param net must outlive the task
-[[nodiscard]] task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
+[[nodiscard]] task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_model& net,
                                                     exemplar_rules rules);
 
 /// Averages module and head, running statistics included. Keeps the weights at the start of a task as the teacher. If
@@ -52,15 +53,15 @@ public:
     bool drawn_each_task = false;
     matrix_draw draw = matrix_draw::kaiming;
   };
-  split_server(std::shared_ptr<const split_net> net, const rules& how)
+  split_server(std::shared_ptr<const split_model> net, const rules& how)
       : averaging_server(net->learnt), net_(std::move(net)), how_(how) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
-  broadcast open_round(const round_place& place) override;
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override;
+  broadcast open_round(const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   void persist(archive& state) override;
 
 private:
-  std::shared_ptr<const split_net> net_;
+  std::shared_ptr<const split_model> net_;
   rules how_;
   tensors_ref teacher_{}; // null in the first task
 };
@@ -68,15 +69,15 @@ private:
 /// The client half: FedAvg on the features of the client's rows. Derived methods override its hooks.
 class split_method : public strategy {
 public:
-  void keys(key_table& table) override { with_.keys(table); }
+  void keys(key_table& table) override { options_.keys(table); }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
-  [[nodiscard]] model_ref net_behind(const method_setup& setup) const override;
+  [[nodiscard]] model_ref downstream_net(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
   [[nodiscard]] const std::vector<parameter>& wire_layout(const model&) const override {
-    return net_->learnt.net->layout();
+    return net_->head_setup.net->layout();
   }
 
 protected:
@@ -84,13 +85,13 @@ protected:
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   [[nodiscard]] virtual bool needs_teacher() const { return false; }
-  [[nodiscard]] const split_net& net() const { return *net_; }
-  [[nodiscard]] split_options& with() { return with_; }
-  [[nodiscard]] const split_options& with() const { return with_; }
+  [[nodiscard]] const split_model& net() const { return *net_; }
+  [[nodiscard]] split_options& with() { return options_; }
+  [[nodiscard]] const split_options& with() const { return options_; }
 
 private:
-  split_options with_;
-  std::shared_ptr<const split_net> net_;
+  split_options options_;
+  std::shared_ptr<const split_model> net_;
   loss_ref objective_;
 };
 

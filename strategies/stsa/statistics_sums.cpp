@@ -28,9 +28,9 @@ void statistics_sums::begin(const at::TensorOptions& options) {
   sums_ = at::zeros({size_.classes, size_.width}, options);
 }
 
-void statistics_sums::note_task(const round_place& place) {
+void statistics_sums::record_task(const round_info& info) {
   tasks_ended_ += 1.0;
-  classes_ended_ += static_cast<double>(place.current.size());
+  classes_ended_ += static_cast<double>(info.current_classes.size());
 }
 
 void statistics_sums::persist(archive& state) { state(gram_)(sums_)(tasks_ended_)(classes_ended_); }
@@ -62,17 +62,18 @@ void exact_sums::add_late(const delivery& in, class_range classes) {
   sums_.narrow(0, classes.low, classes.size()).add_(sums.view({classes.size(), size_.width}));
 }
 
-task<void> exact_sums::end_task(server_context&, const round_place& place) {
+task<void> exact_sums::end_task(server_context&, const round_info& info) {
   begin(at::kDouble);
   if (rules_.masked)
-    unmask(place.task);
+    unmask(info.task);
 
   // C <- C + sum_k C_k (eq. 8). Columns of other classes are zero and are not sent.
   if (task_sums_.defined())
-    sums_.narrow(0, place.current.low, place.current.size()).add_(task_sums_.view({place.current.size(), size_.width}));
+    sums_.narrow(0, info.current_classes.low, info.current_classes.size())
+        .add_(task_sums_.view({info.current_classes.size(), size_.width}));
   task_sums_ = at::Tensor{};
   present_.clear();
-  note_task(place);
+  record_task(info);
   co_return;
 }
 
@@ -108,11 +109,11 @@ void estimated_sums::add(const delivery& in) {
   held_.add(in.upload->at("sums"), in.upload->at("counts"));
 }
 
-task<void> estimated_sums::end_task(server_context& ctx, const round_place& place) {
+task<void> estimated_sums::end_task(server_context& ctx, const round_info& info) {
   begin(at::kDouble);
 
   // C <- C + sum_k C_k (eq. 8).
-  held_.add_to(sums_, place.current.low);
+  held_.add_to(sums_, info.current_classes.low);
 
   // G <- G + estimated sum_k G_k (eqs. 10, 11, 7).
   auto asked = held_.take(gram_, clients_ * dummies_, rules_);
@@ -120,7 +121,7 @@ task<void> estimated_sums::end_task(server_context& ctx, const round_place& plac
   auto estimated = co_await estimating;
   gram_ = estimated.out->at("gram");
   clients_ = 0;
-  note_task(place);
+  record_task(info);
 }
 
 /// P (M c + c) floats per task.

@@ -24,7 +24,7 @@ public:
   /// @param classes the classes of that task
   virtual void add_late(const delivery& in, class_range classes) = 0;
   /// Adds the statistics of the open task to G and C, after all uploads of the task.
-  virtual task<void> end_task(server_context& ctx, const round_place& place) = 0;
+  virtual task<void> end_task(server_context& ctx, const round_info& info) = 0;
   /// Adds the upload of one client over all finished tasks, in MiB, as the paper counts it (Table 5; its "MB" are MiB).
   virtual void add_figures(std::map<std::string, double>& figures) const = 0;
 
@@ -35,7 +35,7 @@ public:
 protected:
   /// Allocates G and C as zeros, if undefined.
   void begin(const at::TensorOptions& options);
-  void note_task(const round_place& place);
+  void record_task(const round_info& info);
   [[nodiscard]] double tasks_ended() const noexcept { return tasks_ended_; }
   /// Sum of c over the finished tasks.
   [[nodiscard]] double classes_ended() const noexcept { return classes_ended_; }
@@ -61,7 +61,7 @@ public:
   /// Adds late uploads to the sums of their own classes. Masked late uploads are ignored, because their masks were
   /// already removed.
   void add_late(const delivery& in, class_range classes) override;
-  task<void> end_task(server_context& ctx, const round_place& place) override;
+  task<void> end_task(server_context& ctx, const round_info& info) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;
 
@@ -83,7 +83,7 @@ public:
   void add(const delivery& in) override;
   /// Ignores late statistics, because all parts of a task are estimated together.
   void add_late(const delivery& /*in*/, class_range /*classes*/) override {}
-  task<void> end_task(server_context& ctx, const round_place& place) override;
+  task<void> end_task(server_context& ctx, const round_info& info) override;
   void add_figures(std::map<std::string, double>& figures) const override;
   void persist(archive& state) override;
 

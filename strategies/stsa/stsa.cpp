@@ -74,13 +74,13 @@ struct run_settings {
   [[nodiscard]] std::int64_t adaptation_rounds() const {
     return with.adaptation == adaptation_kind::federated ? with.adaptation_rounds : 0;
   }
-  [[nodiscard]] bool adapts(const round_place& place) const {
-    return place.task.value == 0 && place.round_of_task < adaptation_rounds();
+  [[nodiscard]] bool adapts(const round_info& info) const {
+    return info.task.value == 0 && info.round_of_task < adaptation_rounds();
   }
   /// The round as seen by the adapting method: its task ends before the round of statistics.
-  [[nodiscard]] round_place of_adaptation(round_place place) const {
-    place.rounds_of_task = adaptation_rounds();
-    return place;
+  [[nodiscard]] round_info of_adaptation(round_info info) const {
+    info.rounds_of_task = adaptation_rounds();
+    return info;
   }
   [[nodiscard]] std::int64_t width() const {
     return projection.defined() ? projection.size(1) : setup.net->feature_width();
@@ -106,8 +106,8 @@ public:
 protected:
   /// The learning rate schedule covers the adaptation rounds only, not the round of statistics after them.
   void adjust(train_job& job, const broadcast& in) const override {
-    job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
-                                    run_->adaptation_rounds());
+    job.options = options_for_round(setup().training, setup().trainable, covered_classes(in.info),
+                                    in.info.round_of_task, run_->adaptation_rounds());
   }
 
 private:
@@ -115,7 +115,7 @@ private:
   [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
   [[nodiscard]] privacy_options privacy_of(const client_context& ctx) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
 };
 
@@ -123,15 +123,15 @@ private:
 
 void stsa::prepare(const method_setup& setup) {
   auto run = std::make_shared<run_settings>();
-  run->with = with_;
+  run->with = options_;
   run->setup = setup;
   const auto file = setup.files.find("projection_file");
   if (file != setup.files.end())
     run->projection = file->second.at("W_R").to(at::kDouble).contiguous();
-  else if (with_.width > 0)
+  else if (options_.width > 0)
     run->projection =
-        random_projection({.seed = setup.seed, .purpose = projection_draw}, setup.net->feature_width(), with_.width);
-  if (const auto adapter = run->adaptation_rounds() > 0 ? adapting_method(with_.adapter) : nullptr) {
+        random_projection({.seed = setup.seed, .purpose = projection_draw}, setup.net->feature_width(), options_.width);
+  if (const auto adapter = run->adaptation_rounds() > 0 ? adapting_method(options_.adapter) : nullptr) {
     adapter->prepare(setup);
     run->adapter = adapter;
   } else if (run->adaptation_rounds() > 0) {
@@ -142,14 +142,14 @@ void stsa::prepare(const method_setup& setup) {
 
 /// Adapts the net, or uploads statistics of the client's rows under the frozen net.
 task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
-  if (run_->adapts(in.place) && run_->adapter) {
+  if (run_->adapts(in.info) && run_->adapter) {
     auto shown = in;
-    shown.place = run_->of_adaptation(in.place);
+    shown.info = run_->of_adaptation(in.info);
     auto adapting = run_->adapter->client_round(ctx, shown);
     auto adapted = co_await adapting;
     co_return adapted;
   }
-  if (run_->adapts(in.place)) {
+  if (run_->adapts(in.info)) {
     auto training = averaging_method::client_round(ctx, in);
     auto trained = co_await training;
     co_return trained;
@@ -162,7 +162,7 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
   if (summed.gram.defined())
     upload->put("gram", summed.gram);
   upload->put("sums", summed.sums);
-  if (with_.estimated())
+  if (options_.estimated())
     upload->put("counts", summed.counts);
 
   // Noise and masks change the upload only.
@@ -178,27 +178,27 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
 
 statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& in) const {
   statistics_job job{.net = run_->setup.net,
-                     .weights = in.weights ? in.weights : in.first_contact,
+                     .weights = in.weights ? in.weights : in.initial_payload,
                      .samples = ctx.samples(),
                      .projection = run_->projection,
-                     .gram = !with_.estimated(),
-                     .classes = in.place.current,
+                     .gram = !options_.estimated(),
+                     .classes = in.info.current_classes,
                      .frozen = true};
-  if (with_.estimated()) {
-    job.parts = with_.dummies;
-    job.part_of = dummy_of_rows(ctx.samples(), with_.dummies, with_.split, ctx.stream(dummy_draw));
+  if (options_.estimated()) {
+    job.parts = options_.dummies;
+    job.part_of = dummy_of_rows(ctx.samples(), options_.dummies, options_.split, ctx.stream(dummy_draw));
   }
   return job;
 }
 
 /// Adds q eps, eps ~ N(0, s^2) (Table 7). With zero noise the upload is unchanged to the bit.
 privacy_options stsa::privacy_of(const client_context& ctx) const {
-  const double noise = with_.noise_scale * with_.noise_std;
+  const double noise = options_.noise_scale * options_.noise_std;
   const auto key = ctx.stream(noise_draw);
   return {.noise = noise,
-          .on_sums = noise > 0.0 && with_.noise_on_sums(),
-          .on_counts = noise > 0.0 && with_.noise_on_counts(),
-          .masked = with_.secure_sum,
+          .on_sums = noise > 0.0 && options_.noise_on_sums(),
+          .on_counts = noise > 0.0 && options_.noise_on_counts(),
+          .masked = options_.secure_sum,
           .noise_key = key,
           .ring = run_->ring(key.task)};
 }
@@ -231,27 +231,27 @@ public:
         net_weights_(run_->setup.initial) {}
 
   /// Plans the adaptation rounds (in task 1), and one round in which every client uploads statistics.
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (adapter_ && place.task.value == 0) {
-      const auto shown = run_->of_adaptation(place); // must outlive the coroutine
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (adapter_ && info.task.value == 0) {
+      const auto shown = run_->of_adaptation(info); // must outlive the coroutine
       auto opening = adapter_->open_task(ctx, shown);
       co_await opening;
     }
-    const auto adaptation = place.task.value == 0 ? run_->adaptation_rounds() : 0;
-    co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
+    const auto adaptation = info.task.value == 0 ? run_->adaptation_rounds() : 0;
+    co_return task_plan{.rounds = adaptation + 1, .all_enrolled = true, .clients_without_rows = true};
   }
 
   /// After the adaptation, the frozen net is sent to every client in the first round of statistics; later only to new
   /// clients.
-  broadcast open_round(const round_place& place) override {
-    if (run_->adapts(place))
-      return adapter_ ? adapter_->open_round(run_->of_adaptation(place)) : averaging_server::open_round(place);
-    asked_in_.push_back(place.round);
-    const bool known = run_->adaptation_rounds() == 0 || place.task.value > 0;
-    return {.place = {},
+  broadcast open_round(const round_info& info) override {
+    if (run_->adapts(info))
+      return adapter_ ? adapter_->open_round(run_->of_adaptation(info)) : averaging_server::open_round(info);
+    asked_in_.push_back(info.round);
+    const bool known = run_->adaptation_rounds() == 0 || info.task.value > 0;
+    return {.info = {},
             .weights = known ? nullptr : net_weights_,
             .extra = nullptr,
-            .first_contact = known ? net_weights_ : nullptr};
+            .initial_payload = known ? net_weights_ : nullptr};
   }
 
   void fold(const delivery& in) override {
@@ -268,32 +268,32 @@ public:
     }
   }
 
-  task<void> close_round(server_context& ctx, const round_place& place) override {
-    if (run_->adapts(place) && adapter_) {
-      const auto shown = run_->of_adaptation(place); // must outlive the coroutine
+  task<void> close_round(server_context& ctx, const round_info& info) override {
+    if (run_->adapts(info) && adapter_) {
+      const auto shown = run_->of_adaptation(info); // must outlive the coroutine
       auto closing = adapter_->close_round(ctx, shown);
       co_await closing;
       net_weights_ = adapter_->predict().weights;
       co_return;
     }
-    if (run_->adapts(place)) {
+    if (run_->adapts(info)) {
       average();
       net_weights_ = weights_only(weights());
       co_return;
     }
 
-    auto adding = statistics_->end_task(ctx, place); // eqs. 7, 8
+    auto adding = statistics_->end_task(ctx, info); // eqs. 7, 8
     co_await adding;
-    if (place.task.value == 0)
+    if (info.task.value == 0)
       first_diagonal_ = mean_diagonal(statistics_->gram());
 
-    auto equations = equations_of(place.opened);
+    auto equations = equations_of(info.seen_classes);
     auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations}); // eq. 9
     auto solved = co_await solving;
 
     // The read-out has a row for every class of the run; rows of future classes are zero.
     auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
-    readout.narrow(0, 0, place.opened.high).copy_(solved.out->at("readout"));
+    readout.narrow(0, 0, info.seen_classes.high).copy_(solved.out->at("readout"));
     readout_ = readout;
   }
 
@@ -308,7 +308,7 @@ public:
             .frozen = true};
   }
 
-  std::map<std::string, double> figures() const override {
+  std::map<std::string, double> summary_metrics() const override {
     std::map<std::string, double> figures;
     statistics_->add_figures(figures);
     if (first_diagonal_ > 0.0)
@@ -326,7 +326,7 @@ public:
 
 private:
   /// The input of solve().
-  [[nodiscard]] tensors_ref equations_of(class_range opened) const {
+  [[nodiscard]] tensors_ref equations_of(class_range seen_classes) const {
     auto equations = std::make_shared<tensor_map>();
     equations->put("gram", statistics_->gram());
     equations->put("sums", statistics_->sums().narrow(0, 0, opened.high));
@@ -352,27 +352,27 @@ method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
                       .round_barrier = true, // every client uploads its statistics once
                       .own_rounds = true,
-                      .feature_folder = with_.feature_cache,
-                      .frozen_net = with_.adaptation == adaptation_kind::none,
+                      .feature_folder = options_.feature_cache,
+                      .frozen_net = options_.adaptation == adaptation_kind::none,
                       .defaults = "[strategy]\nweighting = \"uniform\"\n"};
-  if (const auto adapter = adapting_method(with_.adapter)) {
+  if (const auto adapter = adapting_method(options_.adapter)) {
     const auto its = adapter->needs();
     needed.prompts = its.prompts;
     needed.defaults += its.defaults;
   }
-  if (with_.estimated() && with_.split == dummy_split::file)
-    needed.row_marks = {.name = "dummy", .below = with_.dummies};
-  if (!with_.projection_file.empty())
-    needed.tensor_files = {{"projection_file", with_.projection_file}};
+  if (options_.estimated() && options_.split == dummy_split::file)
+    needed.partition_column = {.name = "dummy", .below = options_.dummies};
+  if (!options_.projection_file.empty())
+    needed.tensor_files = {{"projection_file", options_.projection_file}};
   return needed;
 }
 
 diagnostics stsa::check_adaptation(const method_setup& setup) const {
-  const auto adapter = adapting_method(with_.adapter);
-  if (with_.adapter.rate > 0.0 && with_.adapter.kind != adapter_kind::pilora)
+  const auto adapter = adapting_method(options_.adapter);
+  if (options_.adapter.rate > 0.0 && options_.adapter.kind != adapter_kind::pilora)
     return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": there is no low-rank part; "
                                       "expected 0, or training.learning_rate"}};
-  if (with_.adaptation == adaptation_kind::none) {
+  if (options_.adaptation == adaptation_kind::none) {
     if (!adapter)
       return reject_batch_keys(setup, "with strategy.adaptation = \"none\" nothing is trained in batches");
     return {{"strategy.adapter", "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
@@ -380,112 +380,113 @@ diagnostics stsa::check_adaptation(const method_setup& setup) const {
   }
   if (!adapter)
     return averaging_method::check(setup);
-  auto wrong = adapter->check(setup);
+  auto errors = adapter->check(setup);
   if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // components of later tasks are never drawn
-    std::erase_if(wrong, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
-  return wrong;
+    std::erase_if(errors, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
+  return errors;
 }
 
 diagnostics stsa::check(const method_setup& setup) const {
-  auto wrong = check_adaptation(setup);
+  auto errors = check_adaptation(setup);
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* projection = file->second.find("W_R");
     if (!projection)
-      wrong.push_back({"strategy.projection_file", with_.projection_file.string() +
-                                                       ": found no tensor 'W_R'; expected W_R of shape [" +
-                                                       std::to_string(width) + ", projection width]"});
+      errors.push_back({"strategy.projection_file", options_.projection_file.string() +
+                                                        ": found no tensor 'W_R'; expected W_R of shape [" +
+                                                        std::to_string(width) + ", projection width]"});
     else if (projection->dim() != 2 || projection->size(0) != width || projection->size(1) < 1 ||
              !at::isFloatingType(projection->scalar_type()))
-      wrong.push_back({"strategy.projection_file",
-                       with_.projection_file.string() + ": found W_R of shape " + c10::str(projection->sizes()) + ", " +
-                           c10::toString(projection->scalar_type()) + "; expected floating-point numbers of shape [" +
-                           std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
-                           " features"});
+      errors.push_back({"strategy.projection_file",
+                        options_.projection_file.string() + ": found W_R of shape " + c10::str(projection->sizes()) +
+                            ", " + c10::toString(projection->scalar_type()) +
+                            "; expected floating-point numbers of shape [" + std::to_string(width) +
+                            ", projection width], as the net has " + std::to_string(width) + " features"});
   }
   // The server holds a triangle of G and a full matrix for the solver, in float64.
   constexpr double bytes_of_entry = 4.0 + 8.0, gibibyte = 1 << 30;
-  const auto statistics = static_cast<double>(with_.width > 0 ? with_.width : width);
+  const auto statistics = static_cast<double>(options_.width > 0 ? options_.width : width);
   const auto bytes = bytes_of_entry * statistics * statistics;
   if (const auto& room = setup.memory; bytes > static_cast<double>(room.bytes))
-    wrong.push_back(
+    errors.push_back(
         {"strategy.projection_width",
          fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
                      "which {:.1f} GiB are {}; expected a smaller one",
-                     with_.width, statistics, statistics, bytes / gibibyte, static_cast<double>(room.bytes) / gibibyte,
-                     room.source)});
+                     options_.width, statistics, statistics, bytes / gibibyte,
+                     static_cast<double>(room.bytes) / gibibyte, room.source)});
   if (setup.transition == task_transition::staggered)
-    wrong.push_back({"tasks.transition",
-                     "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
-                     "the task opens, and who enters it later has none to send; expected \"round\""});
+    errors.push_back({"tasks.transition",
+                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
+                      "the task opens, and who enters it later has none to send; expected \"round\""});
   if (setup.staying_share > 0.0)
-    wrong.push_back({"tasks.staying_share",
-                     "tasks.staying_share > 0: stsa asks each client for its statistics of a task once, when the task "
-                     "opens, and who keeps its old task has none to send; expected 0"});
-  if (with_.secure_sum && with_.estimated())
-    wrong.push_back({"strategy.secure_sum",
-                     "secure_sum = true with estimator = \"estimated\": the server needs each dummy "
-                     "client's sums, not their total; expected estimator = \"exact\""});
-  if (!with_.estimated() && with_.noise_on_counts())
-    wrong.push_back({"strategy.noise_on",
-                     "noise on counts with estimator = \"exact\", which sends none; expected \"none\" or "
-                     "\"sums\", or estimator = \"estimated\""});
-  return wrong;
+    errors.push_back({"tasks.staying_share",
+                      "tasks.staying_share > 0: stsa asks each client for its statistics of a task once, when the task "
+                      "opens, and who keeps its old task has none to send; expected 0"});
+  if (options_.secure_sum && options_.estimated())
+    errors.push_back({"strategy.secure_sum",
+                      "secure_sum = true with estimator = \"estimated\": the server needs each dummy "
+                      "client's sums, not their total; expected estimator = \"exact\""});
+  if (!options_.estimated() && options_.noise_on_counts())
+    errors.push_back({"strategy.noise_on",
+                      "noise on counts with estimator = \"exact\", which sends none; expected \"none\" or "
+                      "\"sums\", or estimator = \"estimated\""});
+  return errors;
 }
 
 void stsa::read_file_keys() {
-  if (with_.projection_file.empty())
+  if (options_.projection_file.empty())
     return;
-  const auto named = read_safetensors(with_.projection_file);
+  const auto named = read_safetensors(options_.projection_file);
   const auto* projection = named ? named->find("W_R") : nullptr;
   if (projection && projection->dim() == 2 && projection->size(1) >= 1 && projection->size(1) <= width_max)
-    with_.width = projection->size(1);
+    options_.width = projection->size(1);
 }
 
 void stsa::keys(key_table& table) {
-  table.choice("adaptation", with_.adaptation,
+  table.choice("adaptation", options_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
                "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
   table.choice(
-      "adapter", with_.adapter.kind,
+      "adapter", options_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
       "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
       "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
-  table.added_later();
+  table.omit_default_from_digest();
   table.number(
-      "adapter_rate", with_.adapter.rate, {.low = 0.0},
+      "adapter_rate", options_.adapter.rate, {.low = 0.0},
       "adapter = \"pilora\": learning rate of the low-rank part, its own strategy.low_rank_rate; 0: its default.");
-  table.added_later();
-  table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
+  table.omit_default_from_digest();
+  table.integer("adaptation_rounds", options_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");
-  table.integer("projection_width", with_.width, {.low = 0, .high = width_max},
+  table.integer("projection_width", options_.width, {.low = 0, .high = width_max},
                 "Random features M; 0: the net's features as they are.");
-  table.path("projection_file", with_.projection_file,
+  table.path("projection_file", options_.projection_file,
              "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");
-  table.number("ridge", with_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
-  table.choice("readout", with_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
+  table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
+  table.choice("readout", options_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
                "Scores W_c . phi as in the paper, or their cosine as in the official code.");
-  table.choice("estimator", with_.estimator,
+  table.choice("estimator", options_.estimator,
                {{"exact", estimator_kind::exact}, {"estimated", estimator_kind::estimated}},
                "Clients send Gram matrices (STSA), or class sums of dummy clients only (STSA-E).");
-  table.integer("dummies", with_.dummies, {.low = 1, .high = 100'000}, "estimated: dummy clients of each client.");
-  table.choice("kappa", with_.kappa, {{"total", client_count::total}, {"nonempty", client_count::nonempty}},
+  table.integer("dummies", options_.dummies, {.low = 1, .high = 100'000}, "estimated: dummy clients of each client.");
+  table.choice("kappa", options_.kappa, {{"total", client_count::total}, {"nonempty", client_count::nonempty}},
                "estimated: the scatter is divided by all dummy clients (paper), or by those with rows (unbiased).");
-  table.flag("clamp_b", with_.clamp_b, "estimated: negative coefficients become 0, as in the official code.");
-  table.choice("dummy_split", with_.split,
+  table.flag("clamp_b", options_.clamp_b, "estimated: negative coefficients become 0, as in the official code.");
+  table.choice("dummy_split", options_.split,
                {{"random", dummy_split::random}, {"stratified", dummy_split::stratified}, {"file", dummy_split::file}},
                "estimated: how a client's rows are dealt to its dummies; file: column `dummy` of partition.file.");
-  table.path("feature_cache", with_.feature_cache,
+  table.path("feature_cache", options_.feature_cache,
              "Folder where features of frozen nets are kept between runs; empty: in memory only.");
-  table.number("noise_scale", with_.noise_scale, {.low = 0.0}, "Privacy noise: q of value + q eps.");
-  table.number("noise_std", with_.noise_std, {.low = 0.0}, "Privacy noise: s of eps ~ N(0, s^2).");
-  table.choice("noise_on", with_.noise_on,
+  table.number("noise_scale", options_.noise_scale, {.low = 0.0}, "Privacy noise: q of value + q eps.");
+  table.number("noise_std", options_.noise_std, {.low = 0.0}, "Privacy noise: s of eps ~ N(0, s^2).");
+  table.choice("noise_on", options_.noise_on,
                {{"none", noise_place::none},
                 {"sums", noise_place::sums},
                 {"counts", noise_place::counts},
                 {"both", noise_place::both}},
                "What noise is added to: Gram matrix and class sums, class counts (estimated), or both.");
-  table.flag("secure_sum", with_.secure_sum, "exact: uploads are hidden by pairwise masks that cancel in their sum.");
+  table.flag("secure_sum", options_.secure_sum,
+             "exact: uploads are hidden by pairwise masks that cancel in their sum.");
 }
 
 const strategy_registration line{

@@ -18,7 +18,7 @@ augment = "crop-flip-jitter"
 )";
   const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
   const std::string official = "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n";
-  const std::string behind_transformer = R"([strategy]
+  const std::string after_transformer = R"([strategy]
 adaptation_rounds = 10
 projection_width = 1250
 ridge = 1e6
@@ -27,12 +27,12 @@ dummies = 10
 epochs = 2
 batch = 128
 )";
-  const std::string transformer = behind_transformer + R"(learning_rate = 0.2
+  const std::string transformer = after_transformer + R"(learning_rate = 0.2
 schedule = "cosine"
 momentum = 0.9
 weight_decay = 5e-4
 )";
-  const std::string adapted = behind_transformer + "optimizer = \"adam\"\n";
+  const std::string adapted = after_transformer + "optimizer = \"adam\"\n";
   const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
   return {
       {"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},

@@ -1,5 +1,5 @@
 // Properties that every method must have.
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 #include "tests/support/method_federation.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -18,12 +18,12 @@ void check_equal(const tensors_ref& a, const tensors_ref& b) {
 
 /// Opens the first task and round.
 broadcast opened(method_federation& in, server_half& server) {
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk, &in.central, &in.made);
-  const auto plan = run_step(server.open_task(ctx, in.place), desk, *in.device);
-  in.place.rounds_of_task = plan.rounds.value_or(3);
-  auto made = server.open_round(in.place);
-  made.place = in.place;
+  const auto plan = run_step(server.open_task(ctx, in.info), desk, *in.device);
+  in.info.rounds_of_task = plan.rounds.value_or(3);
+  auto made = server.open_round(in.info);
+  made.info = in.info;
   return made;
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a round may be dropped at any stage") {
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     for (std::uint32_t stages = 0;; ++stages) {
-      client_run run(*federated.method, federated.work_for(0, in, nullptr));
+      client_round_runner run(*federated.method, federated.work_for(0, in, nullptr));
       auto step = run.start();
       while (run.stage() < stages && std::holds_alternative<plan>(step))
         step = run.resume(run_plan(*federated.device, std::get<plan>(std::move(step))));
@@ -73,14 +73,14 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
       auto result = run_round(*federated.method, *federated.device, federated.work_for(c, in, nullptr));
       server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
     }
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, &federated.central, &federated.made);
-    run_step(server->close_round(ctx, federated.place), desk, *federated.device);
+    run_step(server->close_round(ctx, federated.info), desk, *federated.device);
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());
     CHECK_FALSE(at::equal(after, before));
     CHECK(at::isfinite(after).all().item<bool>());
-    const auto next = server->open_round(federated.place);
+    const auto next = server->open_round(federated.info);
     CHECK(next.weights->bytes() == in.weights->bytes());
   }
 }
@@ -93,8 +93,8 @@ TEST_CASE("uploads of a method can be sent with eight bits, each parameter with 
     const auto server = federated.method->make_server();
     const auto in = opened(federated, *server);
     const auto upload = run_round(*federated.method, *federated.device, federated.work_for(0, in, nullptr)).upload;
-    for (const auto& sent : {in.weights, in.extra, in.first_contact, upload}) {
-      const auto arrived = across_the_wire(sent, wire_format::int8, layout);
+    for (const auto& sent : {in.weights, in.extra, in.initial_payload, upload}) {
+      const auto arrived = convert_for_transfer(sent, wire_format::int8, layout);
       CHECK(wire_bytes(arrived.get(), wire_format::int8) == wire_bytes(sent.get(), wire_format::int8));
     }
   }
@@ -122,19 +122,19 @@ TEST_CASE("a server saved in the middle of a round continues equally in another 
 
     /// The rest of the round, and the broadcast of the next task.
     const auto go_on = [&](server_half& half) {
-      job_desk desk;
+      job_channel desk;
       server_context ctx(desk, nullptr, &federated.made);
       half.fold(uploads[2]);
-      run_step(half.close_round(ctx, federated.place), desk, *federated.device);
-      const round_place next{.round = {1}, .task = {1}, .opened = {0, 4}, .current = {2, 4}};
+      run_step(half.close_round(ctx, federated.info), desk, *federated.device);
+      const round_info next{.round = {1}, .task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}};
       (void)run_step(half.open_task(ctx, next), desk, *federated.device);
       return half.open_round(next);
     };
     const auto here = go_on(*server), there = go_on(*elsewhere);
     check_equal(here.weights, there.weights);
     check_equal(here.extra, there.extra);
-    check_equal(here.first_contact, there.first_contact);
+    check_equal(here.initial_payload, there.initial_payload);
     check_equal(server->predict().weights, elsewhere->predict().weights);
-    CHECK(server->figures() == elsewhere->figures());
+    CHECK(server->summary_metrics() == elsewhere->summary_metrics());
   }
 }

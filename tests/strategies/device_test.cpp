@@ -1,9 +1,9 @@
 // Conformance of methods on a device: their tensors are on the device, also after loading a checkpoint.
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
+#include "tests/support/fake_device.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_federation.hpp"
-#include "tests/support/stand_in_device.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <csignal>
@@ -39,16 +39,16 @@ public:
       : in_(in), server_(in.method->make_server()), device_(device), disturbance_(by) {}
 
   void task(std::uint32_t number) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, &in_.central, &in_.made);
-    in_.place = method_federation::place_in(number, rounds_begun_);
-    in_.place.rounds_of_task = 2;
-    const auto plan = run_step(server_->open_task(ctx, in_.place), desk, *in_.device);
+    in_.info = method_federation::place_in(number, rounds_begun_);
+    in_.info.rounds_of_task = 2;
+    const auto plan = run_step(server_->open_task(ctx, in_.info), desk, *in_.device);
     const auto rounds = plan.rounds.value_or(2);
     for (std::int64_t i = 0; i < rounds; ++i) {
-      in_.place = method_federation::place_in(number, rounds_begun_++);
-      in_.place.round_of_task = i;
-      in_.place.rounds_of_task = rounds;
+      in_.info = method_federation::place_in(number, rounds_begun_++);
+      in_.info.round_of_task = i;
+      in_.info.rounds_of_task = rounds;
       round(ctx, desk);
     }
   }
@@ -58,16 +58,16 @@ public:
                                                           .samples = in_.central.of_task({0}),
                                                           .mask = {0, method_federation::classes_of_task}}}};
     const auto outcome = in_.device->run(batch);
-    if (const auto* const why = std::get_if<std::string>(&outcome[0]))
-      FAIL(*why);
+    if (const auto* const reason = std::get_if<std::string>(&outcome[0]))
+      FAIL(*reason);
     return std::get<evaluate_output>(std::get<work_output>(outcome[0])).loss_sum;
   }
   [[nodiscard]] at::Tensor learnt() const { return server_->predict().weights->at(flat_weights).cpu(); }
 
 private:
-  void round(server_context& ctx, job_desk& desk) {
-    auto sent = server_->open_round(in_.place);
-    sent.place = in_.place;
+  void round(server_context& ctx, job_channel& desk) {
+    auto sent = server_->open_round(in_.info);
+    sent.info = in_.info;
     if (disturbance_ == disturbance::rounding && rounds_begun_ == 1)
       sent.weights = with_roundings(sent.weights, rounds_begun_);
     for (std::uint32_t c = 0; c < method_federation::clients; ++c) {
@@ -78,12 +78,12 @@ private:
         memories_[c] = result.memory;
       server_->fold({.assignment = {c},
                      .from = {c},
-                     .started_from = in_.place.round,
+                     .started_from = in_.info.round,
                      .upload = result.upload,
                      .rows = result.rows,
                      .start = sent.weights});
     }
-    run_step(server_->close_round(ctx, in_.place), desk, *in_.device);
+    run_step(server_->close_round(ctx, in_.info), desk, *in_.device);
   }
   void resume() {
     archive saved;

@@ -1,5 +1,5 @@
 // Programs of a method in one file; conformance_test.cpp tests its conformance.
-#include "tests/support/dreaming_method.hpp" // before Catch2, whose CHECK must be the last definition
+#include "tests/support/generator_method.hpp" // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"

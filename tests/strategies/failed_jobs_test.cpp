@@ -40,56 +40,56 @@ public:
 
   failures run() {
     for (std::uint32_t task = 0; task < method_federation::tasks; ++task) {
-      auto place = method_federation::place_in(task, rounds_);
+      auto info = method_federation::place_in(task, rounds_);
       const auto planned =
-          server_step<task_plan>([&](server_half& half, server_context& ctx) { return half.open_task(ctx, place); });
-      place.rounds_of_task = planned.rounds.value_or(3);
+          server_step<task_plan>([&](server_half& half, server_context& ctx) { return half.open_task(ctx, info); });
+      info.rounds_of_task = planned.rounds.value_or(3);
       // The first round, a second one and the last, because methods may have special steps in them.
-      const auto last = place.rounds_of_task - 1;
+      const auto last = info.rounds_of_task - 1;
       for (const auto round : std::set<std::int64_t>{0, std::min<std::int64_t>(1, last), last}) {
-        place.round_of_task = round;
-        place.round = {rounds_++};
-        run_round_at(place, planned.observers > 0);
+        info.round_of_task = round;
+        info.round = {rounds_++};
+        run_round_at(info, planned.observers > 0);
       }
     }
     return failed_;
   }
 
 private:
-  void run_round_at(const round_place& place, bool observed) {
-    auto sent = server_->open_round(place);
-    sent.place = place;
+  void run_round_at(const round_info& info, bool observed) {
+    auto sent = server_->open_round(info);
+    sent.info = info;
     sent.advice = advice_;
     for (std::uint32_t c = 0; c < method_federation::clients; ++c) {
       auto work = federated_.work_for(c, sent, memories_[c]);
       if (observed) {
-        work.looks = true;
+        work.observes = true;
         (void)client_round(work, failed_.observers);
-        work.looks = false;
+        work.observes = false;
       }
       const auto result = client_round(work, failed_.clients);
       if (result.memory)
         memories_[c] = result.memory;
-      delivery arrived{.assignment = {c}, .from = {c}, .started_from = place.round, .upload = result.upload};
+      delivery arrived{.assignment = {c}, .from = {c}, .started_from = info.round, .upload = result.upload};
       arrived.rows = result.rows;
       server_->fold(arrived);
       arrived.upload = result.to_proxy;
       if (proxy_ && arrived.upload)
         proxy_->receive(arrived);
     }
-    server_step<void>([&](server_half& half, server_context& ctx) { return half.close_round(ctx, place); });
+    server_step<void>([&](server_half& half, server_context& ctx) { return half.close_round(ctx, info); });
     if (!proxy_)
       return;
     const auto model = server_->predict().weights;
     advice_ = step<tensors_ref, proxy_half>(
         *proxy_, [&] { return federated_.method->make_proxy(); }, failed_.proxy,
-        [&](proxy_half& half, server_context& ctx) { return half.advise(ctx, place, model); });
+        [&](proxy_half& half, server_context& ctx) { return half.advise(ctx, info, model); });
   }
 
   client_result client_round(const assignment& work, std::size_t& count) {
     const auto holders = work.in.use_count();
     answers known;
-    client_run run(*federated_.method, work, &federated_.made);
+    client_round_runner run(*federated_.method, work, &federated_.made);
     auto now = run.start();
     while (auto* wanted = std::get_if<plan>(&now)) {
       known.push_back(run_plan(*federated_.device, std::move(*wanted)));
@@ -107,7 +107,7 @@ private:
 
   /// The same round, in which one job of its last co_await fails.
   void check_failed_round(const assignment& work, const answers& known, std::size_t step) {
-    client_run run(*federated_.method, work, &federated_.made);
+    client_round_runner run(*federated_.method, work, &federated_.made);
     auto now = run.start();
     for (std::size_t stage = 0; stage + 1 < known.size(); ++stage)
       now = run.resume(known[stage]);
@@ -117,7 +117,7 @@ private:
     REQUIRE(failure);
     CHECK(failure->reason == fire);
     CHECK(failure->client == work.client);
-    CHECK(failure->round == work.in->place.round);
+    CHECK(failure->round == work.in->info.round);
     CHECK(failure->last_job == job_at(work.id, known, step));
   }
 
@@ -138,7 +138,7 @@ private:
     archive saved;
     half.persist(saved);
     answers known;
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, &federated_.central, &federated_.made);
     auto work = begin(half, ctx);
     work.start();
@@ -158,7 +158,7 @@ private:
 
   template <class Half, class Begin>
   void check_failed_step(Half& half, const answers& known, std::size_t step, Begin begin) {
-    job_desk desk({77});
+    job_channel desk({77});
     server_context ctx(desk, &federated_.central, &federated_.made);
     auto work = begin(half, ctx);
     work.start();

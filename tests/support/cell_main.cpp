@@ -5,5 +5,5 @@
 
 int main(int count, char** words) {
   mneme::use_arithmetic();
-  return mneme::become_cell(std::span<const char* const>(words + 1, words + count));
+  return mneme::sandbox_main(std::span<const char* const>(words + 1, words + count));
 }

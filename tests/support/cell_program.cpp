@@ -3,14 +3,14 @@
 namespace mneme::test {
 namespace {
 
-[[maybe_unused]] const bool has_program = (set_cell_program(MNEME_CELL), true);
+[[maybe_unused]] const bool has_program = (set_sandbox_program(MNEME_CELL), true);
 
 } // namespace
 
-cells_that_begin::cells_that_begin(cell_begin begin) : cells_that_begin(begin, MNEME_CELL) {}
-cells_that_begin::cells_that_begin(cell_begin begin, const std::filesystem::path& program) {
-  set_cell_program(program, begin);
+cells_that_begin::cells_that_begin(sandbox_start begin) : cells_that_begin(begin, MNEME_CELL) {}
+cells_that_begin::cells_that_begin(sandbox_start begin, const std::filesystem::path& program) {
+  set_sandbox_program(program, begin);
 }
-cells_that_begin::~cells_that_begin() { set_cell_program(MNEME_CELL); }
+cells_that_begin::~cells_that_begin() { set_sandbox_program(MNEME_CELL); }
 
 } // namespace mneme::test

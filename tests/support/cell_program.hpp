@@ -7,8 +7,8 @@ namespace mneme::test {
 /// Starts sandboxes in the given way during its lifetime, afterwards again by the tests' own program.
 class cells_that_begin {
 public:
-  explicit cells_that_begin(cell_begin begin);
-  cells_that_begin(cell_begin begin, const std::filesystem::path& program);
+  explicit cells_that_begin(sandbox_start begin);
+  cells_that_begin(sandbox_start begin, const std::filesystem::path& program);
   cells_that_begin(const cells_that_begin&) = delete;
   cells_that_begin& operator=(const cells_that_begin&) = delete;
   ~cells_that_begin();

@@ -68,7 +68,7 @@ inline std::string xzipped(const std::string& content) {
 
 /// Errors of a failed result, one per line; "" for a success.
 template <class T>
-std::string said(const expected<T>& result) {
+std::string error_text(const expected<T>& result) {
   std::string text;
   if (!result)
     for (const auto& problem : result.error())

@@ -3,8 +3,8 @@
 #include "runtime/models/model.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/folding.hpp"
+#include "tests/support/fake_device.hpp"
 #include "tests/support/grids.hpp"
-#include "tests/support/stand_in_device.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>

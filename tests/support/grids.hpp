@@ -1,7 +1,7 @@
 /// grids: runs device kernels thread by thread on the host.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include "runtime/kernels/cuda/thread_place.hpp"
+#include "runtime/kernels/cuda/thread_index.hpp"
 #include <ATen/ATen.h>
 namespace mneme::test {
 

@@ -30,8 +30,8 @@ inline sample_view rows_from(std::shared_ptr<const dataset> source, std::int64_t
 }
 
 inline const at::Tensor& weights_of(const job_outcome& outcome) {
-  if (const auto* why = std::get_if<std::string>(&outcome))
-    FAIL("job failed: " << *why);
+  if (const auto* reason = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *reason);
   return std::get<train_output>(std::get<work_output>(outcome)).weights->at(flat_weights);
 }
 

@@ -1,6 +1,6 @@
 /// method_driver: federation without actors: a method, a few rows and an executor, driven in a loop.
 #pragma once
-#include "runtime/method/client_run.hpp"
+#include "runtime/method/client_round_runner.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
@@ -54,7 +54,7 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
 }
 
 /// Error of the method's check of a net, or "".
-inline std::string wrong_with(const strategy& method, const model_ref& net) {
+inline std::string setup_error(const strategy& method, const model_ref& net) {
   for (const auto& found : method.check({.net = net}))
     if (found.where == "model.name")
       return found.text;
@@ -108,8 +108,10 @@ inline method_setup setup_of_run(const model_ref& net, std::int64_t features, st
 }
 
 /// First round of a task if every task has `classes` new classes.
-inline round_place class_task(std::uint32_t task, std::int64_t classes) {
-  return {.task = {task}, .opened = {0, (task + 1) * classes}, .current = {task * classes, (task + 1) * classes}};
+inline round_info class_task(std::uint32_t task, std::int64_t classes) {
+  return {.task = {task},
+          .seen_classes = {0, (task + 1) * classes},
+          .current_classes = {task * classes, (task + 1) * classes}};
 }
 
 /// Runs the jobs of a plan one by one.
@@ -124,8 +126,8 @@ inline outcomes run_plan(executor& device, plan wanted) {
 
 /// Runs a client's round to its end.
 inline client_result run_round(const strategy& method, executor& device, assignment assigned) {
-  row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
-  client_run run(method, std::move(assigned), &made);
+  generated_row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
+  client_round_runner run(method, std::move(assigned), &made);
   auto step = run.start();
   while (auto* wanted = std::get_if<plan>(&step))
     step = run.resume(run_plan(device, std::move(*wanted)));
@@ -136,7 +138,7 @@ inline client_result run_round(const strategy& method, executor& device, assignm
 
 /// Runs a step of the server half to its end.
 template <class T>
-T run_step(task<T> step, job_desk& desk, executor& device) {
+T run_step(task<T> step, job_channel& desk, executor& device) {
   step.start();
   while (!step.done())
     desk.answer(run_plan(device, desk.take_plan()));

@@ -15,8 +15,8 @@ struct method_federation {
   std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
   model_ref net;
   listed_rows central{rows, [this](std::uint32_t) { return rows_with_labels({0, classes_of_task}); }};
-  round_place place{.opened = {0, classes_of_task}, .current = {0, classes_of_task}};
-  row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
+  round_info info{.seen_classes = {0, classes_of_task}, .current_classes = {0, classes_of_task}};
+  generated_row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
   method_setup setup; ///< The setup passed to prepare().
 
   /// @param keys of [strategy], in addition to those that keep the method small @param on executor's device
@@ -37,7 +37,7 @@ struct method_federation {
   method_federation(const method_federation&) = delete; // because `central` holds a pointer to it
 
   /// Position of a round in a task.
-  [[nodiscard]] static round_place place_in(std::uint32_t task, std::uint32_t round) {
+  [[nodiscard]] static round_info place_in(std::uint32_t task, std::uint32_t round) {
     auto where = class_task(task, classes_of_task);
     where.round = {round};
     return where;
@@ -45,7 +45,7 @@ struct method_federation {
   /// Assignment of client c for a broadcast; it holds rows of the classes of the broadcast's task.
   [[nodiscard]] assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
     std::vector<std::int64_t> mine;
-    for (const auto row : rows_with_labels(in.place.current))
+    for (const auto row : rows_with_labels(in.info.current_classes))
       if (row / classes % clients == c)
         mine.push_back(row);
     return {.id = {c},
@@ -54,7 +54,7 @@ struct method_federation {
             .memory = std::move(memory),
             .samples = view_of(rows, mine),
             .seed = 5,
-            .visit = in.place.round.value};
+            .visit = in.info.round.value};
   }
 
 private:
@@ -84,7 +84,7 @@ private:
     const std::string lead = "[model]\nname = \"";
     const auto first = own.find(lead);
     if (first == std::string::npos)
-      return model_named("mlp", {1, 1, features}, classes + method.needs().further_outputs);
+      return model_named("mlp", {1, 1, features}, classes + method.needs().extra_outputs);
     const auto behind = own.substr(first + lead.size()), name = behind.substr(0, behind.find('"'));
     if (name == "convit")
       return row_convit({2, 2}, features);

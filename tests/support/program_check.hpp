@@ -5,8 +5,8 @@
 namespace mneme::test {
 
 inline const tensor_map& tensors_of(const job_outcome& outcome) {
-  if (const auto* why = std::get_if<std::string>(&outcome))
-    FAIL("job failed: " << *why);
+  if (const auto* reason = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *reason);
   return *std::get<program_output>(std::get<work_output>(outcome)).out;
 }
 

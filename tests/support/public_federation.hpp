@@ -55,7 +55,7 @@ public:
                              .memory = memories_[c],
                              .samples = rows[c],
                              .seed = 1,
-                             .visit = place_.round.value});
+                             .visit = info_.round.value});
       memories_[c] = result.memory ? result.memory : memories_[c];
       fold(c, result.upload, result.rows);
     }
@@ -71,22 +71,22 @@ public:
   }
   /// Largest difference from the recorded weights after the rounds so far.
   [[nodiscard]] double difference() const {
-    const auto expected = record_.at("after_rounds").at(place_.round.value - 1).get<std::vector<float>>();
+    const auto expected = record_.at("after_rounds").at(info_.round.value - 1).get<std::vector<float>>();
     return largest_difference(in_file_order(*net_, server_->predict().weights->at(flat_weights)), floats(expected));
   }
 
 private:
   void open(std::uint32_t task) {
-    place_.task = {task};
-    place_.round_of_task = task == 0 ? place_.round.value : 0;
-    if (place_.round_of_task == 0)
-      (void)run_step(server_->open_task(ctx_, place_), desk_, *device_);
-    sent_ = server_->open_round(place_);
-    sent_.place = place_;
+    info_.task = {task};
+    info_.round_of_task = task == 0 ? info_.round.value : 0;
+    if (info_.round_of_task == 0)
+      (void)run_step(server_->open_task(ctx_, info_), channel_, *device_);
+    sent_ = server_->open_round(info_);
+    sent_.info = info_;
   }
   client_result trained(assignment assigned) {
-    row_store made;
-    client_run run(*method_, std::move(assigned), &made);
+    generated_row_store made;
+    client_round_runner run(*method_, std::move(assigned), &made);
     auto step = run.start();
     while (auto* wanted = std::get_if<plan>(&step)) {
       for (auto& request : *wanted)
@@ -99,11 +99,11 @@ private:
     return std::get<client_result>(std::move(step));
   }
   void fold(std::uint32_t c, tensors_ref upload, std::int64_t rows) {
-    server_->fold({.from = {c}, .started_from = place_.round, .upload = std::move(upload), .rows = rows});
+    server_->fold({.from = {c}, .started_from = info_.round, .upload = std::move(upload), .rows = rows});
   }
   void close() {
-    run_step(server_->close_round(ctx_, place_), desk_, *device_);
-    ++place_.round.value;
+    run_step(server_->close_round(ctx_, info_), channel_, *device_);
+    ++info_.round.value;
   }
 
   nlohmann::json record_;
@@ -111,9 +111,9 @@ private:
   model_ref net_;
   std::unique_ptr<server_half> server_;
   std::unique_ptr<executor> device_ = make_executor("cpu");
-  job_desk desk_;
-  server_context ctx_{desk_};
-  round_place place_{.rounds_of_task = 3, .opened = {0, 3}, .current = {0, 3}};
+  job_channel channel_;
+  server_context ctx_{channel_};
+  round_info info_{.rounds_of_task = 3, .seen_classes = {0, 3}, .current_classes = {0, 3}};
   broadcast sent_;
   std::map<std::uint32_t, memory_ref> memories_;
 };

@@ -31,8 +31,8 @@ struct rehearsed_step {
       return of_model;
     };
     const auto shown = stacked(maps), before = stacked(old_maps);
-    const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-    loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .sides = sides};
+    const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+    loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
     in.maps = shown;
     in.replayed = replayed;
     if (teacher.defined() || taught.defined()) {
@@ -122,15 +122,15 @@ struct rehearsing_client {
   [[nodiscard]] broadcast sent(std::uint32_t task, bool last_round, tensors_ref extra = nullptr) const {
     const auto own = setup.task_classes[task];
     const std::int64_t rounds = 3;
-    round_place place{.round = {task * 3 + (last_round ? 2U : 0U)},
-                      .task = {task},
-                      .round_of_task = last_round ? rounds - 1 : 0,
-                      .rounds_of_task = rounds,
-                      .opened = {0, own.high},
-                      .current = own};
+    round_info info{.round = {task * 3 + (last_round ? 2U : 0U)},
+                    .task = {task},
+                    .round_of_task = last_round ? rounds - 1 : 0,
+                    .rounds_of_task = rounds,
+                    .seen_classes = {0, own.high},
+                    .current_classes = own};
     if (!extra && task > 0)
       extra = weights_only(initial_weights(*setup.net, 77));
-    return {.place = place, .weights = setup.initial, .extra = extra};
+    return {.info = info, .weights = setup.initial, .extra = extra};
   }
   [[nodiscard]] assignment work(const broadcast& in, std::vector<std::int64_t> own, memory_ref memory = nullptr) const {
     return {.in = std::make_shared<const broadcast>(in),

@@ -32,7 +32,7 @@ inline shown_batch shown_rows(const dataset& source, bool augmented) {
   for (std::int64_t i = 0; i < 50; ++i) {
     made.rows.push_back(i % 9 == 8 ? padding_row : i * 7 % total);
     if (augmented)
-      made.augment.push_back(drawn_augmentation(augmentation_kind::crop_flip_jitter, {.seed = 5}, 2, i));
+      made.augment.push_back(draw_augmentation(augmentation_kind::crop_flip_jitter, {.seed = 5}, 2, i));
   }
   return made;
 }

@@ -5,7 +5,7 @@ namespace mneme::test {
 
 /// Runs a step of the server half to its end. Passes the jobs of each stage to `look` first.
 template <class T>
-T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::function<void(const plan&)>& look) {
+T run_shown_step(task<T> step, job_channel& desk, executor& device, const std::function<void(const plan&)>& look) {
   step.start();
   while (!step.done()) {
     auto wanted = desk.take_plan();
@@ -17,8 +17,8 @@ T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::func
 
 /// Runs a client's round to its end. Returns its jobs, stage by stage.
 inline plan jobs_of_round(const strategy& method, executor& device, const assignment& assigned) {
-  row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
-  client_run run(method, assigned, &made);
+  generated_row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
+  client_round_runner run(method, assigned, &made);
   plan seen;
   auto step = run.start();
   while (auto* wanted = std::get_if<plan>(&step)) {

@@ -23,11 +23,11 @@ inline prompt_shape small_slots() {
 /// A ViT of width 16 on images of 8 x 8 pixels in patches of 4.
 inline model_ref small_vit(const prompt_shape& prompts) {
   const auto kind = kind_with("vit", {{"patch", "4"}, {"width", "16"}, {"depth", "5"}, {"heads", "2"}});
-  kind->use_prompts(prompts);
+  kind->set_prompts(prompts);
   std::vector<class_range> tasks;
   for (std::int64_t k = 0; k < prompted_tasks; ++k)
     tasks.push_back({2 * k, 2 * k + 2});
-  kind->use_tasks(tasks);
+  kind->set_tasks(tasks);
   return kind->build({3, 8, 8}, 2 * prompted_tasks).value();
 }
 inline std::shared_ptr<const prompted_vit> small_prompted_vit(const prompt_shape& prompts) {
@@ -38,8 +38,8 @@ inline std::shared_ptr<const prompted_vit> small_prompted_vit(const prompt_shape
 inline model_ref row_prompted_vit(const prompt_shape& prompts, const std::vector<class_range>& tasks,
                                   std::int64_t features) {
   const auto kind = kind_with("vit", {{"patch", "1"}, {"width", "24"}, {"depth", "5"}, {"heads", "2"}});
-  kind->use_prompts(prompts);
-  kind->use_tasks(tasks);
+  kind->set_prompts(prompts);
+  kind->set_tasks(tasks);
   return kind->build({1, 1, features}, tasks.back().high).value();
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/modules/load_module.hpp"
-#include "strategies/osi_fl/diffusion/described_rows.hpp"
-#include "strategies/osi_fl/diffusion/guided_pictures.hpp"
-#include "strategies/osi_fl/picture_parts.hpp"
+#include "strategies/osi_fl/diffusion/caption_embeddings.hpp"
+#include "strategies/osi_fl/diffusion/guided_images.hpp"
+#include "strategies/osi_fl/diffusion_files.hpp"
 #include "tests/support/formula.hpp"
 #include "tests/support/tensors.hpp"
 #include <fstream>
@@ -23,7 +23,7 @@ inline std::string text_of_part(const std::string& name) {
 }
 
 inline loaded_module part_named(const std::string& name) {
-  const auto net = load_module(parts_folder() / (name + ".pt"), {.own_rows = true, .layers = {.cell = false}});
+  const auto net = load_module(parts_folder() / (name + ".pt"), {.own_rows = true, .layers = {.sandbox = false}});
   REQUIRE(net);
   auto flat = new_tensor({(*net)->size()}, at::kFloat);
   (*net)->put_own_values(flat);

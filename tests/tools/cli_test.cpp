@@ -218,13 +218,15 @@ TEST_CASE("validate prints ok, or all errors of data and scenario", "[cli]") {
 
 TEST_CASE("missing data are an error at the line that names them", "[cli]") {
   const scratch_folder here;
-  const auto said = [&](const std::string& data) {
+  const auto error_text = [&](const std::string& data) {
     write_file(here.path() / "a.toml", "[strategy]\nname = \"fedavg\"\n[data]\n" + data);
     return mneme_in(here.path(), "validate a.toml", "export MNEME_DATA=/nowhere").errors;
   };
-  CHECK(contains(said("name = \"arrays\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
-  CHECK(contains(said("name = \"csv\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
-  CHECK(contains(said("name = \"cifar10\"\n"), "a.toml:4:8: error: data set 'cifar10': the files were not found"));
+  CHECK(
+      contains(error_text("name = \"arrays\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
+  CHECK(contains(error_text("name = \"csv\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
+  CHECK(
+      contains(error_text("name = \"cifar10\"\n"), "a.toml:4:8: error: data set 'cifar10': the files were not found"));
 }
 
 TEST_CASE("invalid UTF-8 never reaches the scenario of a run, which could not be read again", "[cli]") {

@@ -29,7 +29,7 @@ std::pair<int, std::string> doctor(const std::string& arguments, const std::stri
   return {WEXITSTATUS(::pclose(pipe)), out};
 }
 
-std::string fact(const machine_facts& facts, const std::string& name) {
+std::string fact(const machine_info& facts, const std::string& name) {
   for (const auto& [known, value] : facts)
     if (known == name)
       return value;
@@ -61,10 +61,10 @@ TEST_CASE("the report as JSON is one object", "[doctor]") {
 TEST_CASE("threads, variables and data sets are those of the process", "[doctor]") {
   CHECK_THAT(fact(thread_facts(), "threads of an operation"), ContainsSubstring("1 (LibTorch would take "));
   ::setenv("MKL_CBWR", "AVX2", 1);
-  CHECK_THAT(fact(processor_facts(), "variables that choose kernels"), ContainsSubstring("MKL_CBWR=AVX2"));
+  CHECK_THAT(fact(processor_info(), "variables that choose kernels"), ContainsSubstring("MKL_CBWR=AVX2"));
   ::unsetenv("MKL_CBWR");
   CHECK(fact(data_facts(), "synthetic") == "made from the seed");
-  CHECK(fact(library_facts(), "CAF") == "0.18.7");
+  CHECK(fact(library_info(), "CAF") == "0.18.7");
 }
 
 TEST_CASE("mneme doctor finds the data sets below MNEME_DATA and reports this machine as healthy", "[doctor]") {

@@ -9,8 +9,8 @@ using namespace mneme;
 
 namespace {
 
-std::map<std::size_t, forked_end> ends_of(forked_tasks& tasks) {
-  std::map<std::size_t, forked_end> ends;
+std::map<std::size_t, task_exit> ends_of(forked_tasks& tasks) {
+  std::map<std::size_t, task_exit> ends;
   while (tasks.running() > 0)
     if (const auto ended = tasks.next_end(std::chrono::seconds(10)))
       ends[ended->task] = *ended;

@@ -21,7 +21,7 @@ namespace {
 class keyed_scenario {
 public:
   keyed_scenario(const std::string& method, const std::string& net) {
-    write_file(file_, "[strategy]\nname = " + in_quotes(method) + "\n[model]\nname = " + in_quotes(net) + "\n");
+    write_file(file_, "[strategy]\nname = " + quote_text(method) + "\n[model]\nname = " + quote_text(net) + "\n");
     settings_.strategy.name = method;
     settings_.model.name = net;
     for (const auto& entry : strategies())
@@ -37,8 +37,8 @@ public:
   /// True if this value of the key is refused because of its bounds, not because of other keys.
   [[nodiscard]] bool refuses(const std::string& name, const std::string& value, const std::string& bounds) const {
     const auto read = read_scenario(file_, {{name, value}});
-    return !read && std::any_of(read.error().begin(), read.error().end(), [&](const diagnostic& wrong) {
-      return wrong.where == "--set" && wrong.text.starts_with(name) && wrong.text.find(bounds) != std::string::npos;
+    return !read && std::any_of(read.error().begin(), read.error().end(), [&](const diagnostic& errors) {
+      return errors.where == "--set" && errors.text.starts_with(name) && errors.text.find(bounds) != std::string::npos;
     });
   }
 
@@ -53,7 +53,7 @@ struct number_form {
   bool is_integer = false, is_list = false;
   [[nodiscard]] std::string text(double value) const {
     const auto number = is_integer ? std::to_string(static_cast<std::int64_t>(value)) : number_text(value);
-    return is_list ? in_brackets(number) : number;
+    return is_list ? bracket_text(number) : number;
   }
 };
 
@@ -91,14 +91,14 @@ void check_numbers(const keyed_scenario& from, const std::string& name, const ke
     CHECK(refuses(form.text(bounds.high + step)));
     CHECK(refuses(form.text(bounds.low - step)));
   }
-  std::vector<std::string> wrong{"nan", "inf", "-inf", "1e300", "9223372036854775808", "-9223372036854775808"};
+  std::vector<std::string> errors{"nan", "inf", "-inf", "1e300", "9223372036854775808", "-9223372036854775808"};
   if (name != "seed")
-    wrong.emplace_back("9223372036854775807");
+    errors.emplace_back("9223372036854775807");
   if (!form.is_integer)
-    wrong.insert(wrong.end(), {"1e-300", "-1e-300", "5e-324"});
-  for (const auto& text : wrong) {
+    errors.insert(errors.end(), {"1e-300", "-1e-300", "5e-324"});
+  for (const auto& text : errors) {
     CAPTURE(text);
-    CHECK(refuses(form.is_list ? in_brackets(text) : text));
+    CHECK(refuses(form.is_list ? bracket_text(text) : text));
   }
   if (std::holds_alternative<device_value*>(option.target)) {
     CHECK(refuses("[1e300]"));

@@ -208,7 +208,7 @@ class Tidy(unittest.TestCase):
     def test_exceptions_are_caught_where_they_become_values(self):
         text = "int f() try {\n} catch (...) {\n}\n// catch (all)\n"
         self.assertEqual(found({"runtime/base/a.cpp": text}, [tidy.catches]), [("catch", "runtime/base/a.cpp", 2)])
-        self.assertEqual(found({"runtime/base/failure_of.cpp": text, "tools/a.cpp": text}, [tidy.catches]), [])
+        self.assertEqual(found({"runtime/base/exception_message.cpp": text, "tools/a.cpp": text}, [tidy.catches]), [])
 
     def test_a_declaration_is_defined_and_used(self):
         header = HEADER.replace("  /// Twice", "  void forgotten(int n = 1);\n  /// Twice")

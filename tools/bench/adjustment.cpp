@@ -47,7 +47,7 @@ const model_ref& net() {
   return made;
 }
 tensors_ref weights(std::uint64_t seed) {
-  return weights_only(drawn_adjustment(*net(), matrix_draw::kaiming, {.seed = seed}));
+  return weights_only(draw_adjustment(*net(), matrix_draw::kaiming, {.seed = seed}));
 }
 
 /// Trained parameters and loss terms of a stage.
@@ -163,7 +163,7 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
       }
     for (std::int64_t epoch = 0; epoch < which.epochs; ++epoch) {
       const rng_key key{.seed = 1, .purpose = first_method_purpose, .index = static_cast<std::uint64_t>(epoch)};
-      const auto order = at::tensor(drawn_positions(n, n, key), at::kLong);
+      const auto order = at::tensor(draw_positions(n, n, key), at::kLong);
       for (std::int64_t at = 0; at < n; at += batch) {
         const auto places = order.narrow(0, at, std::min(batch, n - at));
         const auto x = rows.features.index_select(0, places), y = rows.labels.index_select(0, places).to(at::kLong);
@@ -181,14 +181,14 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
                   mean_length(tf.index_select(0, old), y.index_select(0, old)))
                      .abs();
         }
-        const auto slopes = torch::autograd::grad({loss}, trained);
+        const auto gradients = torch::autograd::grad({loss}, trained);
         const c10::NoGradGuard still;
         auto length = at::zeros({});
-        for (const auto& slope : slopes)
+        for (const auto& slope : gradients)
           length = length + slope.square().sum();
         const auto kept = (5.0 / (length.sqrt() + 1e-6)).clamp_max(1.0);
         for (std::size_t i = 0; i < trained.size(); ++i) {
-          velocities[i].mul_(0.9).add_(slopes[i] * kept);
+          velocities[i].mul_(0.9).add_(gradients[i] * kept);
           trained[i].add_(velocities[i], -0.02);
         }
       }
@@ -281,7 +281,7 @@ int main(int argc, char** argv) {
   const double bare = plain_rate(seconds);
   std::printf("adjustment of 512 features, 100 + 20 rows, batch 64, %ld weights: width chosen %ld\n"
               "  width  client-rounds per CPU second  to width 1  to plain\n  plain %29.1f\n",
-              static_cast<long>(net()->size()), static_cast<long>(chosen_width(jobs_of(module)[0].request, "cpu")),
+              static_cast<long>(net()->size()), static_cast<long>(choose_width(jobs_of(module)[0].request, "cpu")),
               bare);
   double alone = 0.0;
   for (const std::size_t width : {1, 4, 16, 50}) {

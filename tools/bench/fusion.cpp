@@ -5,7 +5,7 @@
 #include "runtime/options/keys.hpp"
 #include "runtime/training/executor.hpp"
 #include "tools/bench/bench_seconds.hpp"
-#include "tools/bench/loops/contender.hpp"
+#include "tools/bench/loops/training_loop.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <cstdio>
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
     const auto clients = round_of(workload, 256);
     std::printf("%s, batch %ld: width chosen %ld\n  width  client-rounds per CPU second  to width 1  to plain\n",
                 workload.name, static_cast<long>(workload.batch_rows),
-                static_cast<long>(chosen_width(clients[0].request, "cpu")));
+                static_cast<long>(choose_width(clients[0].request, "cpu")));
     const double bare = bare_rate(workload, seconds);
     std::printf("  plain %29.0f\n", bare);
     double alone = 0.0;

@@ -2,7 +2,7 @@
 // our nets.
 //   build/release/bench_kernels [PART OF A NAME]
 // Prints the table of runtime/kernels/README.md. Exit code 1: the results of a pair differ too much.
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 
 const char* shown(bool yes) { return yes ? "yes" : "**no**"; }
 
-void print_row(const contest& pair, const figures& seen) {
+void print_row(const kernel_comparison& pair, const figures& seen) {
   std::printf("| `%s` | %s | %ld | %.2f | %.2f | %.2f (%.2f-%.2f) | %s | %s / %s | %s / %s |\n", pair.kernel.c_str(),
               pair.shape.c_str(), static_cast<long>(pair.in[0].size(0)), seen.our_us, seen.their_us, seen.ratio,
               seen.ratio_min, seen.ratio_max, seen.equal_bits ? "equal" : "differ", shown(seen.ours_grouped),
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
          {product_contests, convolution_contests, image_contests, token_contests, training_contests})
       for (const auto& pair : contests())
         if (pair.kernel.find(wanted) != std::string::npos)
-          print_row(pair, held(pair));
+          print_row(pair, compare_kernels(pair));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_kernels: %s\n", e.what());
     return 1;

@@ -27,7 +27,7 @@ archive message(std::int64_t tensor_bytes) {
 class end_of_link final : public connection_watcher {
 public:
   void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
-    loop->trust(which);
+    loop->mark_authenticated(which);
     is_open = true;
   }
   void received(connection_id which, archive::buffer bytes) override {
@@ -37,10 +37,10 @@ public:
     read += static_cast<std::uint64_t>(tensors.bytes());
     loop->consumed(which, bytes->size());
   }
-  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why,
+  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& reason,
               bool /*may_retry*/) override {
     if (!is_over)
-      fmt::print(stderr, "bench_link: {}\n", why);
+      fmt::print(stderr, "bench_link: {}\n", reason);
   }
   connection_loop* loop = nullptr;
   std::atomic<bool> is_open = false, is_over = false;

@@ -4,8 +4,8 @@
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
 //               [--device D]
 #include "tools/bench/bench_seconds.hpp"
-#include "tools/bench/loops/contender.hpp"
 #include "tools/bench/loops/limits.hpp"
+#include "tools/bench/loops/training_loop.hpp"
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ using namespace mneme::bench;
 
 namespace {
 
-using maker = std::function<std::unique_ptr<contender>(const workload&)>;
+using maker = std::function<std::unique_ptr<training_loop>(const workload&)>;
 const std::map<std::string, maker> makers = {{"bare-mlp", bare_mlp},
                                              {"bare-cnn", bare_cnn},
                                              {"stacked-cnn", stacked_cnn},
@@ -35,7 +35,7 @@ std::int64_t peak_bytes() {
 }
 
 /// Returns the reason why the loop cannot run this workload; "" if it can.
-std::string wrong_with(const std::string& name, const workload& load) {
+std::string workload_error(const std::string& name, const workload& load) {
   const bool images = name.ends_with("cnn");
   if (images ? load.shape.size() != 3 || std::min(load.shape[1], load.shape[2]) < 6 : load.shape.empty())
     return images ? "--shape is channels,height,width, at least 6 pixels each way" : "--shape is missing";
@@ -97,9 +97,9 @@ int main(int argc, char** argv) {
   if (name == "limits")
     return measure_limits(seconds);
   const auto found = makers.find(name);
-  const auto wrong = found == makers.end() ? "there is no such loop" : wrong_with(name, load);
-  if (!wrong.empty()) {
-    fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
+  const auto error = found == makers.end() ? "there is no such loop" : workload_error(name, load);
+  if (!error.empty()) {
+    fmt::print(stderr, "bench_loops: {}: {}\n", name, error);
     return 2;
   }
   at::globalContext().setAllowTF32CuDNN(false); // full float32, as in our kernels

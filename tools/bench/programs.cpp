@@ -42,7 +42,7 @@ public:
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job& job) const override {
     return {{.name = moved_, .shape = job.in->at(moved_).sizes().vec()}};
   }
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override {
     const stack_of stack = [&](const char* tensor) {
       std::vector<at::Tensor> values;
       for (const auto& call : calls)
@@ -53,7 +53,7 @@ public:
     prepared from{.weights = stack(flat_weights), .other = stack("other"), .labels = stack("labels")};
     for (std::int64_t step = 0; step < steps; ++step)
       values = values - 0.01 * gradient(from, leaf_of(values));
-    std::vector<program_step> made;
+    std::vector<slice_result> made;
     for (std::int64_t k = 0; k < values.size(0); ++k)
       made.push_back({.tensors = {{moved_, values[k]}}});
     return made;

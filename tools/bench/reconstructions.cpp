@@ -97,8 +97,8 @@ int main(int argc, char** argv) {
   std::int64_t right = 0, failed = 0;
   std::vector<double> falls, decibels;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    if (const auto* why = std::get_if<std::string>(&made[i])) {
-      fmt::print(stderr, "bench_reconstructions: {}\n", *why);
+    if (const auto* reason = std::get_if<std::string>(&made[i])) {
+      fmt::print(stderr, "bench_reconstructions: {}\n", *reason);
       return 1;
     }
     const auto& out = *std::get<program_output>(std::get<work_output>(made[i])).out;

@@ -13,8 +13,8 @@ inline digest128 run_stacked(executor& device, std::span<const job> jobs, std::s
   run_digest digest;
   for (std::size_t first = 0; first < jobs.size(); first += width)
     for (const auto& outcome : device.run(jobs.subspan(first, std::min(width, jobs.size() - first)))) {
-      if (const auto* why = std::get_if<std::string>(&outcome)) {
-        fmt::print(stderr, "a program failed: {}\n", *why);
+      if (const auto* reason = std::get_if<std::string>(&outcome)) {
+        fmt::print(stderr, "a program failed: {}\n", *reason);
         std::exit(1);
       }
       digest.add(digest_of(*std::get<program_output>(std::get<work_output>(outcome)).out));

@@ -7,13 +7,13 @@ namespace {
 constexpr double free_share = 0.25; // share of a category's width without bars
 
 /// Draws a bar from zero, with a whisker from minimum to maximum if they differ.
-void draw_bar(svg_canvas& on, const chart_bar& bar, const series_look& look, double left, double width,
+void draw_bar(svg_canvas& on, const chart_bar& bar, const series_style& look, double left, double width,
               const std::string& words) {
   const double top = std::min(on.y(0.0), on.y(bar.value)), height = std::abs(on.y(0.0) - on.y(bar.value));
-  on.told("rect",
-          fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", left, top, width,
-                      std::max(height, 1.0), look.colour()),
-          words);
+  on.add_with_tooltip("rect",
+                      fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", left, top,
+                                  width, std::max(height, 1.0), look.colour()),
+                      words);
   if (bar.high <= bar.low)
     return;
   const double middle = left + width / 2.0, half = std::min(width / 3.0, 5.0);
@@ -31,7 +31,7 @@ std::string words_of(const bar_chart& chart, const chart_series& series, std::si
 
 } // namespace
 
-std::string svg_of(const bar_chart& chart, picture_place place) {
+std::string svg_of(const bar_chart& chart, image_place place) {
   axis_span y{0.0, 0.0};
   for (const auto& kind : chart.kinds)
     for (const auto& bar : kind.bars)

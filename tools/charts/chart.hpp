@@ -15,7 +15,7 @@ struct chart_text {
 /// Curve or set of bars. A page hides all series of a group together; series without a group stay visible.
 struct chart_series {
   std::string name{};
-  series_look look{};
+  series_style look{};
   std::optional<std::size_t> group{};
 };
 
@@ -29,7 +29,7 @@ struct chart_curve {
 /// Vertical line, for example at the end of a task.
 struct chart_mark {
   double x = 0.0;
-  std::optional<series_look> look{};  ///< nullopt: it belongs to all curves.
+  std::optional<series_style> look{}; ///< nullopt: it belongs to all curves.
   std::optional<std::size_t> group{}; ///< The mark is hidden with this group.
 };
 
@@ -80,7 +80,7 @@ struct span_chart {
   double from = 0.0, to = 1.0; ///< Range of the x axis.
 };
 
-enum class picture_place : std::uint8_t {
+enum class image_place : std::uint8_t {
   page, ///< Part of a page, which has title and legend and reads values from `data-` attributes.
   file, ///< Stand-alone file, dark on white, with title and legend.
 };
@@ -88,9 +88,9 @@ enum class picture_place : std::uint8_t {
 /// Returns an <svg> element with title and description. In a page, lines and text have the color of the surrounding
 /// text. Equal charts give equal text. A curve has at most 1,000 points; a longer one is reduced to the minimum and
 /// maximum of each of up to 500 intervals. A file's legend has at most 18 series.
-[[nodiscard]] std::string svg_of(const line_chart& chart, picture_place place);
-[[nodiscard]] std::string svg_of(const bar_chart& chart, picture_place place);
-[[nodiscard]] std::string svg_of(const heat_map& chart, picture_place place);
-[[nodiscard]] std::string svg_of(const span_chart& chart, picture_place place);
+[[nodiscard]] std::string svg_of(const line_chart& chart, image_place place);
+[[nodiscard]] std::string svg_of(const bar_chart& chart, image_place place);
+[[nodiscard]] std::string svg_of(const heat_map& chart, image_place place);
+[[nodiscard]] std::string svg_of(const span_chart& chart, image_place place);
 
 } // namespace mneme

@@ -45,11 +45,11 @@ void draw_cells(svg_canvas& on, const heat_map& map, double cell_width, double c
       const double x = on.frame().left + cell_width * static_cast<double>(c);
       const double y = on.frame().top + cell_height * static_cast<double>(r);
       const double share = std::clamp((*value - map.low) / (map.high - map.low), 0.0, 1.0);
-      on.told("rect",
-              fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", x, y, cell_width,
-                          cell_height, heat_colour(share)),
-              fmt::format("{} {}, {} {}: {:.2f}", map.text.y_label, map.rows[r], map.text.x_label,
-                          map.column_words.empty() ? map.columns[c] : map.column_words[c], *value));
+      on.add_with_tooltip("rect",
+                          fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", x, y,
+                                      cell_width, cell_height, heat_colour(share)),
+                          fmt::format("{} {}, {} {}: {:.2f}", map.text.y_label, map.rows[r], map.text.x_label,
+                                      map.column_words.empty() ? map.columns[c] : map.column_words[c], *value));
       if (const auto text = cell_text(*value, map.columns.size()); !text.empty())
         on.shapes(fmt::format("<text class=\"cell\" x=\"{:.1f}\" y=\"{:.1f}\" dy=\"0.35em\" text-anchor=\"middle\" "
                               "fill=\"{}\">{}</text>\n",
@@ -60,7 +60,7 @@ void draw_cells(svg_canvas& on, const heat_map& map, double cell_width, double c
 
 } // namespace
 
-std::string svg_of(const heat_map& chart, picture_place place) {
+std::string svg_of(const heat_map& chart, image_place place) {
   svg_canvas on(place, {.right = 488.0}, {0.0, 1.0}, {0.0, 1.0});
   const auto& frame = on.frame();
   const double cell_width = frame.plot_width() / static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));

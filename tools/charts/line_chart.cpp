@@ -92,7 +92,7 @@ void draw_marks(svg_canvas& on, const std::vector<chart_mark>& marks, axis_span 
 
 } // namespace
 
-std::string svg_of(const line_chart& chart, picture_place place) {
+std::string svg_of(const line_chart& chart, image_place place) {
   std::optional<axis_span> x, y;
   const auto widen = [](std::optional<axis_span>& span, double value) {
     span = span ? span->with(value) : axis_span{value, value};

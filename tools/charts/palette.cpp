@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 namespace mneme {
 
-std::string series_look::colour() const { return is_total ? "currentColor" : palette[number % palette.size()]; }
+std::string series_style::colour() const { return is_total ? "currentColor" : palette[number % palette.size()]; }
 
-std::string series_look::dash() const {
+std::string series_style::dash() const {
   static constexpr std::array<const char*, 5> dashes{"", "8 4", "2 4", "10 4 2 4", "5 3"};
   const std::string dash = is_total ? "" : dashes[number % dashes.size()];
   return dash.empty() ? "" : " stroke-dasharray=\"" + dash + "\"";
 }
 
-std::string series_look::marker(double x, double y) const {
+std::string series_style::marker(double x, double y) const {
   // Outlines around (0, 0): circle, square, triangle, diamond, inverted triangle, plus, cross.
   static constexpr std::array<const char*, 7> outlines{
       "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -24,7 +24,7 @@ std::string series_look::marker(double x, double y) const {
                      outlines[is_total ? 0 : number % outlines.size()], x, y, colour());
 }
 
-std::string swatch_svg(const series_look& look) {
+std::string swatch_svg(const series_style& look) {
   return fmt::format(
       "<svg class=\"swatch\" viewBox=\"0 0 30 12\" aria-hidden=\"true\"><line x1=\"0\" y1=\"6\" x2=\"30\" "
       "y2=\"6\" stroke=\"{}\" stroke-width=\"{}\"{}/>{}</svg>",

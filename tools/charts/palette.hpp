@@ -10,7 +10,7 @@ inline constexpr std::array<const char*, 12> palette{"#3182ce", "#d9541e", "#2f9
                                                      "#1d93a3", "#7a7f87", "#6470e0", "#7d8b1f", "#a0674b", "#e0606a"};
 
 /// Style of a series. Colors repeat after 12 series, dashes after 5, markers after 7.
-struct series_look {
+struct series_style {
   std::size_t number = 0;
   bool is_total = false; ///< true: total of the other series, drawn thick in text color.
 
@@ -23,6 +23,6 @@ struct series_look {
 };
 
 /// Returns a line with dash and marker for a page's legend: an unlabeled <svg> element of 30 by 12 units.
-[[nodiscard]] std::string swatch_svg(const series_look& look);
+[[nodiscard]] std::string swatch_svg(const series_style& look);
 
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Draws one row per entry of `rows`, the first at the top. Each span is a bar in the color of its kind.
-std::string svg_of(const span_chart& chart, picture_place place) {
+std::string svg_of(const span_chart& chart, image_place place) {
   const auto rows = std::max<std::size_t>(1, chart.rows.size());
   svg_canvas on(place, {}, {chart.from, chart.to > chart.from ? chart.to : chart.from + 1.0}, {0.0, 1.0});
   const auto& frame = on.frame();
@@ -22,12 +22,13 @@ std::string svg_of(const span_chart& chart, picture_place place) {
     on.open(chart.kinds[k], " class=\"spans\"");
     for (const auto& span : chart.spans)
       if (span.kind == k && span.row < chart.rows.size())
-        on.told("rect",
-                fmt::format("x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"", on.x(span.from),
-                            frame.top + room * static_cast<double>(span.row) + (room - height) / 2.0,
-                            std::max(on.x(span.to) - on.x(span.from), 0.3), height, chart.kinds[k].look.colour()),
-                fmt::format("{} {}, {}: {:.4g} to {:.4g}", chart.text.y_label, chart.rows[span.row],
-                            chart.kinds[k].name, span.from, span.to));
+        on.add_with_tooltip(
+            "rect",
+            fmt::format("x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"", on.x(span.from),
+                        frame.top + room * static_cast<double>(span.row) + (room - height) / 2.0,
+                        std::max(on.x(span.to) - on.x(span.from), 0.3), height, chart.kinds[k].look.colour()),
+            fmt::format("{} {}, {}: {:.4g} to {:.4g}", chart.text.y_label, chart.rows[span.row], chart.kinds[k].name,
+                        span.from, span.to));
     on.close();
   }
   return on.finish(chart.text, chart.kinds, "tabindex=\"0\"");

@@ -74,10 +74,10 @@ void svg_canvas::label(double x, double y, std::string_view text, std::string_vi
                        escaped_markup(std::string(text)));
 }
 
-void svg_canvas::told(std::string_view tag, std::string_view attributes, std::string_view words) {
+void svg_canvas::add_with_tooltip(std::string_view tag, std::string_view attributes, std::string_view words) {
   const auto said = escaped_markup(std::string(words));
-  text_ += place_ == picture_place::page ? fmt::format("<{} {} data-told=\"{}\"/>\n", tag, attributes, said)
-                                         : fmt::format("<{} {}><title>{}</title></{}>\n", tag, attributes, said, tag);
+  text_ += place_ == image_place::page ? fmt::format("<{} {} data-told=\"{}\"/>\n", tag, attributes, said)
+                                       : fmt::format("<{} {}><title>{}</title></{}>\n", tag, attributes, said, tag);
 }
 
 void svg_canvas::y_axis(const chart_text& text) {
@@ -103,7 +103,7 @@ void svg_canvas::open(const chart_series& series, std::string_view attributes) {
   text_ += "<g";
   if (series.group)
     text_ += fmt::format(" data-group=\"{}\"", *series.group);
-  if (place_ == picture_place::file)
+  if (place_ == image_place::file)
     text_ += "><title>" + escaped_markup(series.name) + "</title>";
   else
     text_ += fmt::format(" data-name=\"{}\" data-colour=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
@@ -118,7 +118,7 @@ std::string svg_canvas::finish(const chart_text& text, const std::vector<chart_s
                                 id);
   const auto words = fmt::format("<title id=\"{0}-title\">{1}</title>\n<desc id=\"{0}-description\">{2}</desc>\n", id,
                                  title, escaped_markup(text.description));
-  if (place_ == picture_place::page)
+  if (place_ == image_place::page)
     return fmt::format("<svg viewBox=\"0 0 {} {}\" {} {}>\n{}{}</svg>\n", chart_frame::width, chart_frame::height, head,
                        attributes, words, std::exchange(text_, {}));
   const auto lines = std::min(names.size(), names_max) + (text.note.empty() ? 0 : 1);

@@ -27,7 +27,7 @@ struct chart_frame {
 
 class svg_canvas {
 public:
-  svg_canvas(picture_place place, chart_frame frame, axis_span x, axis_span y)
+  svg_canvas(image_place place, chart_frame frame, axis_span x, axis_span y)
       : place_(place), frame_(frame), x_(x), y_(y) {}
   [[nodiscard]] double x(double value) const {
     return frame_.left + frame_.plot_width() * (value - x_.low) / x_.size();
@@ -41,7 +41,7 @@ public:
   void label(double x, double y, std::string_view text, std::string_view style);
   void shapes(std::string_view elements) { text_ += elements; }
   /// Writes an element with a tooltip. @param words text of the tooltip
-  void told(std::string_view tag, std::string_view attributes, std::string_view words);
+  void add_with_tooltip(std::string_view tag, std::string_view attributes, std::string_view words);
   /// Draws ticks and grid of y, and the labels of both axes.
   void y_axis(const chart_text& text);
   void x_ticks(bool whole);
@@ -52,10 +52,10 @@ public:
   /// @param attributes additional attributes of <svg> in a page
   [[nodiscard]] std::string finish(const chart_text& text, const std::vector<chart_series>& names,
                                    std::string_view attributes);
-  [[nodiscard]] picture_place place() const { return place_; }
+  [[nodiscard]] image_place place() const { return place_; }
 
 private:
-  picture_place place_;
+  image_place place_;
   chart_frame frame_;
   axis_span x_, y_;
   std::string text_;

@@ -60,7 +60,7 @@ std::string start_again() {
 
 } // namespace
 
-void keep_arithmetic(char** words) {
+void apply_arithmetic(char** words) {
   command_line_words = words;
   const char* const said = std::getenv(arithmetic_variable);
   if (!said || *said == 0 || std::string_view(said) == "machine")
@@ -75,7 +75,7 @@ void keep_arithmetic(char** words) {
   std::_Exit(2);
 }
 
-expected<void> restart_for(arithmetic_kind asked) {
+expected<void> reexec_with(arithmetic_kind asked) {
   if (asked != arithmetic_kind::portable || is_portable())
     return {};
   if (!command_line_words)

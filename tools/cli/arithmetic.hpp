@@ -7,10 +7,10 @@ namespace mneme {
 
 /// Must be called first. If the environment selects portable arithmetic, restarts the program with the variables for
 /// the libraries, unless they are set. @param words command line, terminated by null; must outlive the process
-void keep_arithmetic(char** words);
+void apply_arithmetic(char** words);
 
 /// Restarts the program with the same command line if `asked` is portable arithmetic and this process does not have it.
 /// Otherwise returns. Fails if the restart fails.
-[[nodiscard]] expected<void> restart_for(arithmetic_kind asked);
+[[nodiscard]] expected<void> reexec_with(arithmetic_kind asked);
 
 } // namespace mneme

@@ -1,5 +1,5 @@
 #include "actors/run/calibration.hpp"
-#include "actors/run/machine_facts.hpp"
+#include "actors/run/machine_info.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/read.hpp"
@@ -12,7 +12,7 @@ namespace mneme {
 namespace {
 
 std::string processor_name() {
-  for (const auto& [name, value] : processor_facts())
+  for (const auto& [name, value] : processor_info())
     if (name == "processor")
       return printable(value);
   return "this machine";
@@ -38,7 +38,7 @@ int calibrate_scenario(const calibrate_arguments& arguments) {
   if (arguments.scenarios.size() != 1)
     return bad_input(
         fmt::format("{} scenarios given; expected mneme calibrate SCENARIO -o FILE", arguments.scenarios.size()));
-  const auto settings = parsed_settings(arguments.settings);
+  const auto settings = parse_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());
   const auto read = read_scenario(arguments.scenarios.front(), *settings);

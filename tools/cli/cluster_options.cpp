@@ -1,6 +1,6 @@
 #include "tools/cli/cluster_options.hpp"
-#include "runtime/base/blanks.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/base/trim.hpp"
 #include "tools/cli/launcher.hpp"
 #include <algorithm>
 #include <cstdlib>
@@ -24,7 +24,7 @@ expected<std::string> read_secret(const std::string& file) {
                                   "' can be read by others; expected a file that only its owner may read: "
                                   "chmod 600 " +
                                   file);
-  return std::string(without_blanks(text->substr(0, text->find_first_of("\r\n"))));
+  return std::string(trim(text->substr(0, text->find_first_of("\r\n"))));
 }
 
 /// Number of threads of a rank: its share of the machine's cores, or all cores to which the launcher has bound it.
@@ -44,7 +44,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
     return tl::unexpected(found.error());
   auto& rank = *found;
   if (!arguments.accept.empty()) {
-    const auto address = parsed_address(arguments.accept);
+    const auto address = parse_address(arguments.accept);
     if (!address || address->port == 0)
       return failed("--accept", "'" + arguments.accept + "': expected HOST:PORT at which all ranks reach rank 0");
     rank.host = address->host;
@@ -109,7 +109,7 @@ expected<cluster_plan> plan_cluster(const cluster_arguments& arguments, std::int
     return tl::unexpected(trust.error());
   if (arguments.distributed)
     return plan_rank(arguments, threads, std::move(*trust));
-  const auto address = parsed_address(arguments.accept);
+  const auto address = parse_address(arguments.accept);
   if (!address)
     return failed("--accept", address.error().front().text);
   return cluster_plan{.accept = {.address = *address,

@@ -25,7 +25,7 @@ struct command_line {
   calibrate_arguments calibrate{};
   compare_arguments compare{};
   report_arguments report{};
-  new_arguments made{};
+  new_arguments new_args{};
   list_arguments list{};
   std::string shell{};
   std::string topic{}; // used only in the help text of `help`
@@ -110,7 +110,7 @@ private:
         ->type_name("DIR");
     bind_running(to, run);
     to.add_flag("--trace", run.trace, "Also write events.csv, deliveries.csv and partition.csv.");
-    bind_values(to, run.values_round);
+    bind_values(to, run.dumped_round);
     to.add_flag("--tensorboard", run.tensorboard, "Also write an event file for TensorBoard.");
   }
   void bind_resume() {
@@ -127,7 +127,7 @@ private:
         ->type_name("HEX");
     to.add_option("--keep", verify.keep, "Keep the repeated run in this new folder.")->type_name("DIR");
     to.add_flag("--trace", verify.trace, "As in mneme run; default: as the run had it.");
-    bind_values(to, verify.values_round);
+    bind_values(to, verify.dumped_round);
     to.add_flag("--quiet", verify.quiet, "Print nothing but differences.");
   }
   void bind_diff() {
@@ -254,13 +254,13 @@ private:
   }
   void bind_new() {
     new_command
-        ->add_option("NAMES", made.names,
+        ->add_option("NAMES", new_args.names,
                      "A method and a data set (see mneme list strategies and datasets), or a path to your own data.")
         ->type_name("");
-    new_command->add_option("--set", made.settings, "Set a key: a TOML value, or a bare string.")
+    new_command->add_option("--set", new_args.settings, "Set a key: a TOML value, or a bare string.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    new_command->add_option("-o,--out", made.file, "Output file; default: stdout.")->type_name("FILE");
+    new_command->add_option("-o,--out", new_args.file, "Output file; default: stdout.")->type_name("FILE");
   }
   void bind_doctor() {
     auto& to = *doctor_command;
@@ -335,7 +335,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
   if (const auto successor = removed_options.find(option); successor != removed_options.end())
     return bad_input("option '" + option + "' was removed: " + successor->second);
   const bool top = command.get_parent() == nullptr;
-  const auto meant = nearest(option, options);
+  const auto meant = closest_match(option, options);
   return bad_input("unknown option '" + option + "' of `mneme" + (top ? "" : " " + command.get_name()) + "`; " +
                    (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
 }
@@ -377,13 +377,13 @@ int dispatch(const command_line& line) {
   if (*line.report_command)
     return report_runs(line.report);
   if (*line.new_command)
-    return new_scenario(line.made);
+    return new_scenario(line.new_args);
   if (*line.completion_command)
     return print_completion(line.shell, line.completed());
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return line.doctor.data.empty() ? examine(line.doctor.json) : examine_data(line.doctor);
+    return line.doctor.data.empty() ? run_doctor(line.doctor.json) : inspect_data(line.doctor);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

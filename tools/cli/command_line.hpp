@@ -45,7 +45,7 @@ struct run_arguments {
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: serve this machine only
   cluster_arguments on{};
-  std::int64_t values_round = 0; ///< 0: do not store values
+  std::int64_t dumped_round = 0; ///< 0: do not store values
   bool quiet = false, json = false, trace = false, tensorboard = false;
 };
 
@@ -62,7 +62,7 @@ struct resume_arguments {
 struct verify_arguments {
   std::vector<std::string> folders{};
   std::string threads{}, digest{}, keep{}; ///< Empty: one per core; digest of the run; keep no folder
-  std::int64_t values_round = 0;           ///< 0: do not store values
+  std::int64_t dumped_round = 0;           ///< 0: do not store values
   bool trace = false, quiet = false;
 };
 
@@ -169,9 +169,9 @@ struct list_arguments {
 /// Prints the JSON schema of scenarios.
 [[nodiscard]] int print_schema();
 /// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; else returns exit_failed.
-[[nodiscard]] int examine(bool json);
+[[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
-[[nodiscard]] int examine_data(const doctor_arguments& arguments);
+[[nodiscard]] int inspect_data(const doctor_arguments& arguments);
 /// Explains a section, method, model or key; `mneme COMMAND --help` explains commands.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

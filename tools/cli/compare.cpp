@@ -28,7 +28,7 @@ int compare_folders(const compare_arguments& arguments) {
       std::find_if(formats.begin(), formats.end(), [&](const auto& known) { return known.first == arguments.format; });
   if (format == formats.end())
     return unknown_word("format", arguments.format, {"text", "csv", "markdown", "latex"});
-  const auto runs = selected_runs(arguments.folders, arguments.where);
+  const auto runs = select_runs(arguments.folders, arguments.where);
   if (!runs)
     return print_errors(runs.error());
   const auto table = compare_runs(*runs, {.by = arguments.by,

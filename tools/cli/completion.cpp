@@ -1,8 +1,8 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/sections.hpp"
+#include "tools/cli/component_keys.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/own_keys.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

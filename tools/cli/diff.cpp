@@ -1,4 +1,4 @@
-#include "actors/run/repeat_run.hpp"
+#include "actors/run/reproduce_run.hpp"
 #include "runtime/base/printable.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
@@ -27,16 +27,16 @@ std::string advice(const run_difference& difference, const diff_arguments& argum
 
 /// Reruns both runs on this machine, stores the uploads of the given round, and compares them.
 expected<run_difference> found_again(const diff_arguments& arguments, std::int64_t threads, std::int64_t round) {
-  const passing_folder scratch;
+  const temp_folder scratch;
   for (std::size_t i = 0; i < arguments.folders.size(); ++i) {
     const fs::path folder = arguments.folders[i];
     const auto out = scratch.path() / std::to_string(i);
-    const auto repeated = repeat_run(folder, {.out = out,
-                                              .threads = threads,
-                                              .style = progress_style::quiet,
-                                              .trace = true,
-                                              .values_round = round,
-                                              .interrupts = &watch_interrupts()});
+    const auto repeated = reproduce_run(folder, {.out = out,
+                                                 .threads = threads,
+                                                 .style = progress_style::quiet,
+                                                 .trace = true,
+                                                 .dumped_round = round,
+                                                 .interrupts = &watch_interrupts()});
     if (!repeated)
       return tl::unexpected(repeated.error());
     if (repeated->status == "interrupted")
@@ -64,7 +64,7 @@ int diff_runs(const diff_arguments& arguments) {
     return print_errors(threads.error());
   if (arguments.again)
     if (const auto settings = scenario_of_run(arguments.folders[0]))
-      if (auto ready = restart_for(settings->worker.arithmetic); !ready)
+      if (auto ready = reexec_with(settings->worker.arithmetic); !ready)
         return print_errors(ready.error());
   auto difference = difference_of(arguments.folders[0], arguments.folders[1]);
   if (difference && arguments.again && difference->where && is_of_tensors(difference->where->part) &&

@@ -8,11 +8,12 @@ namespace mneme {
 namespace {
 
 bool is_healthy(const doctor_report& report) {
-  return std::all_of(report.bits.begin(), report.bits.end(), [](const bits_finding& finding) { return finding.holds; });
+  return std::all_of(report.bits.begin(), report.bits.end(),
+                     [](const reproducibility_check& finding) { return finding.holds; });
 }
 
 /// Formats facts as two columns below a title; the first column is as wide as its longest entry.
-std::string facts_text(const std::string& title, const machine_facts& facts) {
+std::string facts_text(const std::string& title, const machine_info& facts) {
   std::size_t width = 0;
   for (const auto& [name, value] : facts)
     width = std::max(width, name.size());
@@ -26,9 +27,9 @@ std::string facts_text(const std::string& title, const machine_facts& facts) {
 
 doctor_report examine_machine() {
   doctor_report report;
-  report.groups = {{"processor", processor_facts()}, {"libraries", library_facts()},   {"threads", thread_facts()},
-                   {"memory", memory_facts()},       {"devices", accelerator_facts()}, {"data sets", data_facts()}};
-  report.bits = check_equal_bits(small_nets());
+  report.groups = {{"processor", processor_info()}, {"libraries", library_info()},    {"threads", thread_facts()},
+                   {"memory", memory_facts()},      {"devices", accelerator_facts()}, {"data sets", data_facts()}};
+  report.bits = check_reproducibility(small_nets());
   return report;
 }
 
@@ -36,7 +37,7 @@ std::string text_of(const doctor_report& report) {
   std::string text;
   for (const auto& [title, facts] : report.groups)
     text += facts_text(title, facts);
-  machine_facts answers;
+  machine_info answers;
   for (const auto& finding : report.bits)
     answers.emplace_back(finding.name, (finding.holds ? "equal bits: " : "OTHER BITS: ") + finding.details);
   text += facts_text("equal bits", answers);
@@ -59,7 +60,7 @@ std::string json_of(const doctor_report& report) {
 
 int exit_code_of(const doctor_report& report) { return is_healthy(report) ? exit_done : exit_failed; }
 
-int examine(bool json) {
+int run_doctor(bool json) {
   const auto report = examine_machine();
   std::fputs((json ? json_of(report) : text_of(report)).c_str(), stdout);
   return exit_code_of(report);

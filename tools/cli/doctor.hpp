@@ -1,13 +1,13 @@
 /// doctor: report on this machine and on whether it computes equal bits.
 #pragma once
-#include "runtime/training/equal_bits.hpp"
+#include "runtime/training/bit_reproducibility.hpp"
 #include "tools/cli/doctor_facts.hpp"
 namespace mneme {
 
 /// Content of `mneme doctor`.
 struct doctor_report {
-  std::vector<std::pair<std::string, machine_facts>> groups{}; ///< Facts with the title of their group.
-  std::vector<bits_finding> bits{};
+  std::vector<std::pair<std::string, machine_info>> groups{}; ///< Facts with the title of their group.
+  std::vector<reproducibility_check> bits{};
 };
 
 /// Inspects the machine and runs a short computation.

@@ -4,8 +4,8 @@
 #include "runtime/scenario/read.hpp"
 #include "tools/cli/doctor.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/own_data.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/cli/user_data.hpp"
 #include "tools/study/stored_run.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -108,36 +108,36 @@ diagnostics other_settings(const overrides& settings) {
 }
 
 /// Reads the data of a scenario, or user data at a path.
-expected<own_data_look> looked_at(const std::string& path, const overrides& settings) {
+expected<user_data_report> inspect_path(const std::string& path, const overrides& settings) {
   if (std::filesystem::path(path).extension() == ".toml") {
     auto read = read_scenario(path, settings);
     if (!read)
       return tl::unexpected(read.error());
     const auto& data = read->value.data;
-    return own_data_look{.section = data,
-                         .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed)),
-                         .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
+    return user_data_report{.section = data,
+                            .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed)),
+                            .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
   }
   if (is_run_folder(path))
     return failed(path, "is the folder of a run, not a data set; use mneme report to view it, mneme verify to repeat "
                         "it, or mneme doctor with its scenario.toml to describe its data");
   if (const auto section = section_of_path(path))
-    return look_at_data(*section, settings);
+    return inspect_data_section(*section, settings);
   return failed(path, "is neither an image folder nor a data file; expected a folder, a file with the extension .npz, "
                       ".safetensors, .npy or .csv, or a scenario (.toml)");
 }
 
 } // namespace
 
-int examine_data(const doctor_arguments& arguments) {
-  const auto settings = parsed_settings(arguments.settings);
+int inspect_data(const doctor_arguments& arguments) {
+  const auto settings = parse_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());
   if (const auto others = other_settings(*settings); !others.empty())
     return print_errors(others);
   int code = exit_done;
   for (const auto& path : arguments.data) {
-    const auto look = looked_at(path, *settings);
+    const auto look = inspect_path(path, *settings);
     if (look)
       print_warnings(look->warnings, warning_style::text);
     if (!look || !look->rows) {

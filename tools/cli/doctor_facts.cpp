@@ -1,5 +1,5 @@
 #include "tools/cli/doctor_facts.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/training/executor.hpp"
@@ -27,15 +27,15 @@ std::string memory_of(const char* name) {
 
 } // namespace
 
-machine_facts thread_facts() {
+machine_info thread_facts() {
   const auto found = at::get_num_threads();
-  compute_on_one_thread();
+  disable_intra_op_threads();
   return {{"threads of a run", fmt::format("{}, unless --threads is given", std::thread::hardware_concurrency())},
-          {"threads of an operation", fmt::format("{} (LibTorch would take {})", threads_of_an_operation(), found)},
+          {"threads of an operation", fmt::format("{} (LibTorch would take {})", intra_op_threads(), found)},
           {"variables that choose threads", variables_set({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_DYNAMIC"})}};
 }
 
-machine_facts memory_facts() {
+machine_info memory_facts() {
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
   return {
@@ -43,14 +43,14 @@ machine_facts memory_facts() {
       {"limit of addresses", limit.rlim_cur == RLIM_INFINITY ? "none" : as_gib(static_cast<double>(limit.rlim_cur))}};
 }
 
-machine_facts accelerator_facts() {
+machine_info accelerator_facts() {
   const auto chosen = resolve_device("auto"), first = resolve_device("cuda:0");
   return {{"worker.device = \"auto\"", chosen ? *chosen : chosen.error()},
           {"CUDA", first ? "there is a device" : first.error()}};
 }
 
-machine_facts data_facts() {
-  machine_facts facts;
+machine_info data_facts() {
+  machine_info facts;
   for (const auto& source : data_sources()) {
     if (source.is_own) // described by `mneme doctor DATA`
       continue;

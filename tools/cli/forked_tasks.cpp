@@ -1,6 +1,6 @@
 #include "tools/cli/forked_tasks.hpp"
-#include "runtime/base/failure_of.hpp"
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
 #include <array>
@@ -30,8 +30,8 @@ constexpr off_t errors_max = 1 << 16;
   ::dup2(nothing, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
   int code = exit_failed;
-  if (const auto why = failure_of([&] { code = act(); }); !why.empty())
-    std::fprintf(stderr, "error: %s\n", why.c_str());
+  if (const auto reason = exception_message_of([&] { code = act(); }); !reason.empty())
+    std::fprintf(stderr, "error: %s\n", reason.c_str());
   std::fflush(nullptr);
   ::_exit(code);
 }
@@ -63,9 +63,9 @@ void forked_tasks::start(std::size_t task, const std::function<int()>& act) {
   const auto parent = ::getpid();
   const auto id = ::fork();
   if (id < 0) {
-    const int why = errno;
+    const int reason = errno;
     ::close(errors);
-    throw std::system_error(why, std::generic_category(), "cannot start a child process");
+    throw std::system_error(reason, std::generic_category(), "cannot start a child process");
   }
   if (id == 0) {
     compute_on_one_thread_after_fork();
@@ -74,14 +74,14 @@ void forked_tasks::start(std::size_t task, const std::function<int()>& act) {
   running_.push_back({.id = id, .task = task, .errors = errors});
 }
 
-std::optional<forked_end> forked_tasks::next_end(std::chrono::milliseconds patience) {
+std::optional<task_exit> forked_tasks::next_end(std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds nap(10);
   for (auto waited = std::chrono::milliseconds(0);; waited += nap) {
     for (auto child = running_.begin(); child != running_.end(); ++child) {
       int status = 0;
       if (::waitpid(child->id, &status, WNOHANG) != child->id)
         continue;
-      forked_end ended{.task = child->task, .errors = end_of(child->errors)};
+      task_exit ended{.task = child->task, .errors = end_of(child->errors)};
       if (WIFEXITED(status))
         ended.code = WEXITSTATUS(status);
       else

@@ -10,7 +10,7 @@
 namespace mneme {
 
 /// Result of a child process.
-struct forked_end {
+struct task_exit {
   std::size_t task = 0;
   int code = -1;        ///< Return value of the function; -1 after a signal.
   int signal = 0;       ///< Signal that killed the task; 0: none.
@@ -30,7 +30,7 @@ public:
   void start(std::size_t task, const std::function<int()>& act);
   [[nodiscard]] std::size_t running() const noexcept { return running_.size(); }
   /// Waits for the next task to end. Returns nullopt after `patience`.
-  [[nodiscard]] std::optional<forked_end> next_end(std::chrono::milliseconds patience);
+  [[nodiscard]] std::optional<task_exit> next_end(std::chrono::milliseconds patience);
   /// Sends SIGTERM to the running tasks.
   void terminate() const;
 

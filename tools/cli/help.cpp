@@ -1,8 +1,8 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/sections.hpp"
+#include "tools/cli/component_keys.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/own_keys.hpp"
 namespace mneme {
 namespace {
 
@@ -152,7 +152,7 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
     }
   add_own_keys(strategies(), "strategy", known);
   add_own_keys(models(), "model", known);
-  const auto meant = nearest(topic, known);
+  const auto meant = closest_match(topic, known);
   return bad_input("unknown topic '" + topic + "'; " +
                    (meant.empty()
                         ? "expected a command, a section, a strategy, a model or a key; see mneme help and mneme list"

@@ -4,8 +4,8 @@
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
+#include "tools/cli/component_keys.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/own_keys.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {

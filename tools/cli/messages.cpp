@@ -8,7 +8,7 @@ namespace mneme {
 int bad_input(const std::string& text) { return print_errors({{"", text}}); }
 
 int unknown_word(const std::string& text, const std::string& word, const std::vector<std::string>& known) {
-  const auto meant = nearest(word, known);
+  const auto meant = closest_match(word, known);
   return bad_input("unknown " + text + " '" + word + "'; " +
                    (meant.empty() ? "expected one of " + joined_by_comma(known) : "did you mean '" + meant + "'?"));
 }

@@ -7,9 +7,9 @@
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/output_file.hpp"
-#include "tools/cli/own_data.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/temporary_file.hpp"
+#include "tools/cli/user_data.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
@@ -61,8 +61,8 @@ bool is_among(const std::string& key, const overrides& settings) {
 }
 
 /// True if one of the errors can be fixed by `no_weights`.
-bool asks_for_weights(const diagnostics& wrong) {
-  return std::any_of(wrong.begin(), wrong.end(),
+bool asks_for_weights(const diagnostics& errors) {
+  return std::any_of(errors.begin(), errors.end(),
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
@@ -73,12 +73,12 @@ template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
                                             Fits fits, Prefers prefers) {
   diagnostics first;
-  const auto wrong_with = [&](const overrides& choice, std::optional<new_scenario_choice>& fitting) {
+  const auto fit_error = [&](const overrides& choice, std::optional<new_scenario_choice>& fitting) {
     const auto read = read_scenario(file, choice);
-    auto wrong = read ? fits(read->value) : read.error();
-    if (wrong.empty())
+    auto errors = read ? fits(read->value) : read.error();
+    if (errors.empty())
       fitting = {read->value, choice};
-    return wrong;
+    return errors;
   };
   for (const auto& shape : is_made_up ? std::vector<overrides>{{}, pictures} : std::vector<overrides>{{}}) {
     std::optional<new_scenario_choice> second_best;
@@ -87,10 +87,10 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
       std::erase_if(choice, [&](const auto& usual) { return is_among(usual.first, settings); });
       choice.insert(choice.end(), settings.begin(), settings.end());
       std::optional<new_scenario_choice> fitting;
-      auto wrong = wrong_with(choice, fitting);
-      if (asks_for_weights(wrong) && !is_among(no_weights.front().first, settings)) {
+      auto errors = fit_error(choice, fitting);
+      if (asks_for_weights(errors) && !is_among(no_weights.front().first, settings)) {
         choice.insert(choice.end(), no_weights.begin(), no_weights.end());
-        wrong = wrong_with(choice, fitting);
+        errors = fit_error(choice, fitting);
       }
       if (fitting && prefers(fitting->settings))
         return *fitting;
@@ -98,8 +98,8 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
         second_best = fitting;
       if (fitting)
         continue;
-      if (first.empty() || (first.front().where == "--set" && wrong.front().where != "--set"))
-        first = wrong;
+      if (first.empty() || (first.front().where == "--set" && errors.front().where != "--set"))
+        first = errors;
     }
     if (second_best)
       return *second_best;
@@ -151,25 +151,26 @@ std::string scenario_text(new_scenario_choice written, const std::string& lead) 
 }
 
 diagnostics unknown_names(const new_arguments& arguments) {
-  diagnostics wrong;
+  diagnostics errors;
   const auto check = [&](const char* kind, const std::string& word, const auto& entries) {
     std::vector<std::string> names;
     for (const auto& entry : entries)
       names.push_back(entry.name);
     if (std::find(names.begin(), names.end(), word) != names.end())
       return;
-    const auto meant = nearest(word, names);
-    wrong.push_back({"", fmt::format("unknown {} '{}'; {}", kind, word,
-                                     meant.empty() ? "expected one of " + joined_by_comma(names)
-                                                   : "did you mean '" + meant + "'?")});
+    const auto meant = closest_match(word, names);
+    errors.push_back({"", fmt::format("unknown {} '{}'; {}", kind, word,
+                                      meant.empty() ? "expected one of " + joined_by_comma(names)
+                                                    : "did you mean '" + meant + "'?")});
   };
   if (arguments.names.size() != 2)
     return {{"", "expected mneme new METHOD DATASET, as in mneme new fedprox mnist"}};
   check("strategy", arguments.names[0], strategies());
   if (std::error_code ignored; !std::filesystem::exists(arguments.names[1], ignored) &&
                                arguments.names[1].find_first_of("./") != std::string::npos)
-    wrong.push_back({arguments.names[1],
-                     "does not exist; expected a data set (see mneme list datasets), an image folder, or a data file"});
+    errors.push_back(
+        {arguments.names[1],
+         "does not exist; expected a data set (see mneme list datasets), an image folder, or a data file"});
   else if (!std::filesystem::exists(arguments.names[1], ignored) || !data_source_named(arguments.names[1]).name.empty())
     check("data set", arguments.names[1], data_sources());
   std::error_code none;
@@ -177,21 +178,21 @@ diagnostics unknown_names(const new_arguments& arguments) {
   const auto there = std::filesystem::status(arguments.file, none).type();
   const bool takes_all = there == kind::character || there == kind::fifo;
   if (!arguments.file.empty() && there != kind::not_found && !takes_all)
-    wrong.push_back({"", "'" + arguments.file + "' already exists; choose a new file"});
-  return wrong;
+    errors.push_back({"", "'" + arguments.file + "' already exists; choose a new file"});
+  return errors;
 }
 
 /// Reads a data set or user data. @param word name of a data set, or a path
-expected<own_data_look> looked_at_data(const std::string& word, const overrides& settings) {
+expected<user_data_report> inspect_data_word(const std::string& word, const overrides& settings) {
   if (!data_source_named(word).name.empty()) {
     data_section section;
     section.name = word;
-    return look_at_data(section, settings);
+    return inspect_data_section(section, settings);
   }
   const auto section = section_of_path(word);
   if (!section)
     return failed(word, "is neither an image folder nor a file with the extension .npz, .safetensors, .npy or .csv");
-  auto look = look_at_data(*section, settings);
+  auto look = inspect_data_section(*section, settings);
   if (look && !look->rows)
     return tl::unexpected(look->rows.error());
   return look;
@@ -207,12 +208,12 @@ std::string settings_text(const std::vector<std::string>& settings) {
 } // namespace
 
 int new_scenario(const new_arguments& arguments) {
-  if (const auto wrong = unknown_names(arguments); !wrong.empty())
-    return print_errors(wrong);
-  const auto settings = parsed_settings(arguments.settings);
+  if (const auto errors = unknown_names(arguments); !errors.empty())
+    return print_errors(errors);
+  const auto settings = parse_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());
-  const auto look = looked_at_data(arguments.names[1], *settings);
+  const auto look = inspect_data_word(arguments.names[1], *settings);
   if (!look)
     return print_errors(look.error());
   print_warnings(look->warnings, warning_style::text);

@@ -33,7 +33,7 @@ void print_line(std::FILE* log, const std::string& text) {
 }
 
 /// Returns a function that serves measurements on the port; null without a port.
-shown_measurements on_port(std::optional<int> port) {
+metrics_exporter on_port(std::optional<int> port) {
   if (!port)
     return {};
   return [port](std::function<std::vector<measurement>()> measure) -> expected<std::shared_ptr<const void>> {
@@ -53,7 +53,7 @@ expected<std::chrono::nanoseconds> duration_option(const char* name, const std::
 }
 
 int join(const serve_arguments& arguments) {
-  const auto address = parsed_address(arguments.join);
+  const auto address = parse_address(arguments.join);
   const auto threads = threads_option(arguments.threads);
   const auto metrics = port_option(arguments.metrics_port);
   const auto idle_timeout = duration_option("--idle-timeout", arguments.idle_timeout);
@@ -75,7 +75,7 @@ int join(const serve_arguments& arguments) {
   if (!errors.empty())
     return print_errors(errors);
   if (auto ready =
-          restart_for(arguments.arithmetic == "portable" ? arithmetic_kind::portable : arithmetic_kind::machine);
+          reexec_with(arguments.arithmetic == "portable" ? arithmetic_kind::portable : arithmetic_kind::machine);
       !ready)
     return print_errors(ready.error());
   return run_node({.join = *address,
@@ -98,16 +98,16 @@ int run_node(node_settings settings, std::FILE* log) {
     return print_errors(ended.error());
   int code = exit_done;
   switch (ended->end) {
-  case node_end::run_over:
+  case node_exit::run_over:
     print_line(log, "the run is over");
     break;
-  case node_end::left:
+  case node_exit::left:
     print_line(log, "has left");
     break;
-  case node_end::overdue:
+  case node_exit::overdue:
     print_line(log, "has left after the grace period; its rounds run again elsewhere");
     break;
-  case node_end::idle:
+  case node_exit::idle:
     std::fprintf(stderr, "error: no run at %s within the idle timeout\n", settings.join.text().c_str());
     code = exit_failed;
     break;

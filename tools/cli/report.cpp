@@ -4,7 +4,7 @@
 namespace mneme {
 
 int report_runs(const report_arguments& arguments) {
-  auto runs = selected_runs(arguments.folders, arguments.where);
+  auto runs = select_runs(arguments.folders, arguments.where);
   if (!runs)
     return print_errors(runs.error());
   const report_files files{.page = arguments.file.empty() ? "report.html" : arguments.file,

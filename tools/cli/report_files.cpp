@@ -1,7 +1,7 @@
 #include "tools/cli/report_files.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "tools/cli/output_file.hpp"
-#include "tools/cli/png_picture.hpp"
+#include "tools/cli/svg_to_png.hpp"
 #include "tools/study/report_page.hpp"
 #include "tools/study/tensorboard_events.hpp"
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   if (!classes)
     return tl::unexpected(classes.error());
   complete.classes = std::move(*classes);
-  const auto* const late = said_by(complete.run, "rounds.late");
+  const auto* const late = run_value(complete.run, "rounds.late");
   auto activity = read_activity(folder, !late || *late != "keep");
   if (!activity)
     return tl::unexpected(activity.error());
@@ -66,14 +66,14 @@ expected<void> write_figures(const std::vector<report_figure>& figures, const re
 
 /// Returns an error for each path that should be a folder but is not. Missing folders are created later.
 diagnostics folders_in_the_way(const report_files& to) {
-  diagnostics wrong;
+  diagnostics errors;
   std::error_code none;
   for (const auto& [option, folder] :
        {std::pair("--svg", to.svg), {"--png", to.png}, {"--tensorboard", to.tensorboard}})
     if (fs::exists(folder, none) && !fs::is_directory(folder, none))
-      wrong.push_back({"", fmt::format("{} '{}' is not a folder; expected a folder, which is created if it is missing",
-                                       option, folder.string())});
-  return wrong;
+      errors.push_back({"", fmt::format("{} '{}' is not a folder; expected a folder, which is created if it is missing",
+                                        option, folder.string())});
+  return errors;
 }
 
 } // namespace
@@ -81,14 +81,14 @@ diagnostics folders_in_the_way(const report_files& to) {
 expected<void> write_report(std::vector<stored_run> runs, const report_files& to) {
   std::vector<std::string> warnings;
   std::vector<reported_run> reported;
-  auto wrong = folders_in_the_way(to);
+  auto errors = folders_in_the_way(to);
   for (auto& run : runs)
     if (auto complete = with_files(std::move(run), warnings))
       reported.push_back(std::move(*complete));
     else
-      append(wrong, complete.error());
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+      append(errors, complete.error());
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   for (const auto& run : reported)
     if (!to.tensorboard.empty()) {
       const auto folder = to.tensorboard / run.run.folder.filename();

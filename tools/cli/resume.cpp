@@ -19,7 +19,7 @@ int resume_run(const resume_arguments& arguments) {
     return print_errors(plan.error());
   const auto& folder = arguments.folders.front();
   if (const auto read = read_scenario(std::filesystem::path(folder) / "scenario.toml", {}))
-    if (auto ready = restart_for(read->value.worker.arithmetic); !ready)
+    if (auto ready = reexec_with(read->value.worker.arithmetic); !ready)
       return print_errors(ready.error());
   if (plan->node)
     return run_node(*plan->node, stderr);

@@ -32,40 +32,40 @@ std::filesystem::path folder_of(const run_arguments& arguments, const scenario& 
 }
 
 /// Validates the arguments. @param is_node true: this process computes for another one, which creates the run directory
-diagnostics wrong_arguments(const run_arguments& arguments, bool is_node) {
-  diagnostics wrong;
+diagnostics validate_arguments(const run_arguments& arguments, bool is_node) {
+  diagnostics errors;
   if (arguments.scenarios.empty())
-    wrong.push_back(
+    errors.push_back(
         {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
   std::error_code ignored;
   if (!is_node && !arguments.out.empty() &&
       std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
-      !run_directory::never_began(arguments.out))
-    wrong.push_back(
+      !run_directory::never_started(arguments.out))
+    errors.push_back(
         {"", "--out '" + arguments.out + "' already exists, and a run never overwrites another; choose a new folder"});
-  return wrong;
+  return errors;
 }
 
-/// Reads all scenarios with all seeds before the first run starts. Appends errors to `wrong`.
-std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
-  const auto settings = parsed_settings(arguments.settings);
-  const auto seeds = parsed_seeds("--seeds", arguments.seeds);
+/// Reads all scenarios with all seeds before the first run starts. Appends errors to `errors`.
+std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnostics& errors) {
+  const auto settings = parse_settings(arguments.settings);
+  const auto seeds = parse_seeds("--seeds", arguments.seeds);
   for (const auto& error : {settings ? diagnostics{} : settings.error(), seeds ? diagnostics{} : seeds.error()})
-    wrong.insert(wrong.end(), error.begin(), error.end());
+    errors.insert(errors.end(), error.begin(), error.end());
   std::vector<run_and_folder> runs;
   std::set<std::string> names;
   for (const auto& file : arguments.scenarios) {
     auto read = read_scenario(file, settings ? *settings : overrides{});
     if (!read) {
-      append(wrong, read.error());
+      append(errors, read.error());
       continue;
     }
     print_warnings(read->warnings, arguments.quiet  ? warning_style::none
                                    : arguments.json ? warning_style::json
                                                     : warning_style::text);
     if (!names.insert(read->value.name).second && !arguments.out.empty())
-      wrong.push_back({file, "a second scenario called '" + read->value.name +
-                                 "' would use the same folder of --out; rename one of them"});
+      errors.push_back({file, "a second scenario called '" + read->value.name +
+                                  "' would use the same folder of --out; rename one of them"});
     if (!seeds || seeds->empty())
       runs.push_back({read->value, folder_of(arguments, read->value)});
     for (const auto seed : seeds ? *seeds : std::vector<std::int64_t>{}) {
@@ -86,7 +86,7 @@ expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
     if (run.scenario.worker.arithmetic != runs.front().scenario.worker.arithmetic)
       return failed("worker.arithmetic", "the scenarios of one command must use the same arithmetic; run those with "
                                          "\"machine\" and those with \"portable\" separately");
-  return runs.empty() ? expected<void>() : restart_for(runs.front().scenario.worker.arithmetic);
+  return runs.empty() ? expected<void>() : reexec_with(runs.front().scenario.worker.arithmetic);
 }
 
 /// Writes the evaluations so far for TensorBoard, if there are any.
@@ -101,12 +101,12 @@ void write_tensorboard(const std::filesystem::path& folder) {
 int run_scenarios(const run_arguments& arguments) {
   const auto threads = threads_option(arguments.threads);
   auto plan = threads ? plan_cluster(arguments.on, *threads) : tl::unexpected(threads.error());
-  auto wrong = wrong_arguments(arguments, plan && plan->node);
+  auto errors = validate_arguments(arguments, plan && plan->node);
   if (!plan)
-    append(wrong, plan.error());
-  const auto runs = planned_runs(arguments, wrong);
-  if (!wrong.empty())
-    return print_errors(wrong);
+    append(errors, plan.error());
+  const auto runs = planned_runs(arguments, errors);
+  if (!errors.empty())
+    return print_errors(errors);
   if (auto ready = arithmetic_of(runs); !ready)
     return print_errors(ready.error());
   if (plan->node)
@@ -118,7 +118,7 @@ int run_scenarios(const run_arguments& arguments) {
   run_options options{.threads = plan->threads,
                       .style = style_option(arguments.quiet, arguments.json),
                       .trace = arguments.trace,
-                      .values_round = arguments.values_round,
+                      .dumped_round = arguments.dumped_round,
                       .interrupts = &interrupts,
                       .accept = plan->accept,
                       .live = shown->view,
@@ -131,7 +131,7 @@ int run_scenarios(const run_arguments& arguments) {
     if (ended && arguments.tensorboard)
       write_tensorboard(ended->folder);
     if (ended)
-      warn_of_absent_round(*ended, arguments.values_round);
+      warn_of_absent_round(*ended, arguments.dumped_round);
     const int code = ended ? exit_code_of(*ended) : print_errors(ended.error());
     worst = worst == exit_done ? code : worst;
     if (code == exit_interrupted || interrupts.load() > 0)

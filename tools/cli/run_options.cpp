@@ -1,6 +1,6 @@
 #include "tools/cli/run_options.hpp"
-#include "runtime/base/blanks.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/base/trim.hpp"
 #include <charconv>
 namespace mneme {
 expected<std::int64_t> threads_option(const std::string& text) {
@@ -13,15 +13,15 @@ expected<std::int64_t> threads_option(const std::string& text) {
   return failed("", "--threads = '" + text + "': expected an integer in [1, " + std::to_string(threads_max) + "]");
 }
 
-expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
+expected<overrides> parse_settings(const std::vector<std::string>& settings) {
   overrides out;
   for (const auto& name : settings) {
     const auto equals = name.find('=');
     // blanks around `=` are ignored, as in a scenario
-    const auto key = without_blanks(std::string_view(name).substr(0, equals));
+    const auto key = trim(std::string_view(name).substr(0, equals));
     if (equals == std::string::npos || key.empty())
       return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");
-    out.emplace_back(key, without_blanks(std::string_view(name).substr(equals + 1)));
+    out.emplace_back(key, trim(std::string_view(name).substr(equals + 1)));
   }
   return out;
 }

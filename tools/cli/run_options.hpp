@@ -8,7 +8,7 @@ namespace mneme {
 /// Parses --threads; returns 0 for "".
 [[nodiscard]] expected<std::int64_t> threads_option(const std::string& text);
 /// Parses the values of --set, each "KEY=VALUE".
-[[nodiscard]] expected<overrides> parsed_settings(const std::vector<std::string>& settings);
+[[nodiscard]] expected<overrides> parse_settings(const std::vector<std::string>& settings);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
 /// Warns on stderr if a completed run had fewer rounds than `round`, so that --round stored nothing. @param round 0:
 /// not requested

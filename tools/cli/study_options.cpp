@@ -12,28 +12,28 @@ namespace fs = std::filesystem;
 
 expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts, const run_catalogue& catalogue) {
   std::vector<run_filter> filters;
-  diagnostics wrong;
+  diagnostics errors;
   const auto known = catalogue.names();
   for (const auto& text : texts) {
-    const auto filter = parsed_filter(text);
+    const auto filter = parse_filter(text);
     if (!filter) {
-      append(wrong, filter.error());
+      append(errors, filter.error());
       continue;
     }
     filters.push_back(*filter);
     if (known.empty() || std::find(known.begin(), known.end(), filter->name) != known.end())
       continue;
-    wrong.push_back(
+    errors.push_back(
         {"", "--where '" + text + "': no run has '" + filter->name + "'; " +
                  name_suggestion(filter->name, known, "expected a key of scenarios or a name of summary.json")});
   }
-  return wrong.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(wrong));
+  return errors.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(errors));
 }
 
-expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& folders,
-                                                const std::vector<std::string>& where) {
+expected<std::vector<stored_run>> select_runs(const std::vector<std::string>& folders,
+                                              const std::vector<std::string>& where) {
   std::vector<stored_run> runs;
-  diagnostics wrong;
+  diagnostics errors;
   std::set<fs::path> taken;
   const auto add = [&](stored_run run) {
     std::error_code none;
@@ -41,32 +41,32 @@ expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& 
       runs.push_back(std::move(run));
   };
   if (folders.empty())
-    wrong.push_back({"", "no run given; expected folders of runs, or a folder that contains runs, such as runs"});
+    errors.push_back({"", "no run given; expected folders of runs, or a folder that contains runs, such as runs"});
   for (const auto& name : folders) {
     const fs::path folder = fs::path(name).has_filename() ? fs::path(name) : fs::path(name).parent_path();
     std::error_code none;
     if (!fs::is_directory(folder, none) || is_run_folder(folder)) {
       if (!where.empty())
-        wrong.push_back({name, "is the folder of a run; --where selects runs of a folder that contains runs"});
+        errors.push_back({name, "is the folder of a run; --where selects runs of a folder that contains runs"});
       auto run = read_stored_run(folder);
-      run ? add(std::move(*run)) : append(wrong, run.error());
+      run ? add(std::move(*run)) : append(errors, run.error());
       continue;
     }
     const run_catalogue catalogue(folder);
     print_warnings(catalogue.damage(), warning_style::text);
     const auto filters = where_option(where, catalogue);
     if (!filters) {
-      append(wrong, filters.error());
+      append(errors, filters.error());
       continue;
     }
     auto found = catalogue.find(*filters);
     if (found.empty())
-      wrong.push_back({name, where.empty() ? "contains no run; expected the folder of a run, or one that contains runs"
-                                           : "contains no run that satisfies --where"});
+      errors.push_back({name, where.empty() ? "contains no run; expected the folder of a run, or one that contains runs"
+                                            : "contains no run that satisfies --where"});
     for (auto& run : found)
       add(std::move(run));
   }
-  return wrong.empty() ? expected<std::vector<stored_run>>(std::move(runs)) : tl::unexpected(std::move(wrong));
+  return errors.empty() ? expected<std::vector<stored_run>>(std::move(runs)) : tl::unexpected(std::move(errors));
 }
 
 } // namespace mneme

@@ -8,7 +8,7 @@ namespace mneme {
                                                              const run_catalogue& catalogue);
 /// Returns the runs in these folders that satisfy `where`, each once. A folder is a run directory or contains some.
 /// Fails with an error for every folder that is neither, or is damaged.
-[[nodiscard]] expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& folders,
-                                                              const std::vector<std::string>& where);
+[[nodiscard]] expected<std::vector<stored_run>> select_runs(const std::vector<std::string>& folders,
+                                                            const std::vector<std::string>& where);
 
 } // namespace mneme

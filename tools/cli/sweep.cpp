@@ -1,11 +1,11 @@
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/printable.hpp"
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/job_array.hpp"
 #include "tools/cli/messages.hpp"
-#include "tools/cli/point_locks.hpp"
 #include "tools/cli/report_files.hpp"
+#include "tools/cli/run_locks.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/shared_data.hpp"
 #include "tools/cli/sweep_progress.hpp"
@@ -64,7 +64,7 @@ private:
 };
 
 /// The first error message on a task's stderr, without "error:".
-std::string reason_of(const forked_end& ended) {
+std::string reason_of(const task_exit& ended) {
   if (ended.signal != 0)
     return fmt::format("killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
   const std::string lead = "error: ";
@@ -205,7 +205,7 @@ private:
     const auto name = out_ / default_run_name(run.plan->scenario, run.plan->digest);
     auto path = name;
     std::error_code none;
-    for (int number = 2; fs::exists(fs::symlink_status(path, none)) && !run_directory::never_began(path); ++number) {
+    for (int number = 2; fs::exists(fs::symlink_status(path, none)) && !run_directory::never_started(path); ++number) {
       const auto there = read_stored_run(path);
       run.resumed = there && there->scenario_digest == run.plan->digest && there->version == MNEME_VERSION;
       if (run.resumed)
@@ -282,8 +282,8 @@ private:
         next = waiting.erase(next);
       }
       if (const auto ended = tasks.next_end(std::chrono::milliseconds(100))) {
-        shares.give_back(slot_of.extract(ended->task).mapped());
-        locks_->give_back(pending_[ended->task].plan->digest);
+        shares.release(slot_of.extract(ended->task).mapped());
+        locks_->release(pending_[ended->task].plan->digest);
         all_done = record(*ended) && all_done;
       }
       std::map<std::string, double> at_work;
@@ -318,7 +318,7 @@ private:
     });
   }
 
-  bool record(const forked_end& ended) {
+  bool record(const task_exit& ended) {
     const auto& run = pending_[ended.task];
     swept_run made{.label = run.plan->label, .folder = run.folder.string(), .status = "done"};
     if (ended.code == exit_interrupted) {
@@ -401,7 +401,7 @@ private:
       new (&slots_[slot]) std::atomic<double>(0.0);
       return slot;
     }
-    void give_back(std::size_t slot) { free_.push_back(slot); }
+    void release(std::size_t slot) { free_.push_back(slot); }
     [[nodiscard]] std::atomic<double>* at(std::size_t slot) const { return &slots_[slot]; }
 
   private:
@@ -419,7 +419,7 @@ private:
   diagnostics damaged_;                                          // unreadable runs of this sweep
   std::vector<std::pair<const planned_run*, stored_run>> begun_; // started earlier, or by another sweep
   shared_data data_;
-  std::optional<point_locks> locks_;
+  std::optional<run_locks> locks_;
   std::int64_t jobs_ = 1, threads_ = 1;
   const std::atomic<int>& interrupts_ = watch_interrupts();
   sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};
@@ -441,11 +441,11 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
     made.scenarios = {arguments.scenarios.begin(), arguments.scenarios.end()};
   }
   for (const auto& text : arguments.over)
-    if (auto axis = parsed_axis(text))
+    if (auto axis = parse_axis(text))
       made.axes.push_back(std::move(*axis));
     else
       append(wrong, axis.error());
-  if (const auto settings = parsed_settings(arguments.settings))
+  if (const auto settings = parse_settings(arguments.settings))
     made.settings.insert(made.settings.end(), settings->begin(), settings->end());
   else
     append(wrong, settings.error());
@@ -455,7 +455,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
         set != made.settings.end())
       wrong.push_back({"", fmt::format("the key '{}' is both set to {} and varied; expected only one of the two",
                                        axis.key, set->second)});
-  if (auto seeds = parsed_seeds("--seeds", arguments.seeds); !seeds)
+  if (auto seeds = parse_seeds("--seeds", arguments.seeds); !seeds)
     append(wrong, seeds.error());
   else if (!seeds->empty())
     made.seeds = std::move(*seeds);
@@ -465,7 +465,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
 } // namespace
 
 int sweep_scenarios(const sweep_arguments& arguments) {
-  compute_on_one_thread(); // forked processes lack OpenMP's threads and would wait for them
+  disable_intra_op_threads(); // forked processes lack OpenMP's threads and would wait for them
   diagnostics wrong;
   const auto request = request_of(arguments, wrong);
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;

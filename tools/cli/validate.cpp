@@ -77,13 +77,13 @@ void print_cost(const run_cost& cost) {
 diagnostics checked(const std::string& file, const scenario& settings, const validate_arguments& arguments) {
   if (!arguments.cost) {
     diagnostics warnings;
-    auto wrong = check_against_data(settings, nullptr, &warnings);
+    auto errors = check_against_data(settings, nullptr, &warnings);
     print_warnings(warnings, warning_style::text);
-    if (wrong.empty())
+    if (errors.empty())
       std::printf("%s: ok\n", printable(file).c_str());
-    return wrong;
+    return errors;
   }
-  const auto cost = cost_of(settings);
+  const auto cost = estimate_cost(settings);
   if (!cost)
     return cost.error();
   print_warnings(cost->warnings, arguments.json ? warning_style::json : warning_style::text);
@@ -101,7 +101,7 @@ diagnostics checked(const std::string& file, const scenario& settings, const val
 int validate_scenarios(const validate_arguments& arguments) {
   if (arguments.scenarios.empty())
     return bad_input("no scenario given; expected mneme validate SCENARIO...");
-  const auto settings = parsed_settings(arguments.settings);
+  const auto settings = parse_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());
   int code = exit_done;
@@ -109,8 +109,8 @@ int validate_scenarios(const validate_arguments& arguments) {
     const auto read = read_scenario(file, *settings);
     if (read)
       print_warnings(read->warnings, arguments.json ? warning_style::json : warning_style::text);
-    if (const auto wrong = read ? checked(file, read->value, arguments) : read.error(); !wrong.empty())
-      code = print_errors(wrong);
+    if (const auto errors = read ? checked(file, read->value, arguments) : read.error(); !errors.empty())
+      code = print_errors(errors);
     std::fflush(stdout);
   }
   return code;

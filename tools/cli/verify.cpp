@@ -1,4 +1,4 @@
-#include "actors/run/repeat_run.hpp"
+#include "actors/run/reproduce_run.hpp"
 #include "runtime/base/printable.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
@@ -88,20 +88,20 @@ int verify_run(const verify_arguments& arguments) {
   if (std::error_code none; !arguments.keep.empty() && fs::exists(fs::symlink_status(arguments.keep, none)))
     return bad_input("--keep '" + arguments.keep + "' already exists; choose a new folder");
   if (const auto settings = scenario_of_run(folder))
-    if (auto ready = restart_for(settings->worker.arithmetic); !ready)
+    if (auto ready = reexec_with(settings->worker.arithmetic); !ready)
       return print_errors(ready.error());
-  const passing_folder scratch;
+  const temp_folder scratch;
   const auto repeated =
-      repeat_run(folder, {.out = arguments.keep.empty() ? scratch.path() / "run" : fs::path(arguments.keep),
-                          .threads = *threads,
-                          .style = arguments.quiet ? progress_style::quiet : default_style(stdout),
-                          .trace = arguments.trace || fs::exists(folder / "deliveries.csv"),
-                          .values_round = arguments.values_round,
-                          .interrupts = &watch_interrupts(),
-                          .draw_accuracy = accuracy_plot_svg});
+      reproduce_run(folder, {.out = arguments.keep.empty() ? scratch.path() / "run" : fs::path(arguments.keep),
+                             .threads = *threads,
+                             .style = arguments.quiet ? progress_style::quiet : default_style(stdout),
+                             .trace = arguments.trace || fs::exists(folder / "deliveries.csv"),
+                             .dumped_round = arguments.dumped_round,
+                             .interrupts = &watch_interrupts(),
+                             .draw_accuracy = accuracy_plot_svg});
   if (!repeated)
     return print_errors(repeated.error());
-  warn_of_absent_round(*repeated, arguments.values_round);
+  warn_of_absent_round(*repeated, arguments.dumped_round);
   return compare_with(*promised, folder, *repeated, arguments.quiet);
 }
 

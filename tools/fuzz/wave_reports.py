@@ -1,4 +1,4 @@
-"""Reports of nodes as values: parsed from a message, changed, and serialized (runtime/federation/carry.cpp)."""
+"""Reports of nodes as values: parsed from a message, changed, and serialized (runtime/federation/wave_serialization.cpp)."""
 import struct
 
 REPORT = 10  # node_message::report

@@ -10,7 +10,7 @@ bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-std::string_view without_blanks(std::string_view text) {
+std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == text.npos)
     return {};
@@ -29,11 +29,11 @@ bool names_this_machine(std::string_view host) {
   return std::any_of(names.begin(), names.end(), [&](auto name) { return same_word(without_port(host), name); });
 }
 
-http_head refusal(const char* status, std::string_view why) {
+http_request_head refusal(const char* status, std::string_view reason) {
   return {.verdict = http_verdict::refused,
           .answer = fmt::format("HTTP/1.1 {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n"
                                 "Connection: close\r\n\r\n{}\n",
-                                status, why.size() + 1, why)};
+                                status, reason.size() + 1, reason)};
 }
 
 /// True for headers that are removed: ranges are not supported, and bodies are not read.
@@ -45,7 +45,7 @@ bool is_ignored(std::string_view name) {
 
 } // namespace
 
-http_head read_http_head(std::string_view arrived, bool this_machine_only) {
+http_request_head read_http_head(std::string_view arrived, bool this_machine_only) {
   const auto end = arrived.find("\r\n\r\n");
   if (end == arrived.npos && arrived.size() < http_head_bytes_max)
     return {};
@@ -60,7 +60,7 @@ http_head read_http_head(std::string_view arrived, bool this_machine_only) {
   const auto request = next_line();
   if (!request.starts_with("GET /") && !request.starts_with("HEAD /"))
     return refusal("405 Method Not Allowed", "expected GET or HEAD");
-  http_head head{.verdict = http_verdict::whole, .text = std::string(request) + "\r\n"};
+  http_request_head head{.verdict = http_verdict::whole, .text = std::string(request) + "\r\n"};
   std::size_t hosts = 0;
   std::string_view host;
   while (!lines.empty()) {
@@ -70,7 +70,7 @@ http_head read_http_head(std::string_view arrived, bool this_machine_only) {
       return refusal("400 Bad Request", "a header of the request has no name");
     if (same_word(name, "Host")) {
       ++hosts;
-      host = without_blanks(line.substr(name.size() + 1));
+      host = trim(line.substr(name.size() + 1));
     }
     if (!is_ignored(name))
       head.text += std::string(line) + "\r\n";

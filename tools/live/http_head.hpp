@@ -14,7 +14,7 @@ enum class http_verdict {
   refused,    ///< Send `answer` and close.
 };
 
-struct http_head {
+struct http_request_head {
   http_verdict verdict = http_verdict::unfinished;
   std::string text{};   ///< A complete request, without body and range headers.
   std::string answer{}; ///< Complete response to a refused request.
@@ -23,6 +23,6 @@ struct http_head {
 /// Parses received bytes. Refuses more than http_head_bytes_max bytes and methods other than GET and HEAD. With
 /// `this_machine_only` it also refuses hosts that do not name this machine. This prevents DNS rebinding, by which
 /// another site could read the page with the user's browser.
-[[nodiscard]] http_head read_http_head(std::string_view arrived, bool this_machine_only);
+[[nodiscard]] http_request_head read_http_head(std::string_view arrived, bool this_machine_only);
 
 } // namespace mneme

@@ -40,9 +40,9 @@ public:
 /// Stream of a received request and its response. In an endless response, each piece has its own time limit.
 class answered_stream final : public httplib::Stream {
 public:
-  answered_stream(socket_t connection, std::string_view head, bool goes_on)
-      : connection_(connection), head_(head), goes_on_(goes_on),
-        until_(clock::now() + limited_http_server::answer_max) {}
+  answered_stream(socket_t connection, std::string_view head, bool is_stream)
+      : connection_(connection), head_(head), is_stream_(is_stream),
+        until_(clock::now() + bounded_http_server::answer_max) {}
 
   [[nodiscard]] bool is_readable() const override { return !head_.empty(); }
   [[nodiscard]] bool is_writable() const override {
@@ -56,8 +56,8 @@ public:
     return static_cast<ssize_t>(count);
   }
   ssize_t write(const char* from, std::size_t size) override {
-    if (goes_on_)
-      until_ = clock::now() + limited_http_server::answer_max;
+    if (is_stream_)
+      until_ = clock::now() + bounded_http_server::answer_max;
     for (std::size_t sent = 0; sent < size;) {
       const auto count = ::send(connection_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count > 0)
@@ -80,7 +80,7 @@ private:
   }
   socket_t connection_;
   std::string_view head_;
-  bool goes_on_;
+  bool is_stream_;
   clock::time_point until_;
 };
 
@@ -114,7 +114,7 @@ public:
   bool take(socket_t connection, std::string head) {
     {
       const std::lock_guard hold(mutex_);
-      if (requests_.size() >= limited_http_server::connections_waiting_max)
+      if (requests_.size() >= bounded_http_server::connections_waiting_max)
         return false;
       requests_.emplace_back(connection, std::move(head));
     }
@@ -146,7 +146,7 @@ private:
 } // namespace
 
 /// Connections with incomplete requests, all polled by one thread.
-class limited_http_server::waiting_room {
+class bounded_http_server::waiting_room {
 public:
   waiting_room(const http_limits& limits, std::function<void(socket_t, const std::string&)> answer)
       : limits_(limits), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), threads_(limits.threads, std::move(answer)),
@@ -252,7 +252,7 @@ private:
   std::thread listener_;
 };
 
-limited_http_server::limited_http_server(const http_limits& limits)
+bounded_http_server::bounded_http_server(const http_limits& limits)
     : room_(std::make_unique<waiting_room>(
           limits, [this](socket_t connection, const std::string& head) { answer(connection, head); })) {
   new_task_queue = [] { return new no_queue; };
@@ -262,17 +262,17 @@ limited_http_server::limited_http_server(const http_limits& limits)
   });
 }
 
-limited_http_server::~limited_http_server() = default;
+bounded_http_server::~bounded_http_server() = default;
 
-bool limited_http_server::process_and_close_socket(socket_t connection) {
+bool bounded_http_server::process_and_close_socket(socket_t connection) {
   room_->enter(connection);
   room_->await_place();
   return true;
 }
 
-void limited_http_server::answer(socket_t connection, const std::string& head) {
-  const bool goes_on = head.starts_with("GET /events");
-  answered_stream stream(connection, head, goes_on);
+void bounded_http_server::answer(socket_t connection, const std::string& head) {
+  const bool is_stream = head.starts_with("GET /events");
+  answered_stream stream(connection, head, is_stream);
   bool closed = false;
   const auto process = [&](auto& server) { // later versions of the library also need the addresses
     if constexpr (requires { server.process_request(stream, "", 0, "", 0, true, closed, nullptr); })

@@ -15,15 +15,15 @@ struct http_limits {
 /// complete. Incomplete requests wait for at most `silent_max`; if there are too many, the one silent for longest is
 /// closed. Writing a response, or a piece of an endless one, takes at most `answer_max`. No other program can listen on
 /// the same port.
-class limited_http_server final : public httplib::Server {
+class bounded_http_server final : public httplib::Server {
 public:
   static constexpr std::size_t connections_waiting_max = 64;
   static constexpr std::chrono::milliseconds silent_max{2000}, answer_max{30'000};
 
-  explicit limited_http_server(const http_limits& limits);
-  limited_http_server(const limited_http_server&) = delete;
-  limited_http_server& operator=(const limited_http_server&) = delete;
-  ~limited_http_server() override;
+  explicit bounded_http_server(const http_limits& limits);
+  bounded_http_server(const bounded_http_server&) = delete;
+  bounded_http_server& operator=(const bounded_http_server&) = delete;
+  ~bounded_http_server() override;
 
 private:
   class waiting_room;

@@ -93,7 +93,7 @@ struct live_server::parts {
   std::uint64_t made_version = 0;
   std::string made_page;
 
-  limited_http_server http; // last member: its threads read the others
+  bounded_http_server http; // last member: its threads read the others
   std::thread listener;
 };
 

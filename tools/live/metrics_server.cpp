@@ -6,7 +6,7 @@ namespace mneme {
 struct metrics_server::parts {
   std::function<std::vector<measurement>()> measure{};
   int port = 0;
-  limited_http_server http{{.threads = 4}};
+  bounded_http_server http{{.threads = 4}};
   std::thread listener{};
 };
 

@@ -44,7 +44,8 @@ void add_nodes(std::vector<measurement>& measurements, const std::vector<node_re
                        double (*value)(const node_record&)) {
     measurements.push_back(by_node(nodes, {.name = name, .help = help, .of_kind = of_kind}, value));
   };
-  add("mneme_run_node_up", "1 while the node takes part.", gauge, [](const auto& n) { return n.is_there ? 1.0 : 0.0; });
+  add("mneme_run_node_up", "1 while the node takes part.", gauge,
+      [](const auto& n) { return n.is_connected ? 1.0 : 0.0; });
   add("mneme_run_node_workers", "Its threads that compute.", gauge,
       [](const auto& n) { return static_cast<double>(n.workers); });
   add("mneme_run_node_client_rounds_total", "Rounds of clients that it has computed.", counter,
@@ -58,9 +59,9 @@ void add_nodes(std::vector<measurement>& measurements, const std::vector<node_re
   add("mneme_run_node_waiting_bytes", "Messages to the node that wait for the network.", gauge,
       [](const auto& n) { return static_cast<double>(n.bytes_waiting); });
   add("mneme_run_node_losses_total", "How often it was lost.", counter,
-      [](const auto& n) { return static_cast<double>(n.losses); });
+      [](const auto& n) { return static_cast<double>(n.disconnects); });
   add("mneme_run_node_away_seconds_total", "For how long it was lost until it was back.", counter,
-      [](const auto& n) { return n.away_seconds; });
+      [](const auto& n) { return n.disconnected_seconds; });
 }
 
 } // namespace

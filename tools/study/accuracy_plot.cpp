@@ -30,7 +30,7 @@ std::string accuracy_plot_svg(const std::string& title, std::span<const evaluati
                                      .x_label = "round",
                                      .y_label = "accuracy (%)"},
                                     evaluations),
-                picture_place::file);
+                image_place::file);
 }
 
 } // namespace mneme

@@ -6,12 +6,13 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t rows_max = 60;
-constexpr std::array<const char*, doings> doing_names{"downloading", "computing", "uploading", "waiting", "late"};
+constexpr std::array<const char*, activity_kinds> doing_names{"downloading", "computing", "uploading", "waiting",
+                                                              "late"};
 constexpr std::array accuracy_shares{0.25, 0.5, 0.75, 0.9, 1.0}; // targets, as shares of the best accuracy
 
 std::vector<chart_series> doing_series() {
   std::vector<chart_series> series;
-  for (std::size_t k = 0; k < doings; ++k)
+  for (std::size_t k = 0; k < activity_kinds; ++k)
     series.push_back({.name = doing_names[k], .look = {.number = k}});
   return series;
 }
@@ -54,7 +55,7 @@ std::optional<span_chart> gantt_figure(const run_activity& activity, const std::
   for (const auto& span : round.spans)
     if (const auto row = row_of.find(span.client); row != row_of.end())
       chart.spans.push_back(
-          {.row = row->second, .kind = static_cast<std::size_t>(span.doing), .from = span.from_s, .to = span.to_s});
+          {.row = row->second, .kind = static_cast<std::size_t>(span.activity), .from = span.from_s, .to = span.to_s});
   return chart;
 }
 
@@ -67,7 +68,7 @@ std::optional<line_chart> utilisation_figure(const run_activity& activity, const
                             "virtual time (s)", "clients"},
                    .y_min = 0.0};
   const auto series = doing_series();
-  for (std::size_t k = 0; k < doings; ++k) {
+  for (std::size_t k = 0; k < activity_kinds; ++k) {
     chart_curve curve{.series = series[k]};
     bool is_seen = false;
     for (const auto& bin : activity.bins) {
@@ -80,11 +81,11 @@ std::optional<line_chart> utilisation_figure(const run_activity& activity, const
   return chart;
 }
 
-std::optional<bar_chart> time_parts_figure(const reported_run& run, const std::string& id, const std::string& title) {
+std::optional<bar_chart> round_time_chart(const reported_run& run, const std::string& id, const std::string& title) {
   double best = 0.0;
   for (const auto& line : run.evaluations)
     best = std::max(best, line.accuracy);
-  const auto* const mode = said_by(run.run, "rounds.mode");
+  const auto* const mode = run_value(run.run, "rounds.mode");
   if ((mode && *mode == "async") || !run.activity || run.activity->rounds.empty() || best <= 0.0)
     return std::nullopt;
   bar_chart chart{.text = {id, title,

@@ -15,7 +15,7 @@ namespace mneme {
 
 /// Virtual time until target accuracies were first reached, divided into download, computing, upload and other waiting
 /// of the slowest clients. Synchronous runs only.
-[[nodiscard]] std::optional<bar_chart> time_parts_figure(const reported_run& run, const std::string& id,
-                                                         const std::string& title);
+[[nodiscard]] std::optional<bar_chart> round_time_chart(const reported_run& run, const std::string& id,
+                                                        const std::string& title);
 
 } // namespace mneme

@@ -40,7 +40,7 @@ bool may_differ(const std::string& key) {
 }
 
 std::string label_of(const stored_run& run, const std::string& key) {
-  const auto* value = said_by(run, key);
+  const auto* value = run_value(run, key);
   return value ? *value : "-";
 }
 
@@ -81,21 +81,21 @@ bool has_mixed_cell(const cells_of_runs& cells) {
 // -- checks of the runs -----------------------------------------------------------------------------------------------
 
 diagnostics unfit_runs(const std::vector<stored_run>& runs) {
-  diagnostics wrong;
+  diagnostics errors;
   if (runs.empty())
-    wrong.push_back({"", "no run to compare; expected folders of runs, as in mneme compare runs/*"});
+    errors.push_back({"", "no run to compare; expected folders of runs, as in mneme compare runs/*"});
   const auto first = std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run.status == "done"; });
   if (!runs.empty() && first == runs.end())
-    wrong.push_back({"", "no run to compare: none is done"});
+    errors.push_back({"", "no run to compare: none is done"});
   for (const auto& run : runs) {
     const auto where = run.folder.string();
     if (run.status == "damaged")
-      wrong.push_back({where, run.error});
+      errors.push_back({where, run.error});
     else if (run.status == "done" && run.version != first->version)
-      wrong.push_back({where, fmt::format("mixed: computed by mneme {}, but {} by {}; run one of them again",
-                                          run.version, first->folder.string(), first->version)});
+      errors.push_back({where, fmt::format("mixed: computed by mneme {}, but {} by {}; run one of them again",
+                                           run.version, first->folder.string(), first->version)});
   }
-  return wrong;
+  return errors;
 }
 
 /// Returns a message for each run that is not done and therefore left out of the table.
@@ -110,38 +110,38 @@ diagnostics runs_not_done(const std::vector<stored_run>& runs) {
 }
 
 diagnostics unfit_cells(const cells_of_runs& cells) {
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& [labels, runs] : cells) {
     if (const auto keys = differing_keys(runs); !keys.empty()) {
-      wrong.push_back({runs.front()->folder.string(),
-                       fmt::format("mixed: the {} runs of the cell ({}) differ in {} and not only in the seed; add "
-                                   "what tells them apart to --by",
-                                   runs.size(), fmt::join(labels, ", "), fmt::join(keys, ", "))});
+      errors.push_back({runs.front()->folder.string(),
+                        fmt::format("mixed: the {} runs of the cell ({}) differ in {} and not only in the seed; add "
+                                    "what tells them apart to --by",
+                                    runs.size(), fmt::join(labels, ", "), fmt::join(keys, ", "))});
       continue;
     }
     std::map<std::int64_t, const stored_run*> by_seed;
     for (const auto* run : runs)
       if (const auto [at, is_new] = by_seed.emplace(run->seed, run); !is_new)
-        wrong.push_back({run->folder.string(), fmt::format("the same scenario with the same seed {} as {}; leave one "
-                                                           "of them out",
-                                                           run->seed, at->second->folder.string())});
+        errors.push_back({run->folder.string(), fmt::format("the same scenario with the same seed {} as {}; leave one "
+                                                            "of them out",
+                                                            run->seed, at->second->folder.string())});
   }
-  return wrong;
+  return errors;
 }
 
 diagnostics unknown_keys(const std::vector<stored_run>& runs, const std::vector<std::string>& keys) {
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto& key : keys) {
-    if (std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return said_by(run, key) != nullptr; }))
+    if (std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run_value(run, key) != nullptr; }))
       continue;
     std::set<std::string> known;
     for (const auto& run : runs)
       for (const auto& [name, value] : run.keys)
         known.insert(name);
-    wrong.push_back(
+    errors.push_back(
         {"", "no run has the scenario key '" + key + "'; " + name_suggestion(key, {known.begin(), known.end()})});
   }
-  return wrong;
+  return errors;
 }
 
 // -- metrics ----------------------------------------------------------------------------------------------------------
@@ -235,9 +235,9 @@ std::vector<compared_column> columns_of(const std::vector<stored_run>& runs, con
   return columns;
 }
 
-/// Computes the cells of a row from its runs. Appends errors in files to `wrong`.
+/// Computes the cells of a row from its runs. Appends errors in files to `errors`.
 compared_row row_of(const std::vector<std::string>& labels, const std::vector<const stored_run*>& runs,
-                    const comparison& table, diagnostics& wrong) {
+                    const comparison& table, diagnostics& errors) {
   compared_row row{.labels = labels};
   for (const auto* run : runs)
     row.seeds.insert(run->seed);
@@ -248,7 +248,7 @@ compared_row row_of(const std::vector<std::string>& labels, const std::vector<co
         continue;
       const auto value = value_of(*run, column.metric);
       if (!value)
-        append(wrong, value.error());
+        append(errors, value.error());
       else if (*value)
         cell.by_seed[run->seed] = **value;
     }
@@ -292,7 +292,7 @@ expected<std::size_t> baseline_of(const comparison& table, const std::vector<sto
 
 } // namespace
 
-std::vector<std::string> telling_keys(const std::vector<stored_run>& runs) {
+std::vector<std::string> distinguishing_keys(const std::vector<stored_run>& runs) {
   for (const auto& keys : {std::vector<std::string>{"strategy.name"}, std::vector<std::string>{"scenario"}})
     if (!has_mixed_cell(grouped(runs, keys)))
       return keys;
@@ -312,36 +312,36 @@ std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
 
 expected<comparison> compare_runs(const std::vector<stored_run>& given, const comparison_request& request) {
   auto left_out = runs_not_done(given);
-  if (auto wrong = unfit_runs(given); !wrong.empty()) {
-    append(wrong, left_out);
-    return tl::unexpected(std::move(wrong));
+  if (auto errors = unfit_runs(given); !errors.empty()) {
+    append(errors, left_out);
+    return tl::unexpected(std::move(errors));
   }
   std::vector<stored_run> runs;
   std::copy_if(given.begin(), given.end(), std::back_inserter(runs),
                [](const auto& run) { return run.status == "done"; });
-  auto keys = request.by.empty() ? telling_keys(runs) : request.by;
+  auto keys = request.by.empty() ? distinguishing_keys(runs) : request.by;
   std::erase(keys, request.columns);
   auto every_key = keys;
   if (!request.columns.empty())
     every_key.push_back(request.columns);
-  auto wrong = unknown_keys(runs, every_key);
+  auto errors = unknown_keys(runs, every_key);
   for (const auto& metric : request.metrics)
     if (!is_metric(runs, metric))
-      wrong.push_back({"", "no run has the metric '" + metric + "'; " + name_suggestion(metric, metric_names(runs))});
-  if (wrong.empty()) // with errors, a missing key would merge cells
-    wrong = unfit_cells(grouped(runs, every_key));
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+      errors.push_back({"", "no run has the metric '" + metric + "'; " + name_suggestion(metric, metric_names(runs))});
+  if (errors.empty()) // with errors, a missing key would merge cells
+    errors = unfit_cells(grouped(runs, every_key));
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
 
   comparison table{.by = keys, .column_key = request.columns, .left_out = std::move(left_out)};
   table.columns = columns_of(runs, request, request.metrics.empty() ? usual_metrics : request.metrics);
   for (const auto& [labels, members] : grouped(runs, keys))
-    table.rows.push_back(row_of(labels, members, table, wrong));
+    table.rows.push_back(row_of(labels, members, table, errors));
   const auto baseline = baseline_of(table, runs, request);
   if (!baseline)
-    wrong.push_back(baseline.error().front());
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+    errors.push_back(baseline.error().front());
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   table.baseline = *baseline;
   add_differences(table);
   add_ranks(table);

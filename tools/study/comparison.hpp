@@ -50,7 +50,7 @@ struct comparison {
 
 /// Returns the shortest of the usual lists of keys that distinguishes the runs, apart from seeds: the method, the
 /// scenario's name, or all keys that differ.
-[[nodiscard]] std::vector<std::string> telling_keys(const std::vector<stored_run>& runs);
+[[nodiscard]] std::vector<std::string> distinguishing_keys(const std::vector<stored_run>& runs);
 
 /// Names of metrics that `runs` have.
 [[nodiscard]] std::vector<std::string> metric_names(const std::vector<stored_run>& runs);

@@ -83,7 +83,7 @@ enum class table_kind { means, differences, ranks };
 
 /// Builds a table with row labels and one cell per column.
 template <class Cell>
-text_table made_table(const comparison& table, std::string title, table_kind kind, Cell cell) {
+text_table make_table(const comparison& table, std::string title, table_kind kind, Cell cell) {
   const bool with_seeds = kind == table_kind::means;
   text_table text{.title = std::move(title), .labels = table.by.size()};
   auto head = table.by;
@@ -105,7 +105,7 @@ text_table made_table(const comparison& table, std::string title, table_kind kin
 
 std::vector<text_table> tables_of(const comparison& table) {
   std::vector<text_table> tables;
-  tables.push_back(made_table(table, "mean ± sample deviation over seeds [95 % interval]", table_kind::means,
+  tables.push_back(make_table(table, "mean ± sample deviation over seeds [95 % interval]", table_kind::means,
                               [&](const compared_row& row, std::size_t c) {
                                 const auto& sample = row.cells[c].statistics;
                                 auto text = with_interval(sample, form_of(table, c), true, false);
@@ -117,13 +117,13 @@ std::vector<text_table> tables_of(const comparison& table) {
   if (table.rows.size() < 2)
     return tables;
   const auto base = fmt::format("{}", fmt::join(table.rows[table.baseline].labels, ", "));
-  tables.push_back(made_table(table, "difference to (" + base + "), paired by seed [95 % interval]",
+  tables.push_back(make_table(table, "difference to (" + base + "), paired by seed [95 % interval]",
                               table_kind::differences, [&](const compared_row& row, std::size_t c) {
                                 const bool same = &row == &table.rows[table.baseline];
                                 return same ? std::string("-")
                                             : with_interval(row.cells[c].difference, form_of(table, c), false, true);
                               }));
-  tables.push_back(made_table(table, "mean rank over seeds, 1 is the best", table_kind::ranks,
+  tables.push_back(make_table(table, "mean rank over seeds, 1 is the best", table_kind::ranks,
                               [](const compared_row& row, std::size_t c) { return shown(row.cells[c].rank, 2); }));
   return tables;
 }

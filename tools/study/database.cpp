@@ -9,9 +9,9 @@ constexpr int patience_ms = 10'000; // longest wait for a process that writes
 
 database::database(const std::filesystem::path& file) : name_(file.string()) {
   if (sqlite3_open(name_.c_str(), &handle_) != SQLITE_OK) {
-    const std::string why = sqlite3_errmsg(handle_);
+    const std::string reason = sqlite3_errmsg(handle_);
     sqlite3_close(handle_);
-    throw std::runtime_error(name_ + ": " + why);
+    throw std::runtime_error(name_ + ": " + reason);
   }
   sqlite3_busy_timeout(handle_, patience_ms);
 }

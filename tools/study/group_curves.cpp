@@ -22,12 +22,12 @@ std::vector<run_group> grouped_runs(std::vector<reported_run> runs) {
   std::vector<stored_run> stored;
   for (const auto& run : runs)
     stored.push_back(run.run);
-  const auto keys = telling_keys(stored);
+  const auto keys = distinguishing_keys(stored);
   std::vector<run_group> groups;
   for (auto& run : runs) {
     std::string name;
     for (const auto& key : keys) {
-      const auto* value = said_by(run.run, key);
+      const auto* value = run_value(run.run, key);
       const bool plain = key == "strategy.name" || key == "scenario";
       name += (name.empty() ? "" : ", ") + (plain ? "" : key + " = ") + (value ? *value : "-");
     }

@@ -71,7 +71,7 @@ std::vector<chart_mark> task_marks(const std::vector<run_group>& groups, Place p
   for (const auto& [group, places] : ends) {
     for (const double x : places)
       marks.push_back(agree ? chart_mark{.x = x}
-                            : chart_mark{.x = x, .look = series_look{.number = group}, .group = group});
+                            : chart_mark{.x = x, .look = series_style{.number = group}, .group = group});
     if (agree)
       break;
   }

@@ -97,8 +97,8 @@ private:
     drawing_.figures.push_back({.text = chart.text,
                                 .names = std::move(names),
                                 .group = group,
-                                .in_page = svg_of(chart, picture_place::page),
-                                .alone = svg_of(chart, picture_place::file)});
+                                .in_page = svg_of(chart, image_place::page),
+                                .alone = svg_of(chart, image_place::file)});
   }
 
   void add_curves(line_chart chart) {
@@ -420,7 +420,7 @@ private:
         names.push_back(curve.series);
       add(std::move(*chart), std::move(names), g);
     }
-    if (auto chart = time_parts_figure(*run, "time-parts-" + number, "Time to accuracy and its parts" + of_group)) {
+    if (auto chart = round_time_chart(*run, "time-parts-" + number, "Time to accuracy and its parts" + of_group)) {
       std::vector<chart_series> names;
       for (const auto& kind : chart->kinds)
         names.push_back(kind.series);

@@ -2,7 +2,7 @@
 #include "runtime/base/elapsed_text.hpp"
 #include "tools/charts/escaped_markup.hpp"
 #include "tools/study/comparison_text.hpp"
-#include "tools/study/report_look.hpp"
+#include "tools/study/report_assets.hpp"
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -21,7 +21,7 @@ std::string content_of(const std::filesystem::path& file) {
 }
 
 std::string key_text(const stored_run& run, const std::string& key) {
-  const auto* value = said_by(run, key);
+  const auto* value = run_value(run, key);
   return value ? *value : "";
 }
 

@@ -19,7 +19,7 @@ struct event_line {
 
 /// Active client: its activity, the start of it, and the time spent on earlier activities.
 struct working_client {
-  client_doing doing = client_doing::downloading;
+  client_activity activity = client_activity::downloading;
   double since_s = 0.0;
   std::int64_t round = 0;
   round_parts so_far{};
@@ -68,9 +68,9 @@ private:
       return;
     auto& at_work = entry->second;
     if (line.event == "start" || line.event == "next_stage")
-      begin(client, at_work, client_doing::computing);
+      begin(client, at_work, client_activity::computing);
     else if (line.event == "upload")
-      begin(client, at_work, client_doing::uploading);
+      begin(client, at_work, client_activity::uploading);
     else if (line.event == "deliver")
       deliver(client, at_work);
     else if (line.event == "late" || line.event == "drop_out" || line.event == "left" || line.event == "abandoned" ||
@@ -82,28 +82,28 @@ private:
   /// interrupted activity is shown as late.
   void mark_late(std::uint32_t client, working_client& at_work) {
     if (drops_late_) {
-      at_work.doing = client_doing::late;
+      at_work.activity = client_activity::late;
       return end(client, at_work);
     }
     end_span(client, at_work);
-    at_work.doing = client_doing::late;
+    at_work.activity = client_activity::late;
   }
 
-  void begin(std::uint32_t client, working_client& at_work, client_doing doing) {
+  void begin(std::uint32_t client, working_client& at_work, client_activity activity) {
     end_span(client, at_work);
-    if (at_work.doing != client_doing::late)
-      at_work.doing = doing;
+    if (at_work.activity != client_activity::late)
+      at_work.activity = activity;
   }
 
   void deliver(std::uint32_t client, working_client& at_work) {
     end_span(client, at_work);
     if (!rounds_.empty())
       rounds_.back().last = at_work.so_far;
-    if (at_work.doing == client_doing::late) {
+    if (at_work.activity == client_activity::late) {
       at_work_.erase(client);
       return;
     }
-    at_work.doing = client_doing::waiting;
+    at_work.activity = client_activity::waiting;
   }
 
   void end(std::uint32_t client, working_client& at_work) {
@@ -117,7 +117,7 @@ private:
     round.closed_s = now_s_;
     for (auto next = at_work_.begin(); next != at_work_.end();) {
       auto& [client, at_work] = *next;
-      const bool is_over = at_work.doing == client_doing::waiting;
+      const bool is_over = at_work.activity == client_activity::waiting;
       if (is_over)
         end_span(client, at_work);
       next = is_over ? at_work_.erase(next) : std::next(next);
@@ -131,22 +131,22 @@ private:
 
   void end_span(std::uint32_t client, working_client& at_work) {
     const double took_s = now_s_ - at_work.since_s;
-    switch (at_work.doing) {
-    case client_doing::downloading:
+    switch (at_work.activity) {
+    case client_activity::downloading:
       at_work.so_far.download_s += took_s;
       break;
-    case client_doing::computing:
+    case client_activity::computing:
       at_work.so_far.compute_s += took_s;
       break;
-    case client_doing::uploading:
+    case client_activity::uploading:
       at_work.so_far.upload_s += took_s;
       break;
-    case client_doing::waiting:
-    case client_doing::late:
+    case client_activity::waiting:
+    case client_activity::late:
       break;
     }
     if (took_s > 0.0)
-      spans_.push_back({.client = client, .doing = at_work.doing, .from_s = at_work.since_s, .to_s = now_s_});
+      spans_.push_back({.client = client, .activity = at_work.activity, .from_s = at_work.since_s, .to_s = now_s_});
     at_work.since_s = now_s_;
   }
 
@@ -164,7 +164,7 @@ private:
       for (auto b = first; b < count && static_cast<double>(b) * width_s < span.to_s; ++b) {
         const double from_s = std::max(span.from_s, static_cast<double>(b) * width_s);
         const double to_s = std::min(span.to_s, static_cast<double>(b + 1) * width_s);
-        averages[b].clients[static_cast<std::size_t>(span.doing)] += std::max(to_s - from_s, 0.0) / width_s;
+        averages[b].clients[static_cast<std::size_t>(span.activity)] += std::max(to_s - from_s, 0.0) / width_s;
       }
     }
     return averages;
@@ -224,11 +224,11 @@ expected<std::optional<run_activity>> read_activity(const std::filesystem::path&
     const auto& fields = record.fields();
     event_line line;
     std::uint32_t client = 0;
-    if (fields.size() != 7 || !csv::is_number(fields[0], line.at_s) || !csv::is_number(fields[5], line.round))
+    if (fields.size() != 7 || !csv::parse_number(fields[0], line.at_s) || !csv::parse_number(fields[5], line.round))
       return failed(fmt::format("{}:{}", path.string(), number),
                     "is damaged: expected virtual_s,actor,event,client,task,round,bytes; run the scenario again");
     line.event = fields[2];
-    if (csv::is_number(fields[3], client))
+    if (csv::parse_number(fields[3], client))
       line.client = client;
     reader.take(line);
   }

@@ -4,19 +4,19 @@
 #include <array>
 namespace mneme {
 
-enum class client_doing : std::uint8_t {
+enum class client_activity : std::uint8_t {
   downloading,
   computing,
   uploading,
   waiting, ///< The client has delivered, and its round is still open.
   late,    ///< The client still works for a closed round.
 };
-inline constexpr std::size_t doings = 5;
+inline constexpr std::size_t activity_kinds = 5;
 
 /// Activity of a client from one virtual time to another, in seconds.
 struct client_span {
   std::uint32_t client = 0;
-  client_doing doing = client_doing::downloading;
+  client_activity activity = client_activity::downloading;
   double from_s = 0.0, to_s = 0.0;
 };
 
@@ -37,7 +37,7 @@ struct round_parts {
 /// Mean number of clients in each activity during an interval of virtual time.
 struct activity_bin {
   double at_s = 0.0; ///< Center of the interval.
-  std::array<double, doings> clients{};
+  std::array<double, activity_kinds> clients{};
 };
 
 struct run_activity {

@@ -114,7 +114,7 @@ stored_fact fact_in(const database_statement& row, int column) {
 
 /// Throws damaged_database if the pages, runs or facts are not as they were written.
 void expect_whole(const database& held, const std::string& file) {
-  const auto fail = [&](const std::string& why) { throw damaged_database(file + ": " + why); };
+  const auto fail = [&](const std::string& reason) { throw damaged_database(file + ": " + reason); };
   held.run("BEGIN"); // a consistent state, even if others write
   if (database_statement check(held, "PRAGMA quick_check(1)"); !check.next() || check.text(0) != "ok")
     fail(check.text(0));
@@ -140,7 +140,7 @@ void expect_whole(const database& held, const std::string& file) {
 
 } // namespace
 
-expected<run_filter> parsed_filter(const std::string& text) {
+expected<run_filter> parse_filter(const std::string& text) {
   const auto at = text.find_first_of("=!<>");
   run_filter filter{.name = text.substr(0, std::min(at, text.size()))};
   if (at != std::string::npos) {

@@ -11,7 +11,7 @@ struct run_filter {
   std::string name{}, comparison{}, value{};
 };
 /// Parses a filter. Fails if the text is not a name, a comparison and a value.
-[[nodiscard]] expected<run_filter> parsed_filter(const std::string& text);
+[[nodiscard]] expected<run_filter> parse_filter(const std::string& text);
 
 class run_catalogue {
 public:

@@ -37,7 +37,7 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   while (records.next()) {
     const auto& words = records.fields();
     round_line read;
-    if (!records.error().empty() || words.size() != fields + 1 || !csv::is_number(words.front(), read.round))
+    if (!records.error().empty() || words.size() != fields + 1 || !csv::parse_number(words.front(), read.round))
       return failed(fmt::format("{}:{}", file.string(), records.line()),
                     fmt::format("is damaged: expected {} fields, the first of which is a round", fields + 1));
     read.fields.assign(words.begin() + 1, words.end());
@@ -188,7 +188,7 @@ std::optional<first_difference> first_difference_of(const recorded_run& a, const
 }
 
 /// Adds tensor and element to the difference if both folders have the values of its round.
-expected<void> look_into_values(first_difference& difference, const fs::path& first, const fs::path& second) {
+expected<void> find_value_difference(first_difference& difference, const fs::path& first, const fs::path& second) {
   const auto file = run_directory::values_file(difference.round);
   std::error_code none;
   if (difference.part == differing_part::evaluation || !fs::exists(first / file, none) ||
@@ -216,16 +216,17 @@ expected<void> look_into_values(first_difference& difference, const fs::path& fi
 
 expected<run_difference> difference_of(const fs::path& first, const fs::path& second) {
   const auto a = read_recorded(first), b = read_recorded(second);
-  diagnostics wrong;
+  diagnostics errors;
   for (const auto* read : {&a, &b})
     if (!*read)
-      append(wrong, read->error());
+      append(errors, read->error());
   for (const auto& [read, folder] : {std::pair{&a, &first}, std::pair{&b, &second}})
     if (*read && (*read)->steps.empty())
-      wrong.push_back({folder->string(), "has no digests.csv, or nothing in it: an earlier version of mneme ran it, or "
-                                         "no round was closed; run its scenario.toml again"});
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
+      errors.push_back({folder->string(),
+                        "has no digests.csv, or nothing in it: an earlier version of mneme ran it, or "
+                        "no round was closed; run its scenario.toml again"});
+  if (!errors.empty())
+    return tl::unexpected(std::move(errors));
   run_difference difference{.first_digest = a->stored.run_digest,
                             .second_digest = b->stored.run_digest,
                             .settings = differing_names(a->stored.keys, b->stored.keys),
@@ -234,7 +235,7 @@ expected<run_difference> difference_of(const fs::path& first, const fs::path& se
   std::erase_if(difference.settings, [](const differing_value& key) { return enters_no_result(key.name); });
   difference.where = first_difference_of(*a, *b, difference.both_traced);
   if (difference.where)
-    if (const auto looked = look_into_values(*difference.where, first, second); !looked)
+    if (const auto looked = find_value_difference(*difference.where, first, second); !looked)
       return tl::unexpected(looked.error());
   return difference;
 }

@@ -55,7 +55,7 @@ expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   if (!is_file(file))
     return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
   std::vector<problem> problems;
-  const auto read = parsed_layer(file.string(), text_of(file), problems);
+  const auto read = parse_layer(file.string(), text_of(file), problems);
   if (!problems.empty())
     return failed(place_text(problems.front().at), problems.front().text + "; the run directory is damaged");
   std::map<std::string, std::string> keys;
@@ -120,8 +120,8 @@ expected<stored_run> with_summary(stored_run run, const fs::path& file) {
   const auto epoch = summary.find("digest_epoch");
   run.digest_epoch = epoch != summary.end() && epoch->is_number_integer() ? epoch->get<std::int64_t>() : 1;
   run.machine["digest_epoch"] = std::to_string(run.digest_epoch);
-  if (auto wrong = disagreements(run); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+  if (auto errors = disagreements(run); !errors.empty())
+    return tl::unexpected(std::move(errors));
   return run;
 }
 
@@ -293,8 +293,9 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
   while (records.next()) {
     const auto& fields = records.fields();
     class_accuracy read;
-    if (!records.error().empty() || fields.size() != 5 || !csv::is_number(fields[0], read.task.value) ||
-        read.task.value == 0 || !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))
+    if (!records.error().empty() || fields.size() != 5 || !csv::parse_number(fields[0], read.task.value) ||
+        read.task.value == 0 || !csv::parse_number(fields[1], read.label) ||
+        !csv::parse_number(fields[4], read.accuracy))
       return failed(fmt::format("{}:{}", file.string(), records.line()),
                     "is damaged: expected the accuracy on a class after a task; run the scenario again");
     --read.task.value;
@@ -304,7 +305,7 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
   return classes;
 }
 
-const std::string* said_by(const stored_run& run, const std::string& name) {
+const std::string* run_value(const stored_run& run, const std::string& name) {
   const std::map<std::string, const std::string*> said{{"scenario", &run.scenario}, {"strategy", &run.strategy},
                                                        {"dataset", &run.dataset},   {"version", &run.version},
                                                        {"status", &run.status},     {"device", &run.device}};

@@ -54,6 +54,6 @@ struct class_accuracy {
 
 /// Value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key.
 /// Returns null if the run has no such name.
-[[nodiscard]] const std::string* said_by(const stored_run& run, const std::string& name);
+[[nodiscard]] const std::string* run_value(const stored_run& run, const std::string& name);
 
 } // namespace mneme

@@ -17,12 +17,12 @@ std::string meant_name(const std::string& word, const std::vector<std::string>& 
   };
   if (const auto same = within(word); !same.empty())
     return same;
-  if (const auto near = nearest(word, known); !near.empty())
+  if (const auto near = closest_match(word, known); !near.empty())
     return near;
   std::vector<std::string> parts;
   for (const auto& name : known)
     parts.push_back(last_part(name));
-  if (const auto near = nearest(last_part(word), parts); !near.empty())
+  if (const auto near = closest_match(last_part(word), parts); !near.empty())
     return within(near);
   std::string longer; // the shortest name that contains the word
   for (const auto& name : known)

@@ -28,27 +28,27 @@ std::vector<overrides> grid_points(const std::vector<sweep_axis>& axes) {
   return points;
 }
 
-diagnostics wrong_request(const sweep_request& request) {
-  diagnostics wrong;
+diagnostics validate_request(const sweep_request& request) {
+  diagnostics errors;
   if (request.scenarios.empty())
-    wrong.push_back({"", "no scenario given; expected mneme sweep SCENARIO..., as in mneme sweep "
-                         "scenarios/quickstart.toml --over rounds.cohort=5,10 --seeds 1-3"});
+    errors.push_back({"", "no scenario given; expected mneme sweep SCENARIO..., as in mneme sweep "
+                          "scenarios/quickstart.toml --over rounds.cohort=5,10 --seeds 1-3"});
   std::set<std::string> keys, names;
   double runs = static_cast<double>(request.scenarios.size() * std::max<std::size_t>(1, request.seeds.size()));
   for (const auto& axis : request.axes) {
     runs *= static_cast<double>(axis.values.size());
     if (!keys.insert(axis.key).second)
-      wrong.push_back({"", "the key '" + axis.key + "' is given twice; name all of its values together"});
+      errors.push_back({"", "the key '" + axis.key + "' is given twice; name all of its values together"});
     if (axis.key == "seed" && !request.seeds.empty())
-      wrong.push_back({"", "seeds are given twice; leave out the key 'seed'"});
+      errors.push_back({"", "seeds are given twice; leave out the key 'seed'"});
   }
   if (runs > static_cast<double>(runs_max))
-    wrong.push_back({"", fmt::format("a grid of {:.0f} runs; expected at most {}", runs, runs_max)});
+    errors.push_back({"", fmt::format("a grid of {:.0f} runs; expected at most {}", runs, runs_max)});
   for (const auto& file : request.scenarios)
     if (!names.insert(file.stem().string()).second)
-      wrong.push_back({file.string(), "a second scenario called '" + file.stem().string() +
-                                          "', which no table could tell apart; give it another file name"});
-  return wrong;
+      errors.push_back({file.string(), "a second scenario called '" + file.stem().string() +
+                                           "', which no table could tell apart; give it another file name"});
+  return errors;
 }
 
 /// Replaces --set by --over in problems of keys of the grid.
@@ -65,8 +65,8 @@ public:
   explicit sweep_planner(const sweep_request& request) : request_(request) {}
 
   sweep_plan plan() {
-    plan_.wrong = wrong_request(request_);
-    if (!plan_.wrong.empty())
+    plan_.errors = validate_request(request_);
+    if (!plan_.errors.empty())
       return std::move(plan_);
     for (const auto& file : request_.scenarios)
       for (const auto& point : grid_points(request_.axes))
@@ -96,7 +96,7 @@ private:
         over.emplace_back("seed", std::to_string(*seed));
       auto read = read_scenario(file, over); // each run needs its own method object
       if (!read) {
-        add_new(plan_.wrong, with_option_named(read.error(), point));
+        add_new(plan_.errors, with_option_named(read.error(), point));
         return; // other seeds have the same problems
       }
       add_new(plan_.warnings, read->warnings);
@@ -109,8 +109,8 @@ private:
         .digest = scenario_digest(settings), .label = fmt::format("{} seed={}", point, settings.seed), .point = point};
     run.scenario = std::move(settings);
     if (const auto [at, is_new] = labels_.emplace(run.digest, run.label); !is_new)
-      plan_.wrong.push_back({"", "'" + at->second + "' and '" + run.label +
-                                     "' are the same run: what they differ in changes no result; name one of them"});
+      plan_.errors.push_back({"", "'" + at->second + "' and '" + run.label +
+                                      "' are the same run: what they differ in changes no result; name one of them"});
     plan_.runs.push_back(std::move(run));
   }
 
@@ -125,7 +125,7 @@ sweep_plan checked_points(const sweep_request& request) { return sweep_planner(r
 
 expected<sweep_plan> plan_sweep(const sweep_request& request) {
   auto plan = checked_points(request);
-  return plan.wrong.empty() ? expected<sweep_plan>(std::move(plan)) : tl::unexpected(std::move(plan.wrong));
+  return plan.errors.empty() ? expected<sweep_plan>(std::move(plan)) : tl::unexpected(std::move(plan.errors));
 }
 
 } // namespace mneme

@@ -56,16 +56,16 @@ public:
   expected<sweep_request> read() {
     for (const auto& problem : stack_.problems)
       add(problem.at, problem.text);
-    if (wrong_.empty())
+    if (errors_.empty())
       read_top();
-    if (wrong_.empty() && request_.scenarios.empty())
-      wrong_.push_back({file_.string(), "[sweep] names no scenario; add scenarios = [\"a.toml\"]"});
-    return wrong_.empty() ? expected<sweep_request>(std::move(request_)) : tl::unexpected(std::move(wrong_));
+    if (errors_.empty() && request_.scenarios.empty())
+      errors_.push_back({file_.string(), "[sweep] names no scenario; add scenarios = [\"a.toml\"]"});
+    return errors_.empty() ? expected<sweep_request>(std::move(request_)) : tl::unexpected(std::move(errors_));
   }
 
 private:
   [[nodiscard]] const scenario_layer& source() const { return stack_.layers.back(); }
-  void add(const place& at, std::string text) { wrong_.push_back({place_text(at), std::move(text)}); }
+  void add(const place& at, std::string text) { errors_.push_back({place_text(at), std::move(text)}); }
   void add(const toml::node& at, std::string text) { add(place_in(source(), at.source()), std::move(text)); }
 
   void read_top() {
@@ -95,7 +95,7 @@ private:
         request_.settings.emplace_back(name, value_text(node));
       });
     else {
-      const auto meant = nearest(key.str(), {"scenarios", "seeds", "over", "set"});
+      const auto meant = closest_match(key.str(), {"scenarios", "seeds", "over", "set"});
       add(place_in(source(), key.source()),
           fmt::format("unknown key '{}' in [sweep]; {}", key.str(),
                       meant.empty() ? "expected scenarios, seeds, over or set" : "did you mean '" + meant + "'?"));
@@ -122,7 +122,7 @@ private:
     else if (const auto* list = value.as_array())
       for (const auto& node : *list)
         text += (text.empty() ? "" : ",") + found_text(node);
-    auto seeds = parsed_seeds("seeds", text);
+    auto seeds = parse_seeds("seeds", text);
     if (!seeds || seeds->empty())
       return add(value, seeds ? "seeds = " + found_text(value) + ": expected \"1-5\" or a list of integers"
                               : seeds.error().front().text);
@@ -157,14 +157,14 @@ private:
   std::filesystem::path file_;
   layer_stack stack_;
   sweep_request request_;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 } // namespace
 
-expected<std::vector<std::int64_t>> parsed_seeds(const std::string& option, const std::string& text) {
-  const auto refused = [&](const std::string& why) {
-    return failed("", option + " = '" + text + "': " + why + ", as in 1,2,3 or 1-5");
+expected<std::vector<std::int64_t>> parse_seeds(const std::string& option, const std::string& text) {
+  const auto refused = [&](const std::string& reason) {
+    return failed("", option + " = '" + text + "': " + reason + ", as in 1,2,3 or 1-5");
   };
   std::vector<std::int64_t> seeds;
   std::size_t from = 0;
@@ -185,7 +185,7 @@ expected<std::vector<std::int64_t>> parsed_seeds(const std::string& option, cons
   return seeds;
 }
 
-expected<sweep_axis> parsed_axis(const std::string& text) {
+expected<sweep_axis> parse_axis(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return failed("", "--over '" + text + "': expected KEY=V1,V2, as in --over training.learning_rate=0.1,0.01");

@@ -17,9 +17,9 @@ struct sweep_request {
 };
 
 /// Parses "1,2,7-9"; returns an empty list for "". Fails with the name of `option` unless the seeds are all different.
-[[nodiscard]] expected<std::vector<std::int64_t>> parsed_seeds(const std::string& option, const std::string& text);
+[[nodiscard]] expected<std::vector<std::int64_t>> parse_seeds(const std::string& option, const std::string& text);
 /// Parses "KEY=V1,V2". Commas in brackets, braces and quotes do not separate values.
-[[nodiscard]] expected<sweep_axis> parsed_axis(const std::string& text);
+[[nodiscard]] expected<sweep_axis> parse_axis(const std::string& text);
 
 /// True if the file parses and has a [sweep] table.
 [[nodiscard]] bool is_sweep_file(const std::filesystem::path& file);

@@ -2,7 +2,7 @@
 // labels and optional domains.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
-#include "runtime/data/own_rows.hpp"
+#include "runtime/data/user_rows.hpp"
 #include "runtime/formats/array_file.hpp"
 #include <algorithm>
 #include <array>
@@ -113,21 +113,21 @@ std::string shape_of(const at::Tensor& values) { return fmt::format("[{}]", fmt:
 
 /// Reads labels or domains in [0, below), one for each of `rows` rows. Reports invalid ones.
 std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t rows, std::int64_t below,
-                                       const char* noun, array_findings& wrong) {
+                                       const char* noun, array_findings& errors) {
   const auto& values = array.content.values;
   const auto numbers = values.defined() ? whole_numbers_of(values) : std::nullopt;
   if (!numbers) {
-    wrong.add(array.place, fmt::format("the dtype is {}; expected whole numbers, as int64", type_of(array)));
+    errors.add(array.place, fmt::format("the dtype is {}; expected whole numbers, as int64", type_of(array)));
     return {};
   }
   if (values.dim() != 1 || values.size(0) != rows) {
-    wrong.add(array.place,
-              fmt::format("the shape is {}; expected [{}], a {} for each row", shape_of(values), rows, noun));
+    errors.add(array.place,
+               fmt::format("the shape is {}; expected [{}], a {} for each row", shape_of(values), rows, noun));
     return {};
   }
   if (numbers->odd_place >= 0) {
-    wrong.add(array.place, fmt::format("row {} has the {} {}; expected a whole number", numbers->odd_place, noun,
-                                       numbers->odd_value));
+    errors.add(array.place, fmt::format("row {} has the {} {}; expected a whole number", numbers->odd_place, noun,
+                                        numbers->odd_value));
     return {};
   }
   std::vector<std::int32_t> kept;
@@ -135,7 +135,7 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
   for (std::size_t row = 0; row < numbers->values.size(); ++row) {
     const auto number = numbers->values[row];
     if (number < 0 || number >= below)
-      wrong.add(array.place, fmt::format("row {} has the {} {}; expected 0 to {}", row, noun, number, below - 1));
+      errors.add(array.place, fmt::format("row {} has the {} {}; expected 0 to {}", row, noun, number, below - 1));
     kept.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(number, 0, below - 1)));
   }
   return kept;
@@ -154,18 +154,18 @@ tl::expected<at::Tensor, std::string> with_channels_first(const at::Tensor& imag
   return moves ? images.permute({0, 3, 1, 2}).contiguous() : images;
 }
 
-void check_finite(const named_array& array, array_findings& wrong) {
+void check_finite(const named_array& array, array_findings& errors) {
   const auto& values = array.content.values;
   const auto width = values.numel() / values.size(0);
   const auto* at = values.const_data_ptr<float>();
   for (std::int64_t row = 0; row < values.size(0); ++row, at += width)
     if (const auto* const odd = std::find_if(at, at + width, [](float value) { return !std::isfinite(value); });
         odd != at + width)
-      wrong.add(array.place, fmt::format("row {} has a number that is {}; expected finite ones", row, *odd));
+      errors.add(array.place, fmt::format("row {} has a number that is {}; expected finite ones", row, *odd));
 }
 
 /// Reads tokens as [N, 1, 1, T] int32 and updates `largest`. Reports tokens outside of [0, below).
-at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_t& largest, array_findings& wrong) {
+at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_t& largest, array_findings& errors) {
   const auto& values = array.content.values;
   const auto numbers = whole_numbers_of(values).value().values;
   const auto width = values.size(1);
@@ -173,8 +173,8 @@ at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_
   auto* const to = kept.mutable_data_ptr<std::int32_t>();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] < 0 || numbers[i] >= below)
-      wrong.add(array.place, fmt::format("row {} has the token {}; expected 0 to {}",
-                                         static_cast<std::int64_t>(i) / width, numbers[i], below - 1));
+      errors.add(array.place, fmt::format("row {} has the token {}; expected 0 to {}",
+                                          static_cast<std::int64_t>(i) / width, numbers[i], below - 1));
     else
       largest = std::max(largest, numbers[i]);
     to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(numbers[i], 0, below - 1));
@@ -194,18 +194,18 @@ public:
       return table;
     for (const auto& [array, name] : {std::pair{x, "_x"}, std::pair{y, "_y"}})
       if (!array)
-        wrong.add(data_.file.string(), fmt::format("has no array '{}{}'; expected train_x and train_y, and test_x and "
-                                                   "test_y where there are test rows",
-                                                   split, name));
+        errors.add(data_.file.string(), fmt::format("has no array '{}{}'; expected train_x and train_y, and test_x and "
+                                                    "test_y where there are test rows",
+                                                    split, name));
     if (!x || !y)
       return table;
     table.images = rows_from(*x);
     if (!table.images.defined())
       return table;
     const auto rows = table.images.size(0);
-    table.labels = numbers_from(*y, rows, label_bound(), "label", wrong);
+    table.labels = numbers_from(*y, rows, label_bound(), "label", errors);
     if (domain)
-      table.domains = numbers_from(*domain, rows, domain_bound(), "domain", wrong);
+      table.domains = numbers_from(*domain, rows, domain_bound(), "domain", errors);
     return table;
   }
   [[nodiscard]] const named_array* find(const std::string& name) const {
@@ -217,16 +217,16 @@ public:
     if (!array)
       return {};
     if (array->content.texts.empty())
-      wrong.add(array->place, fmt::format("the dtype is {}; expected texts", type_of(*array)));
+      errors.add(array->place, fmt::format("the dtype is {}; expected texts", type_of(*array)));
     else
-      wrong.add(wrong_names(array->content.texts, array->place));
+      errors.add(validate_names(array->content.texts, array->place));
     return array->content.texts;
   }
   [[nodiscard]] std::int64_t tokens() const {
     return largest_token_ < 0 ? 0 : std::max(data_.tokens, largest_token_ + 1);
   }
 
-  array_findings wrong;
+  array_findings errors;
 
 private:
   [[nodiscard]] std::int64_t bound(const char* name, std::int64_t otherwise) const {
@@ -240,7 +240,7 @@ private:
   at::Tensor rows_from(const named_array& array) {
     const auto& values = array.content.values;
     const auto refuse = [&](std::string text) {
-      wrong.add(array.place, std::move(text));
+      errors.add(array.place, std::move(text));
       return at::Tensor();
     };
     if (!values.defined())
@@ -260,9 +260,9 @@ private:
                                     : "[N, C, H, W] or [N, H, W, C] of images, [N, H, W] of grey ones, or [N, F] "
                                       "of rows"));
     if (holds_tokens)
-      return tokens_from(array, data_.tokens > 0 ? data_.tokens : own_tokens_max, largest_token_, wrong);
+      return tokens_from(array, data_.tokens > 0 ? data_.tokens : own_tokens_max, largest_token_, errors);
     if (type == at::kFloat)
-      check_finite(array, wrong);
+      check_finite(array, errors);
     if (axes < 4)
       return axes == 3 ? values.unsqueeze(1) : values.unsqueeze(1).unsqueeze(1);
     auto images = with_channels_first(values, data_.layout);
@@ -275,18 +275,19 @@ private:
 };
 
 /// Checks that both parts have rows of the same kind and shape.
-void check_alike(const image_table& train, const image_table& test, const named_array& of_test, array_findings& wrong) {
+void check_alike(const image_table& train, const image_table& test, const named_array& of_test,
+                 array_findings& errors) {
   const auto &first = train.images, &second = test.images;
   if (first.scalar_type() != second.scalar_type())
-    wrong.add(of_test.place, fmt::format("the dtype is {}, and that of train_x {}; expected the same",
-                                         numpy_word(second.scalar_type()), numpy_word(first.scalar_type())));
+    errors.add(of_test.place, fmt::format("the dtype is {}, and that of train_x {}; expected the same",
+                                          numpy_word(second.scalar_type()), numpy_word(first.scalar_type())));
   else if (first.sizes().slice(1) != second.sizes().slice(1))
-    wrong.add(of_test.place,
-              fmt::format("rows have the shape [{}] (channels, height, width), and those of train_x [{}]; "
-                          "expected the same",
-                          fmt::join(second.sizes().slice(1), ", "), fmt::join(first.sizes().slice(1), ", ")));
+    errors.add(of_test.place,
+               fmt::format("rows have the shape [{}] (channels, height, width), and those of train_x [{}]; "
+                           "expected the same",
+                           fmt::join(second.sizes().slice(1), ", "), fmt::join(first.sizes().slice(1), ", ")));
   if (train.domains.empty() != test.domains.empty())
-    wrong.add(of_test.place, "train_domain and test_domain belong together; expected both or neither");
+    errors.add(of_test.place, "train_domain and test_domain belong together; expected both or neither");
 }
 
 std::int64_t count_of(const std::vector<std::int32_t>& first, const std::vector<std::int32_t>& second) {
@@ -305,20 +306,20 @@ expected<raw_data> load_arrays(const data_section& data, std::uint64_t seed) {
   if (!arrays)
     return tl::unexpected(arrays.error());
   array_reader reader(*arrays, data);
-  own_classes classes{.where = data.file.string(), .names = reader.names("class_names")};
+  user_classes classes{.where = data.file.string(), .names = reader.names("class_names")};
   classes.domains = reader.names("domain_names");
   auto train = reader.part("train"), test = reader.part("test");
   if (train.images.defined() && test.images.defined())
-    check_alike(train, test, *reader.find("test_x"), reader.wrong);
+    check_alike(train, test, *reader.find("test_x"), reader.errors);
   if (train.domains.empty() && !classes.domains.empty())
-    reader.wrong.add(reader.find("domain_names")->place, "names domains that no row has; expected train_domain, too");
-  if (!reader.wrong.empty())
-    return tl::unexpected(reader.wrong.take());
+    reader.errors.add(reader.find("domain_names")->place, "names domains that no row has; expected train_domain, too");
+  if (!reader.errors.empty())
+    return tl::unexpected(reader.errors.take());
   classes.count = std::max(count_of(train.labels, test.labels), std::ssize(classes.names));
   const auto domains = count_of(train.domains, test.domains);
   for (auto number = std::ssize(classes.domains); number < domains; ++number)
     classes.domains.push_back(fmt::format("{}", number));
-  return put_together(std::move(train), std::move(test), classes, reader.tokens(), data, seed);
+  return assemble_rows(std::move(train), std::move(test), classes, reader.tokens(), data, seed);
 }
 
 const source_registration arrays_line{

@@ -10,7 +10,7 @@ expected<raw_data> load_csv(const data_section& data, std::uint64_t seed) {
   auto table = read_csv_table(data);
   if (!table)
     return tl::unexpected(table.error());
-  return put_together(std::move(table->train), std::move(table->test), table->classes, 0, data, seed);
+  return assemble_rows(std::move(table->train), std::move(table->test), table->classes, 0, data, seed);
 }
 
 const source_registration csv_line{

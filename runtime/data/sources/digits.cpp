@@ -34,10 +34,10 @@ image_table chained(image_table first, const image_table& second) {
 expected<raw_data> load_digits(const data_section& data, const std::vector<std::filesystem::path>& roots) {
   auto mnist = load_part("mnist", data, roots);
   auto usps = load_part("usps", data, roots);
-  if (auto wrong = all_diagnostics(mnist, usps); !wrong.empty())
-    return tl::unexpected(wrong);
+  if (auto errors = all_diagnostics(mnist, usps); !errors.empty())
+    return tl::unexpected(errors);
   for (auto* table : {&usps->train, &usps->test})
-    table->images = resized_bilinear(table->images, 28, 28);
+    table->images = resize_bilinear(table->images, 28, 28);
   return raw_data{.name = "digits",
                   .train = chained(std::move(mnist->train), usps->train),
                   .test = chained(std::move(mnist->test), usps->test),

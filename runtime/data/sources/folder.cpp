@@ -2,7 +2,7 @@
 // classes define parts (train, test) and domains.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
-#include "runtime/data/picture_tree.hpp"
+#include "runtime/data/image_tree.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>
 #include <cstring>
@@ -13,10 +13,10 @@ namespace {
 using std::filesystem::path;
 
 /// Selects images by index.
-std::vector<photograph> picked(const std::vector<photograph>& pictures, const std::vector<std::int64_t>& places) {
-  std::vector<photograph> chosen;
+std::vector<image_entry> picked(const std::vector<image_entry>& entries, const std::vector<std::int64_t>& places) {
+  std::vector<image_entry> chosen;
   for (const auto place : places)
-    chosen.push_back(pictures[static_cast<std::size_t>(place)]);
+    chosen.push_back(entries[static_cast<std::size_t>(place)]);
   return chosen;
 }
 
@@ -54,19 +54,19 @@ at::Tensor in_grey(const at::Tensor& images) {
 }
 
 expected<raw_data> load_folder(const data_section& data, const std::vector<path>& roots, std::uint64_t seed) {
-  const auto root = picture_root(data, roots);
+  const auto root = image_root(data, roots);
   if (!root)
     return tl::unexpected(root.error());
-  auto tree = list_pictures(*root);
+  auto tree = list_images(*root);
   if (!tree)
     return tl::unexpected(tree.error());
   const auto& classes = tree->classes;
   const bool has_domains = !classes.domains.empty();
-  if (auto wrong = wrong_test_share(!tree->test.empty(), data, classes.where); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  drawn_parts drawn;
+  if (auto errors = validate_test_share(!tree->test.empty(), data, classes.where); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  random_split drawn;
   if (tree->test.empty()) {
-    auto parts = drawn_test_rows(part_of(tree->train, has_domains), data.test_share, seed, classes);
+    auto parts = split_off_test_rows(part_of(tree->train, has_domains), data.test_share, seed, classes);
     if (!parts)
       return tl::unexpected(parts.error());
     drawn = std::move(*parts);
@@ -76,11 +76,11 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
   if (auto absent = absent_classes(part_of(tree->train, has_domains), part_of(tree->test, has_domains), classes);
       !absent.empty())
     return tl::unexpected(std::move(absent));
-  const auto size = size_of_pictures(tree->train, data.side);
+  const auto size = find_image_size(tree->train, data.side);
   if (!size)
     return tl::unexpected(size.error());
-  const auto read = [&](const std::vector<photograph>& pictures, row_limits limits) {
-    return read_pictures(pictures, limits, classes.count, *size, has_domains);
+  const auto read = [&](const std::vector<image_entry>& entries, row_limits limits) {
+    return read_images(entries, limits, classes.count, *size, has_domains);
   };
   auto rows = with_splits(
       {.name = "folder", .classes = classes.count, .domain_names = classes.domains, .class_names = classes.names},
@@ -102,8 +102,8 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
 }
 
 diagnostics find_folder_warnings(const data_section& data, const std::vector<path>& roots) {
-  const auto root = picture_root(data, roots);
-  auto tree = root ? list_pictures(*root) : expected<picture_tree>(tl::unexpected(root.error()));
+  const auto root = image_root(data, roots);
+  auto tree = root ? list_images(*root) : expected<image_tree>(tl::unexpected(root.error()));
   return tree ? std::move(tree->warnings) : diagnostics{};
 }
 
@@ -113,7 +113,7 @@ const source_registration folder_line{
                 "data.test_share; domains are one folder level above the classes; docs/data.md",
      .load = load_folder,
      .find_warnings = find_folder_warnings,
-     .picture_folders = true,
+     .image_folders = true,
      .has_domains = true,
      .is_own = true}};
 

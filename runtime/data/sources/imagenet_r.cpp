@@ -3,7 +3,7 @@
 // resized to 224x224.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
-#include "runtime/data/photographs.hpp"
+#include "runtime/data/image_entries.hpp"
 #include "runtime/data/splits.hpp"
 namespace mneme {
 namespace {
@@ -25,14 +25,14 @@ expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<p
   if (!files)
     return tl::unexpected(files.error());
   const auto classes = wordnet_folders(files->front().parent_path());
-  const auto photographs = photographs_in(classes);
-  if (!photographs)
-    return tl::unexpected(photographs.error());
-  const auto both = split_by_place(*photographs, is_test);
+  const auto entries = image_entries_in(classes);
+  if (!entries)
+    return tl::unexpected(entries.error());
+  const auto both = split_by_place(*entries, is_test);
   if (both.test.empty())
     return failed(files->front().parent_path().string(), "no class has five images: fetch the data set again");
-  const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
-    return read_photographs(chosen, limits, std::ssize(classes), imagenet_r_side_px, photograph_fit::centre_bicubic);
+  const auto read = [&](const std::vector<image_entry>& chosen, row_limits limits) {
+    return read_fitted_images(chosen, limits, std::ssize(classes), imagenet_r_side_px, image_fit::centre_bicubic);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),

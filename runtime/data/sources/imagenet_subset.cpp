@@ -2,7 +2,7 @@
 // usual layout. Images are resized to squares of data.side pixels.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
-#include "runtime/data/photographs.hpp"
+#include "runtime/data/image_entries.hpp"
 #include "runtime/data/splits.hpp"
 #include <fmt/format.h>
 namespace mneme {
@@ -36,10 +36,10 @@ expected<raw_data> load_imagenet_subset(const data_section& data, const std::vec
     if (!std::filesystem::exists(train / tested.filename()))
       return failed(tested.string(), fmt::format("this class has no training images in {}", train.string()));
   const auto read = [&](const path& folder, row_limits limits) -> expected<image_table> {
-    const auto photographs = photographs_in(same_classes(folder, classes));
-    if (!photographs)
-      return tl::unexpected(photographs.error());
-    return read_photographs(*photographs, limits, std::ssize(classes), data.side, photograph_fit::centre);
+    const auto entries = image_entries_in(same_classes(folder, classes));
+    if (!entries)
+      return tl::unexpected(entries.error());
+    return read_fitted_images(*entries, limits, std::ssize(classes), data.side, image_fit::centre);
   };
   return with_splits({.name = "imagenet-subset",
                       .classes = std::ssize(classes),
@@ -56,7 +56,7 @@ const source_registration imagenet_subset_line{
      .files = imagenet_subset_files,
      .load = [](const data_section& data, const auto& roots,
                 std::uint64_t) { return load_imagenet_subset(data, roots); },
-     .picture_folders = true}};
+     .image_folders = true}};
 
 } // namespace
 } // namespace mneme

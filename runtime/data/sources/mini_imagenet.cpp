@@ -3,7 +3,7 @@
 // class-incremental learning (Dong et al. 2022): the first 500 files of a class by name are training images.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
-#include "runtime/data/photographs.hpp"
+#include "runtime/data/image_entries.hpp"
 #include "runtime/data/splits.hpp"
 namespace mneme {
 namespace {
@@ -25,15 +25,15 @@ expected<raw_data> load_mini_imagenet(const data_section& data, const std::vecto
     return tl::unexpected(files.error());
   const auto folder = files->front().parent_path();
   const auto classes = wordnet_folders(folder);
-  const auto photographs = photographs_in(classes);
-  if (!photographs)
-    return tl::unexpected(photographs.error());
-  const auto both = split_by_place(*photographs, [](std::size_t place) { return place >= train_files; });
+  const auto entries = image_entries_in(classes);
+  if (!entries)
+    return tl::unexpected(entries.error());
+  const auto both = split_by_place(*entries, [](std::size_t place) { return place >= train_files; });
   if (both.test.empty())
     return failed(folder.string(), "no class has more than 500 photographs, so none is left to test: fetch the data "
                                    "set again");
-  const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
-    return read_photographs(chosen, limits, std::ssize(classes), mini_imagenet_side_px, photograph_fit::whole);
+  const auto read = [&](const std::vector<image_entry>& chosen, row_limits limits) {
+    return read_fitted_images(chosen, limits, std::ssize(classes), mini_imagenet_side_px, image_fit::whole);
   };
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),

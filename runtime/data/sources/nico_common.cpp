@@ -20,7 +20,7 @@ const file_set nico_common_files{
 
 expected<raw_data> load_lists(const std::vector<path>& domains, const data_section& data) {
   raw_data about{.name = "nico-common"};
-  std::vector<picture_list> train, test;
+  std::vector<image_list> train, test;
   for (const auto& domain : domains) {
     const auto name = domain.filename().string();
     const auto number = static_cast<std::int32_t>(about.domain_names.size());
@@ -56,7 +56,7 @@ expected<raw_data> load_nico_common(const data_section& data, const std::vector<
   }
   raw_data about{
       .name = "nico-common", .classes = std::ssize(classes), .class_names = {classes.begin(), classes.end()}};
-  std::vector<picture_folder> folders;
+  std::vector<image_folder> folders;
   for (std::size_t domain = 0; domain < domains->size(); ++domain) {
     about.domain_names.push_back((*domains)[domain].filename().string());
     for (std::int32_t label = 0; const auto& name : classes)
@@ -73,7 +73,7 @@ const source_registration nico_common_line{
          "download by mneme",
      .files = nico_common_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_common(data, roots); },
-     .picture_folders = true,
+     .image_folders = true,
      .has_domains = true}};
 
 } // namespace

@@ -26,8 +26,8 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
   if (!classes)
     return tl::unexpected(classes.error());
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
-  std::vector<picture_folder> folders;
-  std::vector<picture_list> train, test;
+  std::vector<image_folder> folders;
+  std::vector<image_list> train, test;
   bool has_lists = false; // if one list exists, all are required
   for (std::size_t label = 0; label < classes->size(); ++label) {
     const auto& folder = (*classes)[label];
@@ -64,7 +64,7 @@ const source_registration nico_unique_line{
                 "every fifth image of a folder is a test image, unless lists define the split; no download by mneme",
      .files = nico_unique_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_unique(data, roots); },
-     .picture_folders = true,
+     .image_folders = true,
      .has_domains = true}};
 
 } // namespace

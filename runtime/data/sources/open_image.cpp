@@ -17,8 +17,8 @@ const file_set open_image_files{.data_set = "open-image",
                                 .names = {{"train/client_0"}, {"test/client_0"}},
                                 .remedy = "Lay the pictures out as {train,test}/client_{0..5}/{0..19}/."};
 
-std::vector<picture_folder> folders_of(const path& split) {
-  std::vector<picture_folder> folders;
+std::vector<image_folder> folders_of(const path& split) {
+  std::vector<image_folder> folders;
   for (std::int32_t domain = 0; domain < open_image_domains; ++domain)
     for (std::int32_t label = 0; label < open_image_classes; ++label)
       folders.push_back({split / fmt::format("client_{}", domain) / std::to_string(label), label, domain});
@@ -42,7 +42,7 @@ const source_registration open_image_line{
                 "data.side; layout of OSCAR's code; no download by mneme",
      .files = open_image_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_open_image(data, roots); },
-     .picture_folders = true,
+     .image_folders = true,
      .has_domains = true}};
 
 } // namespace

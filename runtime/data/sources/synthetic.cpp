@@ -86,32 +86,32 @@ image_table made_tokens(std::uint64_t seed, part split, const data_section& data
 }
 
 /// Validates the keys of synthetic data.
-diagnostics wrong_keys(const data_section& data) {
-  diagnostics wrong;
+diagnostics validate_keys(const data_section& data) {
+  diagnostics errors;
   const auto& shape = data.shape;
   if ((shape.size() != 1 && shape.size() != 3) || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 1; }))
-    wrong.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "
-                                               "width], each at least 1",
-                                               fmt::join(shape, ", "))});
+    errors.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "
+                                                "width], each at least 1",
+                                                fmt::join(shape, ", "))});
   if (data.tokens > 0 && shape.size() != 1)
-    wrong.push_back(
+    errors.push_back(
         {"data.shape", fmt::format("[{}] was found; rows of tokens need [tokens of a row]", fmt::join(shape, ", "))});
   if (data.classes < 1)
-    wrong.push_back({"data.classes", fmt::format("{} was found; at least 1 is needed", data.classes)});
+    errors.push_back({"data.classes", fmt::format("{} was found; at least 1 is needed", data.classes)});
   if (data.rows < 1)
-    wrong.push_back({"data.rows", fmt::format("{} was found; at least 1 is needed", data.rows)});
-  if (!wrong.empty())
-    return wrong;
+    errors.push_back({"data.rows", fmt::format("{} was found; at least 1 is needed", data.rows)});
+  if (!errors.empty())
+    return errors;
   auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // the class means are float32
   if (data.tokens > 0)
     bytes *= sizeof(std::int32_t);
   for (const auto n : shape)
     bytes *= static_cast<double>(n);
   if (bytes > bytes_max)
-    wrong.push_back(
+    errors.push_back(
         {"data.rows", fmt::format("{} rows of shape [{}] take {:.3g} bytes, more than {:.3g}: ask for fewer", data.rows,
                                   fmt::join(shape, ", "), bytes, bytes_max)});
-  return wrong;
+  return errors;
 }
 
 std::array<std::int64_t, 3> shape_of(const data_section& data) {
@@ -133,8 +133,8 @@ raw_data described(const data_section& data, image_table train, image_table test
 }
 
 expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) {
-  if (auto wrong = wrong_keys(data); !wrong.empty())
-    return tl::unexpected(wrong);
+  if (auto errors = validate_keys(data); !errors.empty())
+    return tl::unexpected(errors);
   const auto shape = shape_of(data);
   const auto test_rows = std::min(test_rows_max, data.rows);
   if (data.tokens > 0)
@@ -155,8 +155,8 @@ image_table zeros_of(const data_section& data, std::int64_t rows) {
 }
 
 expected<raw_data> zeros_for_synthetic(const data_section& data) {
-  if (auto wrong = wrong_keys(data); !wrong.empty())
-    return tl::unexpected(wrong);
+  if (auto errors = validate_keys(data); !errors.empty())
+    return tl::unexpected(errors);
   return described(data, zeros_of(data, data.rows), zeros_of(data, std::min(test_rows_max, data.rows)));
 }
 

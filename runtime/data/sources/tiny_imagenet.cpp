@@ -4,7 +4,7 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
-#include "runtime/data/photographs.hpp"
+#include "runtime/data/image_entries.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -47,10 +47,10 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
   std::vector<path> folders;
   for (const auto& name : classes)
     folders.push_back(folder / name / "images");
-  const auto photographs = photographs_in(folders);
-  if (!photographs)
-    return tl::unexpected(photographs.error());
-  return read_photographs(*photographs, limits, std::ssize(classes), tiny_imagenet_side_px, photograph_fit::exact);
+  const auto entries = image_entries_in(folders);
+  if (!entries)
+    return tl::unexpected(entries.error());
+  return read_fitted_images(*entries, limits, std::ssize(classes), tiny_imagenet_side_px, image_fit::exact);
 }
 
 /// Reads the list of validation images. Each line has a file name, a class, and a box that is ignored.
@@ -58,7 +58,7 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
   const auto text = text_of_file(file, validation_list_bytes_max);
   if (!text)
     return tl::unexpected(text.error());
-  std::vector<photograph> photographs;
+  std::vector<image_entry> entries;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -66,13 +66,13 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
     words >> name >> label;
     const auto place = std::lower_bound(classes.begin(), classes.end(), label);
     if (name.empty() || name.find('/') != std::string::npos || place == classes.end() || *place != label)
-      return failed(fmt::format("{}:{}", file.string(), photographs.size() + 1),
+      return failed(fmt::format("{}:{}", file.string(), entries.size() + 1),
                     "expected the name of an image and one of the classes of wnids.txt: fetch the data set again");
-    photographs.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(place - classes.begin())});
+    entries.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(place - classes.begin())});
   }
-  if (photographs.empty())
+  if (entries.empty())
     return failed(file.string(), "names no images: fetch the data set again");
-  return read_photographs(photographs, limits, std::ssize(classes), tiny_imagenet_side_px, photograph_fit::exact);
+  return read_fitted_images(entries, limits, std::ssize(classes), tiny_imagenet_side_px, image_fit::exact);
 }
 
 expected<raw_data> load_tiny_imagenet(const data_section& data, const std::vector<path>& roots) {

@@ -1,6 +1,6 @@
 /// cross_entropy_rows: softmax cross-entropy and its gradient on a device, one thread per row.
 #pragma once
-#include "runtime/kernels/cuda/thread_place.hpp"
+#include "runtime/kernels/cuda/thread_index.hpp"
 #include <cmath>
 namespace mneme::kernels::cuda {
 
@@ -48,7 +48,7 @@ MNEME_HOST_DEVICE inline double cross_entropy_row(const float* logits, std::int6
   return static_cast<double>(weight) * (std::log(static_cast<double>(sum)) - below_top);
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const cross_entropy_group& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const cross_entropy_group& on, thread_index at) {
   for (std::int64_t row = at.x.first; row < on.rows; row += at.x.step) {
     float* const d = on.d_logits + row * on.classes;
     const float weight = on.weight[row];

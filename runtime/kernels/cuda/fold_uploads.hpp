@@ -1,6 +1,6 @@
 /// fold_uploads: weighted sum of uploads in float64 on a device.
 #pragma once
-#include "runtime/kernels/cuda/thread_place.hpp"
+#include "runtime/kernels/cuda/thread_index.hpp"
 namespace mneme::kernels::cuda {
 
 // P: numbers of an upload. One thread computes each sum, in the order of uploads and launches.
@@ -39,7 +39,7 @@ MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, con
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const folded_uploads& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const folded_uploads& on, thread_index at) {
   for_each_quad(
       on.size, on.quads, at.x,
       [&](std::int64_t i) {
@@ -63,7 +63,7 @@ MNEME_HOST_DEVICE inline void run_thread(const folded_uploads& on, thread_place 
       });
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const folded_mean& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const folded_mean& on, thread_index at) {
   for_each_quad(
       on.size, on.quads, at.x,
       [&](std::int64_t i) {

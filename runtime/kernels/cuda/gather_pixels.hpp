@@ -1,6 +1,6 @@
 /// gather_pixels: builds a batch from rows of a data set on a device; each thread writes a quad of pixels.
 #pragma once
-#include "runtime/kernels/cuda/thread_place.hpp"
+#include "runtime/kernels/cuda/thread_index.hpp"
 namespace mneme::kernels::cuda {
 
 // Shapes: N rows of a file, C channels, H height, W width, D = C * H * W pixels, T transforms.
@@ -96,7 +96,7 @@ MNEME_HOST_DEVICE inline void make_pixels(const gathered_rows& on, const gather_
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const gathered_rows& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const gathered_rows& on, thread_index at) {
   const std::int32_t pixels = on.channels * on.height * on.width; // D
   const std::int32_t quads = (pixels + 3) / 4;
   for (std::int64_t item = at.x.first; item < on.count * quads; item += at.x.step) {

@@ -16,8 +16,8 @@ inline constexpr bool linked = false;
 template <class Launch>
 using kernel_runner = std::function<void(const Launch&)>;
 template <class Launch>
-inline kernel_runner<Launch> stand_in = nullptr;
-inline const char* stand_in_name = "";
+inline kernel_runner<Launch> fake_device_runner = nullptr;
+inline const char* fake_device_name = "";
 
 /// Makes the device current for the calling thread, which avoids a warning of cuBLAS.
 #if defined(MNEME_CUDA_LINKED)
@@ -34,8 +34,8 @@ void start_on_cuda(const c10::Device& device, const Launch& launch);
 /// an error. @pre its pointers refer to memory of `device` that is freed only on the current stream
 template <class Launch>
 void start_on(const c10::Device& device, const Launch& launch) {
-  if (stand_in<Launch> && !device.is_cuda())
-    return stand_in<Launch>(launch);
+  if (fake_device_runner<Launch> && !device.is_cuda())
+    return fake_device_runner<Launch>(launch);
   MNEME_CHECK(linked, device.str());
   if constexpr (linked)
     start_on_cuda(device, launch);

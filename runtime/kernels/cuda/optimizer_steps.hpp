@@ -1,6 +1,6 @@
 /// optimizer_steps: SGD, Adam and gradient clipping for the rows of a fused group on a device.
 #pragma once
-#include "runtime/kernels/cuda/thread_place.hpp"
+#include "runtime/kernels/cuda/thread_index.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include <cmath>
 namespace mneme::kernels::cuda {
@@ -36,7 +36,7 @@ struct rows_of {
   /// True if quads of every row are aligned for one instruction.
   [[nodiscard]] bool has_quads() const { return is_aligned(data, sizeof(four_floats)) && pitch % 4 == 0; }
 };
-inline constexpr int models_max = 256; ///< Models per launch, if each has its own rates.
+inline constexpr int fused_clients_max = 256; ///< Models per launch, if each has its own rates.
 
 /// SGD, plain, with momentum or with weight decay, as kernels::sgd.
 struct sgd_models {
@@ -62,7 +62,7 @@ struct adam_models {
   piece_list pieces{};
   adam_step with{}; ///< Its step_size and root_correction are replaced by `rates`.
   bool quads = false;
-  adam_rate rates[models_max] = {};
+  adam_rate rates[fused_clients_max] = {};
 };
 
 /// Sums of squares: partial[k, lane] sums the elements of model k that are assigned to the lane, always the same ones.
@@ -140,7 +140,7 @@ MNEME_HOST_DEVICE inline const four_floats& quad_at(const float* row, std::int64
   return *reinterpret_cast<const four_floats*>(row + i);
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const sgd_models& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const sgd_models& on, thread_index at) {
   for (std::int64_t k = at.y.first; k < on.models; k += at.y.step) {
     float* const w = on.weights[k];
     const float* const g = on.gradients[k];
@@ -165,7 +165,7 @@ MNEME_HOST_DEVICE inline void run_thread(const sgd_models& on, thread_place at) 
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const adam_models& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const adam_models& on, thread_index at) {
   for (std::int64_t k = at.y.first; k < on.models; k += at.y.step) {
     float *const w = on.weights[k], *const m = on.first[k], *const v = on.second[k];
     const float* const g = on.gradients[k];
@@ -186,7 +186,7 @@ MNEME_HOST_DEVICE inline void run_thread(const adam_models& on, thread_place at)
 }
 
 /// @pre the grid is norm_lanes wide: one thread per lane
-MNEME_HOST_DEVICE inline void run_thread(const squares_of_models& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const squares_of_models& on, thread_index at) {
   for (std::int64_t k = at.y.first; k < on.models; k += at.y.step) {
     const float* const g = on.gradients[k];
     double sum = on.partial[k * norm_lanes + at.x.first];
@@ -196,7 +196,7 @@ MNEME_HOST_DEVICE inline void run_thread(const squares_of_models& on, thread_pla
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_index at) {
   for (std::int64_t k = at.x.first; k < on.models; k += at.x.step) {
     double squares = 0.0;
     for (std::int64_t lane = 0; lane < norm_lanes; ++lane)
@@ -206,7 +206,7 @@ MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_place at
   }
 }
 
-MNEME_HOST_DEVICE inline void run_thread(const scaled_models& on, thread_place at) {
+MNEME_HOST_DEVICE inline void run_thread(const scaled_models& on, thread_index at) {
   for (std::int64_t k = at.y.first; k < on.models; k += at.y.step) {
     const float factor = on.factor[k];
     float* const g = on.gradients[k];

@@ -71,10 +71,10 @@ std::string collection_error(const operator_call& call) {
 
 /// Upper bound of the bytes that one call allocates outside of LibTorch's allocator.
 std::int64_t collection_bytes(const operator_call& call) {
-  constexpr double item_bytes = 16.0, further_bytes = 512.0;
+  constexpr double item_bytes = 16.0, extra_bytes = 512.0;
   if (adds_one_item(call))
-    return static_cast<std::int64_t>(further_bytes);
-  return static_cast<std::int64_t>(further_bytes +
+    return static_cast<std::int64_t>(extra_bytes);
+  return static_cast<std::int64_t>(extra_bytes +
                                    item_bytes * std::min(result_items(call), double{call_limits::items_max}));
 }
 

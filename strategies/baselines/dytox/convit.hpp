@@ -66,8 +66,8 @@ private:
   [[nodiscard]] at::Tensor patches(const model_pass& pass) const;
   [[nodiscard]] at::Tensor self_attention(const model_pass& pass, std::size_t first, const at::Tensor& x) const;
   [[nodiscard]] at::Tensor class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const;
-  [[nodiscard]] at::Tensor left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
-                                    const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor apply_drop_path(const model_pass& pass, std::int64_t block, std::int64_t branch,
+                                           const at::Tensor& x) const;
   [[nodiscard]] at::Tensor logits(const model_pass& pass, const at::Tensor& e, class_range tasks) const;
   [[nodiscard]] class_range tasks_of(class_range classes) const;
 

@@ -55,8 +55,8 @@ convit::model_results convit::apply(const model_pass& pass) const {
   auto x = patches(pass); // [B, N, d]
   for (std::int64_t i = 0; i < shape_.depth; ++i) {
     const auto first = blocks_[static_cast<std::size_t>(i)];
-    x = x + left_out(pass, i, 0, self_attention(pass, first, x));
-    x = x + left_out(pass, i, 1, normed_mlp(pass.values.subspan(first + encoder_part::mlp), x));
+    x = x + apply_drop_path(pass, i, 0, self_attention(pass, first, x));
+    x = x + apply_drop_path(pass, i, 1, normed_mlp(pass.values.subspan(first + encoder_part::mlp), x));
   }
 
   const auto asked = tasks_of(pass.classes);
@@ -65,8 +65,8 @@ convit::model_results convit::apply(const model_pass& pass) const {
     listed.push_back(pass.values[tokens_ + static_cast<std::size_t>(k)]);
   const auto tokens = at::stack(listed); // [K, d]
   const auto last = shape_.depth;
-  auto e = tokens + left_out(pass, last, 0, class_attention(pass, tokens, x)); // [B, K, d]
-  e = e + left_out(pass, last, 1, normed_mlp(pass.values.subspan(decoder_ + decoder_part::mlp), e));
+  auto e = tokens + apply_drop_path(pass, last, 0, class_attention(pass, tokens, x)); // [B, K, d]
+  e = e + apply_drop_path(pass, last, 1, normed_mlp(pass.values.subspan(decoder_ + decoder_part::mlp), e));
 
   model_results results{.features = e.flatten(1)};
   const auto rows = pass.images.size(0), d = shape_.width;
@@ -136,14 +136,14 @@ at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tok
 
 /// Stochastic depth: drops a branch x [B, tokens, d] for some rows, or in the decoder for some tokens. The kept values
 /// are scaled by 1 / (1 - p).
-at::Tensor convit::left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
-                            const at::Tensor& x) const {
+at::Tensor convit::apply_drop_path(const model_pass& pass, std::int64_t block, std::int64_t branch,
+                                   const at::Tensor& x) const {
   const bool decodes = block == shape_.depth;
   const auto rate = shape_.drop_path * static_cast<double>(block) / static_cast<double>(shape_.depth);
   const auto first = decodes ? decoder_ : blocks_[static_cast<std::size_t>(block)];
   const auto* const trained = pass.training ? pass.training->trained : nullptr;
   const bool trains =
-      pass.training && (!trained || trained->whole() || trained->moves_statistics() ||
+      pass.training && (!trained || trained->whole() || trained->updates_running_stats() ||
                         trained->changes_any(first, first + (decodes ? decoder_part::count : encoder_part::count)));
   if (!trains || rate == 0.0)
     return x;

@@ -78,21 +78,21 @@ public:
   tl::expected<model_ref, std::string> build_net(const model_kind& kind, const std::array<std::int64_t, 3>& shape,
                                                  std::int64_t outputs) const override {
     const auto* const tokens = dynamic_cast<const convit_kind*>(&kind);
-    return tokens ? tokens->build_with(shape, outputs, with_.divergence > 0.0) : kind.build(shape, outputs);
+    return tokens ? tokens->build_with(shape, outputs, options_.divergence > 0.0) : kind.build(shape, outputs);
   }
   void keys(key_table& table) override {
-    table.number("distillation", with_.distillation, {.low = 0.0, .high = 1.0},
+    table.number("distillation", options_.distillation, {.low = 0.0, .high = 1.0},
                  "Factor on the share of old classes by which distillation takes the place of the labels' loss; 0: "
                  "none.");
-    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
-    table.number("divergence", with_.divergence, {.low = 0.0},
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("divergence", options_.divergence, {.low = 0.0},
                  "Weight of the divergence head's loss; 0: no such head.");
-    table.integer("tuning_epochs", with_.tuning_epochs, {.low = 0, .high = 100'000},
+    table.integer("tuning_epochs", options_.tuning_epochs, {.low = 0, .high = 100'000},
                   "Epochs on balanced rows, in the last round of every task but the first, without the encoder.");
-    table.number("tuning_rate", with_.tuning_rate, {.low = 0.0, .open_low = true}, "Their learning rate.");
-    table.integer("warmup_epochs", with_.warmup_epochs, {.low = 0, .high = 100'000},
+    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true}, "Their learning rate.");
+    table.integer("warmup_epochs", options_.warmup_epochs, {.low = 0, .high = 100'000},
                   "Epochs in the first round of a task that learn at the mean rate of a rise from 1e-6.");
-    table.number("rate_min", with_.rate_min, {.low = 0.0}, "Learning rate at which a schedule ends.");
+    table.number("rate_min", options_.rate_min, {.low = 0.0}, "Learning rate at which a schedule ends.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
@@ -121,36 +121,38 @@ protected:
   }
 
 private:
-  [[nodiscard]] train_job learning(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
-  [[nodiscard]] train_job tuning(const client_context& ctx, const broadcast& in, const rehearsal& now,
+  [[nodiscard]] train_job learning(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const;
+  [[nodiscard]] train_job tuning(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                  const tensors_ref& weights, row_list rows) const;
   [[nodiscard]] task<tensors_ref> warmed_up(client_context& ctx, const broadcast& in, train_job& job) const;
-  [[nodiscard]] task<tensors_ref> tuned(client_context& ctx, const broadcast& in, const rehearsal& now,
+  [[nodiscard]] task<tensors_ref> tuned(client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                         tensors_ref weights) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const convit> net_;
 };
 
 diagnostics dytox::check(const method_setup& setup) const {
-  auto wrong = rehearsing_method::check(setup);
-  append(wrong, reject_label_smoothing(setup, "its labels are read by binary cross-entropies"));
+  auto errors = rehearsing_method::check(setup);
+  append(errors, reject_label_smoothing(setup, "its labels are read by binary cross-entropies"));
   if (!dynamic_cast<const convit*>(setup.net.get()))
-    wrong.push_back({"model.name", fmt::format("the net '{}' has no token for each task of the run, by which the "
-                                               "method asks an image; expected model.name = \"convit\"",
-                                               setup.net->identity())});
+    errors.push_back({"model.name", fmt::format("the net '{}' has no token for each task of the run, by which the "
+                                                "method asks an image; expected model.name = \"convit\"",
+                                                setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable: tokens of tasks and what reads them are learnt together with "
-                                        "the encoder; expected \"all\""});
-  return wrong;
+    errors.push_back({"model.trainable",
+                      "model.trainable: tokens of tasks and what reads them are learnt together with "
+                      "the encoder; expected \"all\""});
+  return errors;
 }
 
 /// Local training of all layers except the tokens and heads of old tasks.
-train_job dytox::learning(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
+train_job dytox::learning(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const {
   auto job = training(ctx, in, now, now.all_rows());
   auto& to = job.options;
-  if (with_.rate_min < setup().training.learning_rate)
-    to.learning_rate = with_.rate_min + (1.0 - with_.rate_min / setup().training.learning_rate) * to.learning_rate;
+  if (options_.rate_min < setup().training.learning_rate)
+    to.learning_rate =
+        options_.rate_min + (1.0 - options_.rate_min / setup().training.learning_rate) * to.learning_rate;
   to.trained = trainable_part::layers;
   to.layers = convit::encoder_layers();
   to.layers.push_back(convit::decoder_layer());
@@ -158,24 +160,24 @@ train_job dytox::learning(const client_context& ctx, const broadcast& in, const 
     to.layers.push_back(name);
   to.layers.push_back(convit::head_layer());
   to.held_classes = now.classes.old();
-  if (now.classes.old() > 0 && with_.divergence > 0.0) {
+  if (now.classes.old() > 0 && options_.divergence > 0.0) {
     to.layers.push_back(convit::divergence_layer());
     to.maps = {convit::divergence_layer()};
   }
-  if (with_.distillation == 0.0)
+  if (options_.distillation == 0.0)
     job.remove_teachers();
-  job.objective = dytox_objective(with_, now.classes);
+  job.objective = dytox_objective(options_, now.classes);
   return job;
 }
 
 /// Warm-up in the first round of a task. Trains the first epochs of `job` at the mean of a linearly rising rate, and
 /// reduces the epochs of `job` accordingly.
 task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, train_job& job) const {
-  const auto epochs = std::min(with_.warmup_epochs, job.options.epochs);
-  if (in.place.round_of_task > 0 || epochs == 0)
+  const auto epochs = std::min(options_.warmup_epochs, job.options.epochs);
+  if (in.info.round_of_task > 0 || epochs == 0)
     co_return job.start;
   auto rising = job;
-  const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(with_.warmup_epochs));
+  const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(options_.warmup_epochs));
   rising.options.epochs = epochs;
   rising.options.learning_rate = warm_up_begins_at + done * (job.options.learning_rate - warm_up_begins_at);
   rising.stream.visit += 1U << 25U; // a visit number that no round has, so that the warm-up has its own shuffle
@@ -185,31 +187,31 @@ task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, tra
   co_return warm.weights;
 }
 
-train_job dytox::tuning(const client_context& ctx, const broadcast& in, const rehearsal& now,
+train_job dytox::tuning(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                         const tensors_ref& weights, row_list rows) const {
   auto job = training(ctx, in, now, std::move(rows));
   job.start = weights;
   job.remove_teachers();
-  job.objective = dytox_objective(with_, now.classes);
+  job.objective = dytox_objective(options_, now.classes);
   auto& to = job.options;
   to.trained = trainable_part::layers;
   to.layers = {convit::decoder_layer(), convit::head_layer()};
   for (std::int64_t k = 0; k <= now.classes.task; ++k)
     for (const auto& name : convit::task_layers(k))
       to.layers.push_back(name);
-  to.statistics_move = true; // keeps stochastic depth on in the encoder
-  to.epochs = to.epochs == 0 ? 0 : with_.tuning_epochs;
-  to.learning_rate = with_.tuning_rate;
+  to.update_running_stats = true; // keeps stochastic depth on in the encoder
+  to.epochs = to.epochs == 0 ? 0 : options_.tuning_epochs;
+  to.learning_rate = options_.tuning_rate;
   job.stream.visit += 1U << 24U;
   return job;
 }
 
 /// Balanced tuning in the last round of a task, from task 2 on. Otherwise returns `weights` unchanged.
-task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal& now,
+task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                tensors_ref weights) const {
-  if (!now.is_last || now.classes.old() == 0 || with_.tuning_epochs == 0 || now.all_rows().empty())
+  if (!now.is_last || now.classes.old() == 0 || options_.tuning_epochs == 0 || now.all_rows().empty())
     co_return weights;
-  auto balancing = balanced_rows(ctx, now, weights);
+  auto balancing = choose_balanced_rows(ctx, now, weights);
   const auto rows = co_await balancing;
   auto job = tuning(ctx, in, now, weights, rows);
   auto tuning_there = ctx.train(std::move(job));
@@ -218,7 +220,7 @@ task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const r
 }
 
 task<client_result> dytox::client_round(client_context& ctx, const broadcast& in) const {
-  auto recalling = recall(ctx, in);
+  auto recalling = load_rehearsal(ctx, in);
   const auto now = co_await recalling;
 
   auto job = learning(ctx, in, now);
@@ -242,8 +244,8 @@ class dytox_server final : public rehearsing_server {
 public:
   dytox_server(const method_setup& setup, std::shared_ptr<const convit> net)
       : rehearsing_server(setup), net_(std::move(net)), seed_(setup.seed) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    auto opening = rehearsing_server::open_task(ctx, place);
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    auto opening = rehearsing_server::open_task(ctx, info);
     const auto plan = co_await opening;
     ++opened_;
     if (opened_ > 1)
@@ -251,8 +253,8 @@ public:
     co_return plan;
   }
   /// "token_distance": the mean distance between the tokens of two tasks. Reported from the second task on.
-  std::map<std::string, double> figures() const override {
-    auto numbers = rehearsing_server::figures();
+  std::map<std::string, double> summary_metrics() const override {
+    auto numbers = rehearsing_server::summary_metrics();
     double sum = 0.0;
     for (std::int64_t a = 0; a < opened_; ++a)
       for (std::int64_t b = a + 1; b < opened_; ++b)
@@ -275,7 +277,7 @@ private:
     for (const auto& entry : net_->layout())
       if (entry.name.starts_with(convit::divergence_layer() + "."))
         put_as_in_files(flat, entry, initial_values(entry, seed).to(flat.device()));
-    go_on_from(std::move(flat));
+    set_weights(std::move(flat));
   }
 
   std::shared_ptr<const convit> net_;

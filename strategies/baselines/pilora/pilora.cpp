@@ -41,7 +41,7 @@ private:
   [[nodiscard]] tensors_ref start_of(const broadcast& in) const;
   [[nodiscard]] tensors_ref upload_of(const train_output& trained, class_range classes) const;
 
-  options with_;
+  options options_;
   std::shared_ptr<const run_settings> run_;
   loss_ref objective_;
 };
@@ -49,40 +49,41 @@ private:
 void pilora::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   auto run = std::make_shared<run_settings>();
-  run->with = with_;
+  run->with = options_;
   run->setup = setup;
   run->net = std::dynamic_pointer_cast<const low_rank_vit>(setup.net);
-  objective_ = pilora_objective(*run->net, with_.weights);
+  objective_ = pilora_objective(*run->net, options_.weights);
   run_ = std::move(run);
 }
 
 task<client_result> pilora::client_round(client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, setup().classes}});
-  if (with_.late_schedule)
+  if (options_.late_schedule)
     job.options.learning_rate =
         options_for_round(setup().training, setup().trainable, job.options.classes,
-                          std::max<std::int64_t>(in.place.round_of_task - 1, 0), in.place.rounds_of_task)
+                          std::max<std::int64_t>(in.info.round_of_task - 1, 0), in.info.rounds_of_task)
             .learning_rate;
   job.start = start_of(in);
   job.objective = objective_;
-  job.side = in.extra;
-  job.options.learnt = in.place.current;
-  job.options.rates = {{low_rank_vit::layers, with_.low_rank_rate / setup().training.learning_rate}};
+  job.auxiliary = in.extra;
+  job.options.trained_classes = in.info.current_classes;
+  job.options.rates = {{low_rank_vit::layers, options_.low_rank_rate / setup().training.learning_rate}};
   job.observation = class_feature_observation(job.options.classes.size());
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
-  co_return client_result{.upload = upload_of(trained, in.place.current), .memory = nullptr, .rows = trained.rows_seen};
+  co_return client_result{
+      .upload = upload_of(trained, in.info.current_classes), .memory = nullptr, .rows = trained.rows_seen};
 }
 
 /// Start weights: the transformer and the centers of future classes from the first contact, all others from this
 /// broadcast.
 tensors_ref pilora::start_of(const broadcast& in) const {
-  auto flat = in.first_contact->at(flat_weights).clone();
+  auto flat = in.initial_payload->at(flat_weights).clone();
   for (const auto& entry : run_->low_rank())
     put_as_in_files(flat, entry, in.weights->at(entry.name));
-  centers_of(*run_, flat, in.place.current).copy_(in.weights->at(task_centers));
+  centers_of(*run_, flat, in.info.current_classes).copy_(in.weights->at(task_centers));
   if (in.extra)
-    centers_of(*run_, flat, {0, in.place.current.low}).copy_(in.extra->at(earlier_centers));
+    centers_of(*run_, flat, {0, in.info.current_classes.low}).copy_(in.extra->at(earlier_centers));
   return weights_only(flat);
 }
 
@@ -109,64 +110,65 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
 // -------------------------------------------------------------------------------------------------------
 
 method_needs pilora::needs() const {
-  return {.prompts = with_.parts,
+  return {.prompts = options_.parts,
           .round_barrier = true, // centers are weighted against the means of all clients
           .defaults = "[model]\nname = \"vit\"\n[training]\noptimizer = \"adam\"\nlearning_rate = 2e-3\n"
                       "weight_decay = 1e-5\n"};
 }
 
 diagnostics pilora::check(const method_setup& setup) const {
-  auto wrong = averaging_method::check(setup);
+  auto errors = averaging_method::check(setup);
   if (!dynamic_cast<const low_rank_vit*>(setup.net.get()))
-    wrong.push_back({"model.name", fmt::format("the net '{}' has no attention that could have low-rank parts; expected "
-                                               "model.name = \"vit\"",
-                                               setup.net->identity())});
+    errors.push_back(
+        {"model.name", fmt::format("the net '{}' has no attention that could have low-rank parts; expected "
+                                   "model.name = \"vit\"",
+                                   setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and low-rank parts are "
-                                        "learnt beside the centres; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and low-rank parts are "
+                                         "learnt beside the centres; expected \"all\""});
   if (setup.keep_share > 0.0)
-    wrong.push_back({"strategy.keep_share", "strategy.keep_share > 0: pilora's server steps by rules of its own; "
-                                            "expected 0"});
-  append(wrong, repeated_classes(setup, "low-rank part is"));
+    errors.push_back({"strategy.keep_share", "strategy.keep_share > 0: pilora's server steps by rules of its own; "
+                                             "expected 0"});
+  append(errors, validate_class_repeats(setup, "low-rank part is"));
   const char* const kept = ": parts and centres of earlier tasks stay as they are, and who is still at such a task has "
                            "none to learn; expected ";
   if (setup.transition == task_transition::staggered)
-    wrong.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
+    errors.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
   if (setup.staying_share > 0.0)
-    wrong.push_back({"tasks.staying_share", fmt::format("tasks.staying_share > 0{}0", kept)});
+    errors.push_back({"tasks.staying_share", fmt::format("tasks.staying_share > 0{}0", kept)});
   if (setup.training.learning_rate <= 0.0)
-    wrong.push_back({"training.learning_rate",
-                     "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
-                     "in parts of it; expected a number > 0"});
-  auto blocks = with_.parts.blocks;
+    errors.push_back({"training.learning_rate",
+                      "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
+                      "in parts of it; expected a number > 0"});
+  auto blocks = options_.parts.blocks;
   std::sort(blocks.begin(), blocks.end());
   if (const auto twice = std::adjacent_find(blocks.begin(), blocks.end()); twice != blocks.end())
-    wrong.push_back({"strategy.blocks", fmt::format("strategy.blocks: block {} has two low-rank parts; expected each "
-                                                    "block once",
-                                                    *twice)});
-  return wrong;
+    errors.push_back({"strategy.blocks", fmt::format("strategy.blocks: block {} has two low-rank parts; expected each "
+                                                     "block once",
+                                                     *twice)});
+  return errors;
 }
 
 void pilora::keys(key_table& table) {
-  table.integers("blocks", with_.parts.blocks, {.low = 0, .high = 199},
+  table.integers("blocks", options_.parts.blocks, {.low = 0, .high = 199},
                  "Blocks of the transformer whose attention has low-rank parts, from 0 on.");
-  table.integer("rank", with_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank part.");
+  table.integer("rank", options_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank part.");
   table.number(
-      "low_rank_rate", with_.low_rank_rate, {.low = 0.0, .open_low = true},
+      "low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
       "Learning rate of low-rank parts; training.learning_rate is that of centres, whose schedule both follow.");
-  table.number("prototype", with_.weights.prototype, {.low = 0.0}, "Weight of the distance to the own centre.");
-  table.number("sparsity", with_.weights.sparsity, {.low = 0.0}, "Weight of the sum of |A|.");
-  table.number("orthogonality", with_.weights.orthogonality, {.low = 0.0}, "Weight of the sums of |A^s A^T|.");
-  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true},
+  table.number("prototype", options_.weights.prototype, {.low = 0.0}, "Weight of the distance to the own centre.");
+  table.number("sparsity", options_.weights.sparsity, {.low = 0.0}, "Weight of the sum of |A|.");
+  table.number("orthogonality", options_.weights.orthogonality, {.low = 0.0}, "Weight of the sums of |A^s A^T|.");
+  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                "Temperature of the weights of clients' centres.");
   table.choice(
-      "evaluate", with_.evaluate,
+      "evaluate", options_.evaluate,
       {{"sum", evaluated_parts::sum},
        {"first-plus-current", evaluated_parts::first_and_present},
        {"released", evaluated_parts::released}},
       "Low-rank parts of the evaluated net: of all tasks, as the text has it; of the first and the present one "
       "as one; or, as released, that of the first for ever.");
-  table.flag("late_schedule", with_.late_schedule,
+  table.flag("late_schedule", options_.late_schedule,
              "A round learns at the rate of the round before it, as released: the first two at the first rate.");
 }
 

@@ -25,16 +25,16 @@ public:
                               return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing),
                                       in.logits.gather(1, own).squeeze(1) * -with.prototype};
                             }),
-        with_(with) {
+        options_(with) {
     for (const auto& own : net.parts())
       for (const auto place : {own.query_down, own.value_down})
         downs_.push_back(net.layout()[place]);
   }
   [[nodiscard]] bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
-                                                 std::int64_t offset, const tensor_map* side) const override;
+                                                 std::int64_t offset, const tensor_map* auxiliary) const override;
 
 private:
   /// Calls visit(parameter, A) for each A [r, d] within the segment `flat`, which begins at `offset` of the weights.
@@ -45,39 +45,40 @@ private:
         visit(entry, flat.narrow(0, entry.offset - offset, entry.size).view(entry.shape));
   }
 
-  pilora_weights with_;
+  pilora_weights options_;
   std::vector<parameter> downs_;
 };
 
 void pilora_loss::regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
-                             const tensor_map* side, at::Tensor& gradients) const {
+                             const tensor_map* auxiliary, at::Tensor& gradients) const {
   each_down(weights, offset, [&](const parameter& entry, const at::Tensor& down) {
     auto slope = gradients.narrow(0, entry.offset - offset, entry.size).view(entry.shape);
-    slope.add_(down.sign(), with_.sparsity);
-    if (side) {
-      const auto earlier = side->at(earlier_name(entry)).to(down.device()); // [t r, d]
-      const auto products = at::matmul(earlier, down.t());                  // A^s A^T [t r, r]
-      slope.add_(at::matmul(products.sign().t(), earlier), with_.orthogonality);
+    slope.add_(down.sign(), options_.sparsity);
+    if (auxiliary) {
+      const auto earlier = auxiliary->at(earlier_weight_name(entry)).to(down.device()); // [t r, d]
+      const auto products = at::matmul(earlier, down.t());                              // A^s A^T [t r, r]
+      slope.add_(at::matmul(products.sign().t(), earlier), options_.orthogonality);
     }
   });
 }
 
 std::vector<loss_term> pilora_loss::penalties(const at::Tensor& weights, const at::Tensor& /*start*/,
-                                              std::int64_t offset, const tensor_map* side) const {
+                                              std::int64_t offset, const tensor_map* auxiliary) const {
   auto sparsity = at::zeros({}, weights.options().dtype(at::kDouble));
   auto orthogonality = sparsity.clone();
   bool is_there = false;
   each_down(weights, offset, [&](const parameter& entry, const at::Tensor& down) {
     is_there = true;
-    sparsity.add_(down.abs().sum(at::kDouble), with_.sparsity);
-    if (side)
-      orthogonality.add_(at::matmul(side->at(earlier_name(entry)).to(down.device()), down.t()).abs().sum(at::kDouble),
-                         with_.orthogonality);
+    sparsity.add_(down.abs().sum(at::kDouble), options_.sparsity);
+    if (auxiliary)
+      orthogonality.add_(
+          at::matmul(auxiliary->at(earlier_weight_name(entry)).to(down.device()), down.t()).abs().sum(at::kDouble),
+          options_.orthogonality);
   });
   if (!is_there)
     return {};
   std::vector<loss_term> terms{{"sparsity", sparsity}};
-  if (side)
+  if (auxiliary)
     terms.push_back({"orthogonality", orthogonality});
   return terms;
 }
@@ -117,7 +118,7 @@ loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& with) {
   return std::make_shared<pilora_loss>(net, with);
 }
 
-std::string earlier_name(const parameter& down) { return "earlier." + down.name; }
+std::string earlier_weight_name(const parameter& down) { return "earlier." + down.name; }
 
 at::Tensor center_weights(const at::Tensor& centers, const at::Tensor& means, double temperature) {
   const auto clients = centers.size(0);

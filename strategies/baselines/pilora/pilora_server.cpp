@@ -20,8 +20,8 @@ at::Tensor centers_of(const run_settings& run, const at::Tensor& flat, class_ran
 }
 
 /// Stores the LoRA of the previous task. Then draws a new A and sets B to zeros.
-task<task_plan> pilora_server::open_task(server_context& /*ctx*/, const round_place& place) {
-  task_began_ = place.round.value;
+task<task_plan> pilora_server::open_task(server_context& /*ctx*/, const round_info& info) {
+  task_began_ = info.round.value;
   if (opened_++ > 0) {
     earlier_.push_back(low_rank_now());
     auto flat = weights_.clone();
@@ -30,7 +30,7 @@ task<task_plan> pilora_server::open_task(server_context& /*ctx*/, const round_pl
       if (entry.bound > 0.0) {
         rng_stream draw({.seed = run_->setup.seed,
                          .purpose = low_rank_draw,
-                         .task = place.task,
+                         .task = info.task,
                          .index = static_cast<std::uint64_t>(entry.offset)});
         auto* const values = drawn.mutable_data_ptr<float>();
         for (std::int64_t i = 0; i < drawn.numel(); ++i)
@@ -51,33 +51,33 @@ tensors_ref pilora_server::low_rank_now() const {
 }
 
 /// Sends the trained tensors, and from task 2 on also the centers and A of earlier tasks.
-broadcast pilora_server::open_round(const round_place& place) {
+broadcast pilora_server::open_round(const round_info& info) {
   auto sent = std::make_shared<tensor_map>();
   for (const auto& entry : run_->low_rank())
     sent->put(entry.name, as_in_files(weights_, entry).clone());
-  sent->put(task_centers, centers_of(*run_, weights_, place.current).clone());
-  broadcast out{.place = {}, .weights = sent, .extra = nullptr, .first_contact = initial_};
+  sent->put(task_centers, centers_of(*run_, weights_, info.current_classes).clone());
+  broadcast out{.info = {}, .weights = sent, .extra = nullptr, .initial_payload = initial_};
   if (earlier_.empty())
     return out;
   auto past = std::make_shared<tensor_map>();
-  past->put(earlier_centers, centers_of(*run_, weights_, {0, place.current.low}).clone());
+  past->put(earlier_centers, centers_of(*run_, weights_, {0, info.current_classes.low}).clone());
   for (const auto& entry : run_->low_rank()) {
     if (entry.bound == 0.0) // B starts at 0
       continue;
     std::vector<at::Tensor> downs;
     for (const auto& parts : earlier_)
       downs.push_back(parts->at(entry.name));
-    past->put(earlier_name(entry), at::cat(downs));
+    past->put(earlier_weight_name(entry), at::cat(downs));
   }
   out.extra = std::move(past);
   return out;
 }
 
-task<void> pilora_server::close_round(server_context& /*ctx*/, const round_place& place) {
+task<void> pilora_server::close_round(server_context& /*ctx*/, const round_info& info) {
   if (!uploads_.empty()) {
     auto flat = weights_.clone();
     average_low_rank(flat);
-    average_centers(flat, place.current);
+    average_centers(flat, info.current_classes);
     weights_ = flat;
   }
   uploads_.clear();

@@ -58,13 +58,13 @@ class pilora_server final : public server_half {
 public:
   explicit pilora_server(std::shared_ptr<const run_settings> run)
       : run_(std::move(run)), initial_(run_->setup.initial), weights_(initial_->at(flat_weights)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
-  broadcast open_round(const round_place& place) override;
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override;
+  broadcast open_round(const round_info& info) override;
   void fold(const delivery& in) override {
     if (in.started_from.value >= task_began_) // ignores late uploads of an earlier task
       uploads_.push_back({in.upload, run_->setup.weighting == upload_weighting::samples ? double(in.rows) : 1.0});
   }
-  task<void> close_round(server_context& ctx, const round_place& place) override;
+  task<void> close_round(server_context& ctx, const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   void persist(archive& state) override { state(opened_)(task_began_)(earlier_)(uploads_).frozen(weights_); }
 

@@ -9,18 +9,19 @@ constexpr float never = -1e9F; // score of an impossible choice
 } // namespace
 
 beam_search::beam_search(const beam_settings& with)
-    : with_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
+    : settings_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
   MNEME_CHECK(with.beams >= 1 && 2 * with.beams <= with.words && with.length >= 2, with.beams, with.words, with.length);
   scores_.front() = 0.0F; // all beams start equal, so only one counts
 }
 
 /// Returns twice as many continuations as beams, so that enough remain if half of them end.
-std::vector<beam_search::continuation> beam_search::best_continuations(std::span<const float> log_probabilities) const {
-  const auto continuations_max = static_cast<std::size_t>(2 * with_.beams);
+std::vector<beam_search::continuation>
+beam_search::find_best_continuations(std::span<const float> log_probabilities) const {
+  const auto continuations_max = static_cast<std::size_t>(2 * settings_.beams);
   std::vector<continuation> best;
   for (std::size_t beam = 0; beam < running_.size(); ++beam)
-    for (std::int64_t word = 0; word < with_.words; ++word) {
-      const auto place = beam * static_cast<std::size_t>(with_.words) + static_cast<std::size_t>(word);
+    for (std::int64_t word = 0; word < settings_.words; ++word) {
+      const auto place = beam * static_cast<std::size_t>(settings_.words) + static_cast<std::size_t>(word);
       const float score = log_probabilities[place] + scores_[beam];
       if (best.size() == continuations_max && !(score > best.back().score))
         continue;
@@ -43,15 +44,15 @@ void beam_search::finish(const continuation& with, std::vector<std::int64_t> wor
 }
 
 void beam_search::advance(std::span<const float> log_probabilities) {
-  const auto best = best_continuations(log_probabilities);
+  const auto best = find_best_continuations(log_probabilities);
   std::vector<std::vector<std::int64_t>> running;
   std::vector<float> scores;
-  const bool last = std::ssize(running_.front()) + 1 >= with_.length;
+  const bool last = std::ssize(running_.front()) + 1 >= settings_.length;
   for (std::size_t place = 0; place < best.size(); ++place) {
     const auto& next = best[place];
     auto words = running_[next.beam];
     words.push_back(next.word);
-    if (last || next.word == with_.end) {
+    if (last || next.word == settings_.end) {
       if (place < running_.size()) // an end token counts only among the best
         finish(next, std::move(words));
     } else if (running.size() < running_.size()) {

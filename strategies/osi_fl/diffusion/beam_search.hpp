@@ -41,10 +41,10 @@ private:
     float score = 0.0F;
     std::vector<std::int64_t> words{};
   };
-  [[nodiscard]] std::vector<continuation> best_continuations(std::span<const float> log_probabilities) const;
+  [[nodiscard]] std::vector<continuation> find_best_continuations(std::span<const float> log_probabilities) const;
   void finish(const continuation& with, std::vector<std::int64_t> words);
 
-  beam_settings with_;
+  beam_settings settings_;
   std::vector<std::vector<std::int64_t>> running_{};
   std::vector<float> scores_{};      // of running_: sums of log-probabilities
   std::vector<sequence> finished_{}; // best first; at most one per beam

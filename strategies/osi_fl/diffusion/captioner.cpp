@@ -7,8 +7,8 @@ namespace {
 
 /// Resizes images to [n, 3, side, side] and normalizes them by mean 0.5 and deviation 0.5, as the image processor of
 /// ViT.
-at::Tensor as_shown(const at::Tensor& pictures, std::int64_t side) {
-  auto shown = pictures;
+at::Tensor as_shown(const at::Tensor& images, std::int64_t side) {
+  auto shown = images;
   if (shown.size(2) != side || shown.size(3) != side)
     shown = at::_upsample_bilinear2d_aa(shown, {side, side}, false);
   return ((shown.expand({-1, 3, -1, -1}) - 0.5) / 0.5).contiguous();
@@ -37,7 +37,7 @@ std::int64_t captioner::caption_length() const {
   return parts_.caption_decoder.input[2] - 1 - parts_.caption_encoder.net->feature_width();
 }
 
-std::int64_t captioner::picture_bytes() const {
+std::int64_t captioner::input_bytes() const {
   const auto [channels, height, width] = parts_.caption_encoder.input;
   const auto numbers = channels * height * width + parts_.beams * parts_.caption_decoder.input[2];
   return numbers * static_cast<std::int64_t>(sizeof(float));
@@ -49,28 +49,27 @@ std::string captioner::identity() const {
 }
 
 /// All running sequences of all unfinished images pass the decoder in one batch.
-std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pictures) const {
-  const auto shown = as_shown(pictures, parts_.caption_encoder.input[1]);
+std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& images) const {
+  const auto shown = as_shown(images, parts_.caption_encoder.input[1]);
   const auto encoded = results_of(parts_.caption_encoder, shown); // [n, X]
   const auto length = caption_length(), words = parts_.caption_decoder.net->feature_width();
-  std::vector<beam_search> searches(static_cast<std::size_t>(pictures.size(0)),
-                                    beam_search({.beams = parts_.beams,
-                                                 .length = length,
-                                                 .words = words,
-                                                 .start = parts_.words.end(),
-                                                 .end = parts_.words.end()}));
+  std::vector<beam_search> searches(static_cast<std::size_t>(images.size(0)), beam_search({.beams = parts_.beams,
+                                                                                           .length = length,
+                                                                                           .words = words,
+                                                                                           .start = parts_.words.end(),
+                                                                                           .end = parts_.words.end()}));
   for (;;) {
     std::vector<std::int64_t> open;
-    for (std::int64_t i = 0; i < pictures.size(0); ++i)
+    for (std::int64_t i = 0; i < images.size(0); ++i)
       if (!searches[static_cast<std::size_t>(i)].is_over())
         open.push_back(i);
     if (open.empty())
       break;
     auto rows = at::empty({std::ssize(open) * parts_.beams, 1, 1, 1 + length + encoded.size(1)}, encoded.options());
     std::int64_t row = 0;
-    for (const auto picture : open)
-      for (const auto& beginning : searches[static_cast<std::size_t>(picture)].beginnings())
-        put_row(rows[row++].flatten(), beginning, length, encoded[picture]);
+    for (const auto image : open)
+      for (const auto& beginning : searches[static_cast<std::size_t>(image)].beginnings())
+        put_row(rows[row++].flatten(), beginning, length, encoded[image]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
     for (std::size_t i = 0; i < open.size(); ++i) { // per image: a sum's bits may depend on its row
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
@@ -95,11 +94,11 @@ at::Tensor captioner::embeddings(const std::vector<std::string>& texts, const at
   return results_of(parts_.text_encoder, rows.to(device));
 }
 
-at::Tensor captioner::embeddings(const at::Tensor& pictures) const {
+at::Tensor captioner::embeddings(const at::Tensor& images) const {
   std::vector<std::string> texts;
-  for (const auto& caption : captions(pictures))
+  for (const auto& caption : captions(images))
     texts.push_back(text(caption));
-  return embeddings(texts, pictures.device());
+  return embeddings(texts, images.device());
 }
 
 } // namespace mneme

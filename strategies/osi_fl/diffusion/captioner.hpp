@@ -30,17 +30,17 @@ public:
   [[nodiscard]] std::int64_t embedding_width() const { return parts_.text_encoder.net->feature_width(); } ///< E
   [[nodiscard]] std::int64_t caption_length() const;                                                      ///< L
   /// Memory for captioning one image, in bytes.
-  [[nodiscard]] std::int64_t picture_bytes() const;
+  [[nodiscard]] std::int64_t input_bytes() const;
   [[nodiscard]] std::string identity() const;
 
   /// Returns the most likely caption of each image, as word numbers with start and end token.
-  /// @param pictures [n, 1 or 3, H, W] float32 in [0, 1], of any size; they are resized
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> captions(const at::Tensor& pictures) const;
+  /// @param images [n, 1 or 3, H, W] float32 in [0, 1], of any size; they are resized
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> captions(const at::Tensor& images) const;
   [[nodiscard]] std::string text(const std::vector<std::int64_t>& caption) const { return parts_.words.text(caption); }
   /// Encodes texts: [n, E].
   [[nodiscard]] at::Tensor embeddings(const std::vector<std::string>& texts, const at::Device& device) const;
   /// Captions images and encodes the captions: [n, E].
-  [[nodiscard]] at::Tensor embeddings(const at::Tensor& pictures) const;
+  [[nodiscard]] at::Tensor embeddings(const at::Tensor& images) const;
 
 private:
   captioner_parts parts_;

@@ -1,6 +1,6 @@
-#include "strategies/osi_fl/diffusion/described_rows.hpp"
-#include "strategies/osi_fl/diffusion/guided_pictures.hpp"
-#include "strategies/osi_fl/picture_parts.hpp"
+#include "strategies/osi_fl/diffusion/caption_embeddings.hpp"
+#include "strategies/osi_fl/diffusion/guided_images.hpp"
+#include "strategies/osi_fl/diffusion_files.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,12 +19,12 @@ public:
     check_text();
     if (generates)
       check_diffusion();
-    return std::move(wrong_);
+    return std::move(errors_);
   }
 
 private:
   void add_of_file(const char* key, const std::string& text) { add(key, texts_.at(key).string() + ": " + text); }
-  void add(const std::string& key, std::string text) { wrong_.push_back({"strategy." + key, std::move(text)}); }
+  void add(const std::string& key, std::string text) { errors_.push_back({"strategy." + key, std::move(text)}); }
   [[nodiscard]] const std::array<std::int64_t, 3>& input(const char* key) const { return setup_.modules.at(key).input; }
   [[nodiscard]] std::int64_t width(const char* key) const { return setup_.modules.at(key).net->feature_width(); }
 
@@ -37,10 +37,10 @@ private:
   }
 
   void check_captioner() {
-    const auto& pictures = input("caption_encoder");
-    if (pictures[0] != 3 || pictures[1] != pictures[2])
+    const auto& images = input("caption_encoder");
+    if (images[0] != 3 || images[1] != images[2])
       add("caption_encoder",
-          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(pictures, ", ")));
+          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(images, ", ")));
     const auto numbers = width("caption_encoder"), length = input("caption_decoder")[2] - 1 - numbers;
     if (length < 2)
       add("caption_decoder",
@@ -101,7 +101,7 @@ private:
   std::map<std::string, std::filesystem::path> texts_;
   condition_shape condition_;
   std::int64_t beams_;
-  diagnostics wrong_;
+  diagnostics errors_;
 };
 
 diagnostics check_parts(const method_setup& setup, const expected_parts& expected, bool generates) {
@@ -122,14 +122,14 @@ std::shared_ptr<const captioner> make_captioner(const method_setup& setup, std::
 part_programs build_parts(const method_setup& setup, std::int64_t beams, const diffusion_sampling& sampling) {
   const auto describing = make_captioner(setup, beams);
   const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
-  part_programs made{.class_means = described_class_means(describing, pixels, setup.classes),
-                     .embeddings = described_rows(describing, pixels),
+  part_programs made{.class_means = encode_class_means(describing, pixels, setup.classes),
+                     .embeddings = caption_embeddings(describing, pixels),
                      .embedding_width = describing->embedding_width()};
   if (sampling.images > 0) {
-    auto diffusion = std::make_shared<const picture_diffusion>(
+    auto diffusion = std::make_shared<const image_diffusion>(
         diffusion_parts{.denoiser = setup.modules.at("denoiser"), .decoder = setup.modules.at("picture_decoder")},
         sampling.steps, sampling.guidance);
-    made.images = guided_pictures(std::move(diffusion), describing, setup.shape, sampling.images);
+    made.images = guided_images(std::move(diffusion), describing, setup.shape, sampling.images);
   }
   return made;
 }

@@ -92,7 +92,7 @@ std::vector<std::int64_t> text_tokens::numbers(std::string_view text, std::int64
   std::vector<std::int64_t> numbers_of_tokens{start_};
   while (!text.empty()) { // special tokens are not split into pieces
     const auto start = text.find(start_token), end = text.find(end_token), next = std::min(start, end);
-    add_plain(in_small_letters(points_of(text.substr(0, next))), numbers_of_tokens);
+    add_plain(to_lower(points_of(text.substr(0, next))), numbers_of_tokens);
     if (next == std::string_view::npos)
       break;
     numbers_of_tokens.push_back(next == start ? start_ : end_);

@@ -14,7 +14,7 @@ bool is_letter_point(char32_t point) { return has_category(point, U_GC_L_MASK); 
 bool is_number_point(char32_t point) { return has_category(point, U_GC_N_MASK); }
 bool is_space_point(char32_t point) { return u_isUWhiteSpace(static_cast<UChar32>(point)) != 0; }
 
-std::u32string in_small_letters(std::u32string_view text) {
+std::u32string to_lower(std::u32string_view text) {
   std::u32string small;
   for (const auto point : text)
     if (point == 0x130) // the only letter whose lowercase has two points: i, dot above

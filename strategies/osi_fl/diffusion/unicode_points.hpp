@@ -9,7 +9,7 @@ namespace mneme {
 [[nodiscard]] bool is_number_point(char32_t point); ///< \p{N}
 [[nodiscard]] bool is_space_point(char32_t point);  ///< \s
 /// Converts to lowercase, one code point at a time.
-[[nodiscard]] std::u32string in_small_letters(std::u32string_view text);
+[[nodiscard]] std::u32string to_lower(std::u32string_view text);
 
 /// Decodes UTF-8. Each maximal part of an incomplete character becomes U+FFFD.
 [[nodiscard]] std::u32string points_of(std::string_view bytes);

@@ -16,7 +16,7 @@ struct entry {
 class entry_collector final : public nlohmann::json_sax<json> {
 public:
   std::vector<entry> entries{};
-  std::string wrong{};
+  std::string error{};
 
   bool start_object(std::size_t) override { return depth_++ == 0 || refuse(); }
   bool end_object() override { return true; }
@@ -39,13 +39,13 @@ public:
   bool string(string_t&) override { return refuse(); }
   bool binary(binary_t&) override { return refuse(); }
   bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    wrong = fmt::format("byte {}: is not valid JSON; is this vocab.json, and whole?", position > 0 ? position - 1 : 0);
+    error = fmt::format("byte {}: is not valid JSON; is this vocab.json, and whole?", position > 0 ? position - 1 : 0);
     return false;
   }
 
 private:
   bool refuse() {
-    wrong = fmt::format("entry {}: expected one object of tokens and whole numbers from 0, as vocab.json has them",
+    error = fmt::format("entry {}: expected one object of tokens and whole numbers from 0, as vocab.json has them",
                         std::max<std::size_t>(entries.size(), 1));
     return false;
   }
@@ -77,7 +77,7 @@ std::int64_t vocabulary::number_of(const std::string& token) const {
 tl::expected<vocabulary, std::string> read_vocabulary(std::string_view text) {
   entry_collector read;
   if (!json::sax_parse(text, &read))
-    return tl::unexpected(std::move(read.wrong));
+    return tl::unexpected(std::move(read.error));
   const auto count = read.entries.size();
   vocabulary known;
   known.tokens.resize(count);

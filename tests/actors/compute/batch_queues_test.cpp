@@ -24,8 +24,8 @@ std::uint64_t number(const std::optional<ready_batch>& taken) {
 
 std::vector<std::uint32_t> numbers(const std::vector<worker_id>& workers) {
   std::vector<std::uint32_t> made;
-  for (const auto who : workers)
-    made.push_back(who.value);
+  for (const auto worker : workers)
+    made.push_back(worker.value);
   return made;
 }
 

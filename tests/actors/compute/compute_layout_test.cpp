@@ -1,5 +1,5 @@
 #include "actors/compute/compute_layout.hpp"
-#include "tests/actors/compute/hand_made_run.hpp"
+#include "tests/actors/compute/run_fixture.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 using namespace mneme::test;

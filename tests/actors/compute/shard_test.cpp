@@ -3,7 +3,7 @@
 
 #include "actors/compute/shard.hpp"
 #include "runtime/training/executor.hpp"
-#include "tests/actors/compute/hand_made_run.hpp"
+#include "tests/actors/compute/run_fixture.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ namespace {
 /// Wave with assignments 10, 11, ... of clients 0, 1, ..., whose downloads end after 0, 1, ... seconds.
 start_rounds wave_of(const run_context& run, std::uint32_t clients, bool at_once = false) {
   broadcast sent;
-  sent.place = {.opened = {0, 2}, .current = {0, 2}};
+  sent.info = {.seen_classes = {0, 2}, .current_classes = {0, 2}};
   sent.weights = weights_only(initial_weights(*run.net, 1));
   const auto in = std::make_shared<const broadcast>(std::move(sent));
   start_rounds wave{.at_once = at_once};
@@ -136,7 +136,7 @@ TEST_CASE("shard reports large uploads early and marks the last report") {
 TEST_CASE("shard on a node reports uploads batch by batch, whatever their size") {
   const auto run = hand_made_run(6);
   for (const bool is_node : {false, true}) {
-    run->gate = is_node ? std::make_shared<result_gate>([] { return false; }) : nullptr;
+    run->gate = is_node ? std::make_shared<backpressure_gate>([] { return false; }) : nullptr;
     shard_of_loop host(*run);
     auto& tested = host.tested;
     tested.start(wave_of(*run, 4));
@@ -161,7 +161,7 @@ TEST_CASE("shard on a node reports uploads batch by batch, whatever their size")
 
 TEST_CASE("shard on a node rejects a job whose weights do not fit its net") {
   const auto run = hand_made_run(6);
-  run->gate = std::make_shared<result_gate>([] { return false; });
+  run->gate = std::make_shared<backpressure_gate>([] { return false; });
   shard_of_loop host(*run);
   auto wave = wave_of(*run, 1);
   broadcast sent = *wave.assignments[0].in;

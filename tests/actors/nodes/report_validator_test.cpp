@@ -18,11 +18,11 @@ public:
     start_rounds wave{.to = {3}};
     wave.assignments.emplace_back();
     wave.assignments.back().id = {5};
-    wave.assignments.back().looks = observes;
+    wave.assignments.back().observes = observes;
     wave.ready.emplace_back();
     journal_.take(std::move(wave));
   }
-  [[nodiscard]] report_verdict validate(finished_round finished) const {
+  [[nodiscard]] validation_result validate(finished_round finished) const {
     return validator.validate({.from = {3}, .finished = {std::move(finished)}}, journal_);
   }
   [[nodiscard]] std::string error(issued_job job) const {

@@ -4,14 +4,14 @@ using namespace mneme;
 
 namespace {
 
-constexpr shard_place local{.where = shard_place::kind::local};
-constexpr shard_place unassigned{};
-constexpr shard_place node(std::uint32_t number) { return {.where = shard_place::kind::node, .node = number}; }
+constexpr shard_location local{.where = shard_location::kind::local};
+constexpr shard_location unassigned{};
+constexpr shard_location node(std::uint32_t number) { return {.where = shard_location::kind::node, .node = number}; }
 
-std::vector<shard_place> places(const shard_map& map, std::uint32_t shards) {
-  std::vector<shard_place> found;
+std::vector<shard_location> places(const shard_map& map, std::uint32_t shards) {
+  std::vector<shard_location> found;
   for (std::uint32_t s = 0; s < shards; ++s)
-    found.push_back(map.place_of({s}));
+    found.push_back(map.location_of({s}));
   return found;
 }
 
@@ -37,8 +37,8 @@ TEST_CASE("shard_map gives hosts contiguous ranges of shards in proportion to th
 
 TEST_CASE("shards of a lost node move to the least loaded host and return when idle") {
   auto map = placed(4, {2, 1, 1});
-  CHECK((map.lose(0) == std::vector<shard_id>{{0}, {1}}));
-  CHECK((map.place_of({0}) == unassigned));
+  CHECK((map.on_node_lost(0) == std::vector<shard_id>{{0}, {1}}));
+  CHECK((map.location_of({0}) == unassigned));
   CHECK(map.assign_orphaned_shards().size() == 2);
   CHECK((places(map, 4) == std::vector{node(1), node(2), node(1), node(2)}));
   CHECK_FALSE(map.return_to_preferred({0})); // its node is lost
@@ -46,21 +46,21 @@ TEST_CASE("shards of a lost node move to the least loaded host and return when i
   CHECK(map.assign_orphaned_shards().empty());
   CHECK(map.return_to_preferred({0}));
   CHECK_FALSE(map.return_to_preferred({0}));
-  CHECK((map.place_of({0}) == node(0)));
+  CHECK((map.location_of({0}) == node(0)));
 }
 
 TEST_CASE("shards stay local or unassigned while there is no node") {
   for (const bool is_local_fallback : {true, false}) {
     auto map = placed(2, {1, 1}, is_local_fallback);
-    CHECK(map.lose(0).size() == 1);
+    CHECK(map.on_node_lost(0).size() == 1);
     CHECK(map.assign_orphaned_shards().size() == 1);
-    CHECK(map.lose(1).size() == 2);
+    CHECK(map.on_node_lost(1).size() == 2);
     CHECK(map.assign_orphaned_shards().size() == (is_local_fallback ? 2 : 0));
-    CHECK((map.place_of({0}) == (is_local_fallback ? local : unassigned)));
+    CHECK((map.location_of({0}) == (is_local_fallback ? local : unassigned)));
     map.join(1, 1);
     CHECK(map.assign_orphaned_shards().size() == (is_local_fallback ? 0 : 2));
     CHECK(map.return_to_preferred({1}) == is_local_fallback);
-    CHECK((map.place_of({1}) == node(1)));
+    CHECK((map.location_of({1}) == node(1)));
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("idle shards move to a node that joins later") {
   auto map = placed(4, {1, 1});
   CHECK((places(map, 4) == std::vector{node(0), node(0), node(1), node(1)}));
   map.add();
-  CHECK_FALSE(map.is_there(2));
+  CHECK_FALSE(map.is_connected(2));
   CHECK_FALSE(map.return_to_preferred({3})); // the new node is not ready yet
   map.join(2, 2);
   for (std::uint32_t s = 0; s < 4; ++s)
@@ -86,9 +86,9 @@ TEST_CASE("a leaving node gets no shards and gives up each one when it is idle")
   CHECK((places(map, 4) == std::vector{node(1), node(1), node(1), node(1)}));
   map.leave(1); // the last node
   CHECK(map.return_to_preferred({0}));
-  CHECK((map.place_of({0}) == local));
+  CHECK((map.location_of({0}) == local));
   auto waiting = placed(1, {1}, false);
   waiting.leave(0);
   CHECK(waiting.return_to_preferred({0}));
-  CHECK((waiting.place_of({0}) == unassigned));
+  CHECK((waiting.location_of({0}) == unassigned));
 }

@@ -167,10 +167,10 @@ TEST_CASE("a run is rejected if traces end before its clients can finish it") {
     REQUIRE(read);
     return check_against_data(read->value);
   };
-  const auto wrong = checked();
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == trace.string() + ":2");
-  CHECK(wrong[0].text.starts_with("client 0 has the last trace, which ends at 2 s; round 2 finds no client"));
+  const auto errors = checked();
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == trace.string() + ":2");
+  CHECK(errors[0].text.starts_with("client 0 has the last trace, which ends at 2 s; round 2 finds no client"));
   over.push_back({"rounds.per_task", "1"}); // ends before another client is dispatched
   CHECK(checked().empty());
 }

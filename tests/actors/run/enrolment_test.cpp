@@ -98,7 +98,7 @@ TEST_CASE("a pretrained encoder file gives the same model as training the encode
   const auto handed =
       run_toml(with_table(growing), {.over = {{"model.seed_weights", file.string()}, {"strategy.vee_epochs", "0"}}});
   CHECK(handed.model == run_toml(with_table(growing)).model);
-  CHECK(handed.summary.central_data == false);
+  CHECK(handed.summary.server_trains_on_rows == false);
 }
 
 TEST_CASE("FIL-VER has one digest for all threads and widths, with and without a barrier", "[enrolment]") {

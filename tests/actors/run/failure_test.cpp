@@ -55,16 +55,16 @@ public:
       throw std::runtime_error("the fold is wrong");
     averaging_server::fold(in);
   }
-  task<void> close_round(server_context& ctx, const round_place& place) override {
+  task<void> close_round(server_context& ctx, const round_info& place) override {
     if (method_.place_ == "close" && place.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
     if (method_.place_ == "nan" && place.round.value + 1 == method_.round_) {
       average();
-      go_on_from(weights() * std::nan(""));
+      set_weights(weights() * std::nan(""));
     }
     return averaging_server::close_round(ctx, place);
   }
-  broadcast open_round(const round_place& place) override {
+  broadcast open_round(const round_info& place) override {
     auto sent = averaging_server::open_round(place);
     if (method_.place_ == "sent" && place.round.value + 1 == method_.round_)
       sent.weights = weights_only(sent.weights->at(flat_weights) / 0.0);

@@ -35,8 +35,8 @@ TEST_CASE("averaging a model without parameters is rejected at model.name") {
 }
 
 TEST_CASE("a model that cannot read the images is rejected at model.name") {
-  const auto said = refused(few_rows + "[model]\nname = \"lenet\"\n");
-  CHECK(said.starts_with("test.toml:10:8: error: "));
+  const auto error_text = refused(few_rows + "[model]\nname = \"lenet\"\n");
+  CHECK(error_text.starts_with("test.toml:10:8: error: "));
 }
 
 TEST_CASE("a net that exceeds the memory is rejected at model.name before its weights are drawn") {
@@ -82,7 +82,7 @@ TEST_CASE("a task without synthetic rows is rejected at data.rows or at the limi
 }
 
 TEST_CASE("a partition that the rows do not allow is rejected") {
-  const auto said = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
-  CHECK(said.starts_with("test.toml:"));
-  CHECK(said.find("40") != std::string::npos);
+  const auto error_text = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
+  CHECK(error_text.starts_with("test.toml:"));
+  CHECK(error_text.find("40") != std::string::npos);
 }

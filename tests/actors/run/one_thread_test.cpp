@@ -1,5 +1,5 @@
 // Every computing thread must limit LibTorch and MKL to one thread, because sums split over threads have other bits.
-#include "runtime/base/one_thread.hpp"
+#include "runtime/base/intra_op_threads.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
 #include <array>
@@ -20,7 +20,7 @@ std::array<answers, 4> heard; // by place
 void ask(place where) {
   auto& here = heard.at(static_cast<std::size_t>(where));
   ++here.asked;
-  const int threads = threads_of_an_operation();
+  const int threads = intra_op_threads();
   int most = here.most_threads;
   while (threads > most && !here.most_threads.compare_exchange_weak(most, threads)) {
   }
@@ -40,11 +40,11 @@ tensor_map ask_in_server_job(const tensor_map& /*in*/) {
 class asking_server final : public server_half {
 public:
   explicit asking_server(std::unique_ptr<server_half> inner) : inner_(std::move(inner)) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& at_place) override {
+  task<task_plan> open_task(server_context& ctx, const round_info& at_place) override {
     ask(place::server_handler);
     return inner_->open_task(ctx, at_place);
   }
-  broadcast open_round(const round_place& at_place) override {
+  broadcast open_round(const round_info& at_place) override {
     ask(place::server_handler);
     return inner_->open_round(at_place);
   }
@@ -52,7 +52,7 @@ public:
     ask(place::server_handler);
     inner_->fold(in);
   }
-  task<void> close_round(server_context& ctx, const round_place& at_place) override {
+  task<void> close_round(server_context& ctx, const round_info& at_place) override {
     ask(place::server_handler);
     auto asking = ctx.compute({.name = "ask", .run = &ask_in_server_job, .in = std::make_shared<const tensor_map>()});
     auto answer = co_await asking;

@@ -1,6 +1,6 @@
 // Programs in a run: equal digests for any distribution of the work, slices that survive interruptions, and named
 // errors.
-#include "tests/support/dreaming_method.hpp" // before Catch2, whose CHECK must be the last definition
+#include "tests/support/generator_method.hpp" // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
@@ -46,7 +46,7 @@ public:
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return 1; }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto& weights = call.in.at(flat_weights);
     if (call.stream.index == 0)
       return {.tensors = {{flat_weights, weights}}};
@@ -76,13 +76,13 @@ public:
     averaging_method::prepare(given);
     body_ = std::make_shared<const wrong>(fault_, given.net->size());
   }
-  [[nodiscard]] program_job job_for(const tensors_ref& weights, const round_place& place, bool is_faulty) const {
-    return {.body = body_, .in = weights, .stream = {.index = is_faulty && place.round.value == 1 ? 1U : 0U}};
+  [[nodiscard]] program_job job_for(const tensors_ref& weights, const round_info& info, bool is_faulty) const {
+    return {.body = body_, .in = weights, .stream = {.index = is_faulty && info.round.value == 1 ? 1U : 0U}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     auto inner = averaging_method::client_round(ctx, in);
     auto result = co_await inner;
-    auto doubling = ctx.run(job_for(result.upload, in.place, place_ == "client" && ctx.self() == client_id{2}));
+    auto doubling = ctx.run(job_for(result.upload, in.info, place_ == "client" && ctx.self() == client_id{2}));
     auto doubled = co_await doubling;
     result.upload = doubled.out;
     co_return result;
@@ -99,17 +99,17 @@ private:
 class faulty_server final : public averaging_server {
 public:
   faulty_server(const faulty& method, const method_setup& setup) : averaging_server(setup), method_(method) {}
-  task<task_plan> open_task(server_context& ctx, const round_place&) override {
+  task<task_plan> open_task(server_context& ctx, const round_info&) override {
     auto doubling = ctx.run(method_.job_for(weights_only(weights()), {.round = {1}}, method_.place_ == "task"));
     auto doubled = co_await doubling;
-    go_on_from(doubled.out->at(flat_weights));
+    set_weights(doubled.out->at(flat_weights));
     co_return task_plan{};
   }
-  task<void> close_round(server_context& ctx, const round_place& place) override {
+  task<void> close_round(server_context& ctx, const round_info& info) override {
     average();
     auto doubling = ctx.run(method_.job_for(weights_only(weights()), place, method_.place_ == "step"));
     auto doubled = co_await doubling;
-    go_on_from(doubled.out->at(flat_weights));
+    set_weights(doubled.out->at(flat_weights));
   }
 
 private:

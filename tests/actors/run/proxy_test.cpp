@@ -36,9 +36,9 @@ public:
     sum_ += in.upload->at("number").item<double>();
     ++received_;
   }
-  task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) override {
+  task<tensors_ref> advise(server_context& ctx, const round_info& info, const tensors_ref& model) override {
     CHECK(model->at(flat_weights).numel() > 0);
-    auto* const answer = fault_ == "job" && place.round.value == 1 ? refused : doubled;
+    auto* const answer = fault_ == "job" && info.round.value == 1 ? refused : doubled;
     auto doubling = ctx.compute({.name = "doubling", .run = answer, .in = number("sum", sum_)});
     auto made = co_await doubling;
     co_return made.out;

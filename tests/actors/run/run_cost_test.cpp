@@ -31,7 +31,7 @@ run_cost cost_of_toml(const std::string& toml, const overrides& over) {
   write_file(folder.path() / "test.toml", toml);
   const auto read = read_scenario(folder.path() / "test.toml", over);
   REQUIRE(read);
-  auto cost = cost_of(read->value);
+  auto cost = estimate_cost(read->value);
   if (!cost)
     FAIL(diagnostic_text(cost.error().front()));
   return std::move(*cost);
@@ -103,16 +103,16 @@ TEST_CASE("clients that exceed the memory are rejected with keys, estimate and a
   settings.clients.count = 100'000'000;
   settings.rounds.cohort = 1'000;
   settings.file = "a.toml";
-  CHECK(too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"}).empty());
-  const auto wrong = too_many_clients(settings, {.bytes = std::int64_t{1} << 30, .source = "free on this machine"});
-  REQUIRE(wrong.size() == 1); // 4 bytes per client, and 4 for each of five tasks
-  CHECK(wrong[0].where == "a.toml");
-  CHECK(wrong[0].text ==
+  CHECK(check_client_memory(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"}).empty());
+  const auto errors = check_client_memory(settings, {.bytes = std::int64_t{1} << 30, .source = "free on this machine"});
+  REQUIRE(errors.size() == 1); // 4 bytes per client, and 4 for each of five tasks
+  CHECK(errors[0].where == "a.toml");
+  CHECK(errors[0].text ==
         "clients.count = 100000000 with rounds.cohort = 1000: needs more memory than the 1.0 GiB that are free on this "
         "machine: clients about 2.2 GiB, clients in flight about 5.2 MiB. Expected fewer clients");
   settings.rounds.mode = round_mode::async;
   settings.rounds.concurrency = 50'000'000;
-  const auto busy = too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
+  const auto busy = check_client_memory(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
   REQUIRE(busy.size() == 1);
   CHECK(busy[0].text.find("with rounds.concurrency = 50000000: needs more memory") != std::string::npos);
   CHECK(busy[0].text.ends_with("Expected fewer clients in flight"));
@@ -122,7 +122,7 @@ TEST_CASE("clients that exceed the memory are rejected with keys, estimate and a
   settings.partition.rows_per_client = std::int64_t{1} << 40;
   settings.key_places["partition.rows_per_client"] = "a.toml:7:19";
   const auto long_lists =
-      too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
+      check_client_memory(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
   REQUIRE(long_lists.size() == 1);
   CHECK(long_lists[0].where == "a.toml:7:19");
   CHECK(long_lists[0].text.ends_with("Expected fewer rows of each, partition.rows_per_client"));

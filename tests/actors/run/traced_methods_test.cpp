@@ -1,7 +1,7 @@
 // Every method with traces of its clients: the check for traces that end, the dry run of `mneme validate --cost`, and
 // the run.
+#include "actors/run/dry_run.hpp"
 #include "actors/run/load_run_context.hpp"
-#include "actors/run/played_run.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
@@ -31,10 +31,10 @@ tensor_map count_job(const tensor_map& /*in*/) {
 class demanding_server final : public averaging_server {
 public:
   explicit demanding_server(const method_setup& setup) : averaging_server(setup) {}
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (ctx.rows().of_task(place.task).size() == 0 || ctx.rows().of_enrolled(place.task).size() == 0)
+  task<task_plan> open_task(server_context& ctx, const round_info& info) override {
+    if (ctx.rows().of_task(info.task).size() == 0 || ctx.rows().of_enrolled(info.task).size() == 0)
       throw std::runtime_error("a task without rows");
-    if (place.task.value > 0) {
+    if (info.task.value > 0) {
       auto counting = ctx.compute({.name = "count", .run = &count_job, .in = std::make_shared<const tensor_map>()});
       auto done = co_await counting;
     }
@@ -44,7 +44,7 @@ public:
     has_folded_ = true;
     averaging_server::fold(in);
   }
-  task<void> close_round(server_context& /*ctx*/, const round_place& /*place*/) override {
+  task<void> close_round(server_context& /*ctx*/, const round_info& /*place*/) override {
     if (!std::exchange(has_folded_, false))
       throw std::runtime_error("a step without an upload");
     ++counted.steps;
@@ -58,7 +58,7 @@ private:
 
 class demanding final : public averaging_method {
 public:
-  method_needs needs() const override { return {.upload_size_known = true, .central_data = true}; }
+  method_needs needs() const override { return {.upload_size_known = true, .server_trains_on_rows = true}; }
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<demanding_server>(setup()); }
 };
 const strategy_registration demanding_line{
@@ -70,7 +70,7 @@ const strategy_registration demanding_line{
 class broken_server final : public averaging_server {
 public:
   explicit broken_server(const method_setup& setup) : averaging_server(setup) {}
-  broadcast open_round(const round_place& /*place*/) override { throw std::runtime_error("no broadcast"); }
+  broadcast open_round(const round_info& /*place*/) override { throw std::runtime_error("no broadcast"); }
 };
 class broken final : public averaging_method {
 public:
@@ -143,8 +143,8 @@ TEST_CASE("smoke scenarios of all methods validate, have a cost and run with tra
     const traces of_clients(plain->value.clients.count, longer_than_any_run);
     for (const auto kind : {trace_kind::availability, trace_kind::links}) {
       const auto checked = loaded_for_check(file, of_clients.keys(kind));
-      CHECK(ended_traces(*checked).empty());
-      const auto played = play_run(*checked);
+      CHECK(check_trace_ends(*checked).empty());
+      const auto played = dry_run(*checked);
       REQUIRE(played);
       CHECK(played->report.client_rounds > 0);
     }
@@ -176,8 +176,8 @@ TEST_CASE("dry runs of methods with a training server include churn") {
       over.insert(over.end(), enrolment.begin(), enrolment.end());
       const auto toml = method_scenario("demanding").text();
       const auto checked = loaded_for_check(toml, over);
-      CHECK(ended_traces(*checked).empty());
-      CHECK(play_run(*checked));
+      CHECK(check_trace_ends(*checked).empty());
+      CHECK(dry_run(*checked));
       CHECK(run_toml(toml, {.over = over}).summary.status == "done");
     }
 }
@@ -188,8 +188,8 @@ TEST_CASE("a dry run takes no step and computes no job of the server") {
   const auto toml = method_scenario("demanding").text();
   counted.steps = counted.jobs = 0;
   const auto checked = loaded_for_check(toml, over);
-  CHECK(ended_traces(*checked).empty());
-  const auto played = play_run(*checked);
+  CHECK(check_trace_ends(*checked).empty());
+  const auto played = dry_run(*checked);
   REQUIRE(played);
   CHECK_FALSE(played->exact); // the plan of the second task depends on a job
   CHECK(counted.steps == 0);
@@ -199,7 +199,7 @@ TEST_CASE("a dry run takes no step and computes no job of the server") {
   CHECK(counted.steps == 2);
   CHECK(counted.jobs == 1);
   const auto one_task = loaded_for_check(toml, {{"tasks.kind", "single"}});
-  const auto exact = play_run(*one_task);
+  const auto exact = dry_run(*one_task);
   REQUIRE(exact);
   CHECK(exact->exact);
   CHECK(exact->report.rounds == 1); // as planned by the method
@@ -212,7 +212,7 @@ TEST_CASE("a trace without spans is rejected even if a server job determines the
     auto toml = method_scenario(method);
     if (method == std::string("fil-ver"))
       toml = toml.without("model.hidden").with({{"model.name", "vee"}});
-    const auto errors = ended_traces(*loaded_for_check(toml.text(), nobody.keys(trace_kind::availability)));
+    const auto errors = check_trace_ends(*loaded_for_check(toml.text(), nobody.keys(trace_kind::availability)));
     REQUIRE(errors.size() == 1);
     CHECK_THAT(errors[0].text, ContainsSubstring("has no span"));
   }
@@ -223,8 +223,8 @@ TEST_CASE("an exception in the server half is reported by the run, not by the dr
   const auto over = of_clients.keys(trace_kind::availability);
   const auto toml = method_scenario("broken-server").text();
   const auto checked = loaded_for_check(toml, over);
-  CHECK(ended_traces(*checked).empty());
-  const auto played = play_run(*checked);
+  CHECK(check_trace_ends(*checked).empty());
+  const auto played = dry_run(*checked);
   REQUIRE(played);
   CHECK_FALSE(played->exact);
   const auto ran = run_toml(toml, {.over = over}).summary;

@@ -16,7 +16,7 @@ struct gate {
     struct awaiter {
       gate& self;
       bool await_ready() const noexcept { return false; }
-      void await_suspend(std::coroutine_handle<> who) noexcept { self.stopped = who; }
+      void await_suspend(std::coroutine_handle<> caller) noexcept { self.stopped = caller; }
       void await_resume() const noexcept {}
     };
     return awaiter{*this};

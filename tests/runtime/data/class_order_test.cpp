@@ -1,5 +1,5 @@
 #include "runtime/data/task_stream.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -17,7 +17,7 @@ using words = std::vector<std::string>;
 using labels = std::vector<std::int32_t>;
 
 /// A table of this text, read as data.name = "csv".
-expected<csv_table> parsed_table(const std::string& text, data_section data = {}) {
+expected<csv_table> parse_table(const std::string& text, data_section data = {}) {
   const scratch_folder folder;
   write_file(folder.path() / "t.csv", text);
   data.file = folder.path() / "t.csv";
@@ -28,7 +28,9 @@ expected<csv_table> parsed_table(const std::string& text, data_section data = {}
   return table;
 }
 
-std::string errors_of(const std::string& text, const data_section& data = {}) { return said(parsed_table(text, data)); }
+std::string errors_of(const std::string& text, const data_section& data = {}) {
+  return error_text(parse_table(text, data));
+}
 
 /// Errors of load_data(), which also selects test rows.
 std::string loading_errors_of(const std::string& text, data_section data = {}) {
@@ -36,7 +38,7 @@ std::string loading_errors_of(const std::string& text, data_section data = {}) {
   write_file(folder.path() / "t.csv", text);
   data.name = "csv";
   data.file = folder.path() / "t.csv";
-  return said(load_data(data, 1));
+  return error_text(load_data(data, 1));
 }
 
 /// The numbers of the training rows, concatenated.
@@ -61,7 +63,7 @@ TEST_CASE("a table is read by its header and gives the rows of equal arrays", "[
                                       "train,3e0,\"ox\",30\n\ntest,6,yak,0\ntrain,4,yak,60\n\r\n\n");
   const auto table = load_data({.name = "csv", .file = folder.path() / "t.CSV"}, 1);
   const auto arrays = load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1);
-  REQUIRE(said(table) + said(arrays) == "");
+  REQUIRE(error_text(table) + error_text(arrays) == "");
   CHECK(data_content(*table) == data_content(*arrays));
   CHECK(table->class_names == words{"ox", "yak"});
 }
@@ -69,8 +71,8 @@ TEST_CASE("a table is read by its header and gives the rows of equal arrays", "[
 // pandas 3.1.1: read_csv(path) gives these columns and values, and label.unique() these texts.
 TEST_CASE("quotes, line endings, a byte order mark and other delimiters do not change values", "[csv]") {
   const std::string rows = "1.5,\"5\"\" disc\"\n-2,\"a, b\"\n";
-  const auto expected = parsed_table("x,label\n" + rows);
-  REQUIRE(said(expected) == "");
+  const auto expected = parse_table("x,label\n" + rows);
+  REQUIRE(error_text(expected) == "");
   CHECK(expected->classes.names == words{"5\" disc", "a, b"});
   CHECK(numbers_of(*expected) == std::vector<float>{1.5F, -2.0F});
   for (const auto* text :
@@ -78,8 +80,8 @@ TEST_CASE("quotes, line endings, a byte order mark and other delimiters do not c
         "x,label\r1.5,\"5\"\" disc\"\r-2,\"a, b\"\r", "x;label\n1.5;\"5\"\" disc\"\n-2;a, b\n",
         "x\tlabel\n1.5\t5\" disc\n-2\ta, b\n", " x , \"label\" \n \"1.5\" , \"5\"\" disc\" \n-2,\"a, b\""}) {
     CAPTURE(text);
-    const auto table = parsed_table(text);
-    REQUIRE(said(table) == "");
+    const auto table = parse_table(text);
+    REQUIRE(error_text(table) == "");
     CHECK(table->classes.names == expected->classes.names);
     CHECK(numbers_of(*table) == numbers_of(*expected));
     CHECK(table->train.labels == labels{0, 1});
@@ -94,8 +96,8 @@ TEST_CASE("numeric labels are ordered by value, other labels by their letters", 
       end = std::min(column.find(' ', at), column.size());
       text += "1," + column.substr(at, end - at) + "\n";
     }
-    const auto table = parsed_table(text);
-    CHECK(said(table) == "");
+    const auto table = parse_table(text);
+    CHECK(error_text(table) == "");
     return table ? table->classes.names : words{};
   };
   CHECK(names("10 9 10") == words{"9", "10"});
@@ -127,7 +129,7 @@ TEST_CASE("the columns of domains and labels are those that keys name", "[csv]")
       .name = "csv", .file = file, .test_share = 0.5, .label_column = "y", .domain_column = "place"};
   write_file(file, "x,y,place\n1,10,b\n2,10,b\n3,9,a\n4,9,a\n");
   const auto table = load_data(data, 1);
-  REQUIRE(said(table) == "");
+  REQUIRE(error_text(table) == "");
   CHECK(table->class_names == words{"9", "10"});
   CHECK(table->domain_names == words{"a", "b"});
   CHECK(table->train.labels == labels{1, 0});
@@ -139,7 +141,7 @@ TEST_CASE("the columns of domains and labels are those that keys name", "[csv]")
   limited.ignore_columns = {"place"};
   limited.test_rows = 1;
   const auto few = load_data(limited, 1);
-  REQUIRE(said(few) == "");
+  REQUIRE(error_text(few) == "");
   CHECK(few->test.size() == 1);
   CHECK(few->drawn_rows.size() == 2);
 }
@@ -156,10 +158,10 @@ TEST_CASE("a column without a name is refused unless ignore_columns excludes it"
              ContainsSubstring("column 4 of the header has no name; remove the delimiter at the end of each line"));
   CHECK_THAT(errors_of("a,label\n1,x,\n"), ContainsSubstring("t.csv:2: error: the line has 3 fields; expected 2, one "
                                                              "for each column of the header: remove the delimiter"));
-  const auto plain = parsed_table("a,b,label\n1,2,x\n3,4,y\n");
-  const auto left_out = parsed_table(",id,a,name,b,label\n0,7,1,red,2,x\n1,8,3,\"blue, \"\"dark\"\"\",4,y\n",
-                                     {.ignore_columns = {"", "id", "name"}});
-  REQUIRE(said(left_out) == "");
+  const auto plain = parse_table("a,b,label\n1,2,x\n3,4,y\n");
+  const auto left_out = parse_table(",id,a,name,b,label\n0,7,1,red,2,x\n1,8,3,\"blue, \"\"dark\"\"\",4,y\n",
+                                    {.ignore_columns = {"", "id", "name"}});
+  REQUIRE(error_text(left_out) == "");
   CHECK(numbers_of(*left_out) == numbers_of(*plain));
   CHECK(left_out->classes.names == plain->classes.names);
   CHECK_THAT(errors_of("a,colour,label\n1,2,x\n", {.ignore_columns = {"Colour"}}),
@@ -194,8 +196,8 @@ TEST_CASE("a header with repeated, differently spelled or missing names is refus
 
 // numpy 2.4.6: numpy.float32(text)
 TEST_CASE("a number that underflows is 0, and one that overflows is refused", "[csv]") {
-  const auto table = parsed_table("a,b,label\n3.2e-50,-1e-400,x\n1e-40,3.4028235e38,y\n");
-  REQUIRE(said(table) == "");
+  const auto table = parse_table("a,b,label\n3.2e-50,-1e-400,x\n1e-40,3.4028235e38,y\n");
+  REQUIRE(error_text(table) == "");
   const auto numbers = numbers_of(*table);
   CHECK(numbers == std::vector<float>{0.0F, -0.0F, 9.99995e-41F, 3.4028235e38F});
   CHECK(std::signbit(numbers[1]));

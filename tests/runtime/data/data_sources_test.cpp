@@ -62,7 +62,7 @@ TEST_CASE("data.root excludes other folders; otherwise MNEME_DATA precedes the s
 }
 
 TEST_CASE("an unknown data set is an error that suggests the nearest name", "[data]") {
-  CHECK_THAT(said(load_data({.name = "minst"}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "minst"}, 1)),
              ContainsSubstring(
                  "data.name: error: no data set is called 'minst'; there are arrays, cifar10, cifar100, csv, digits") &&
                  ContainsSubstring(": mnist is the nearest"));
@@ -73,14 +73,14 @@ TEST_CASE("data are found below MNEME_DATA and limited to the requested rows", "
   put_mnist(folder.path() / "MNIST/raw");
   const data_variable variable(folder.path().c_str());
   const auto data = load_data({.name = "mnist"}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2});
   CHECK(data->test.labels == std::vector<std::int32_t>{7, 9});
   CHECK(data->classes == 10);
   CHECK(data->mean == std::vector{0.1307});
   CHECK(data->deviation == std::vector{0.3081});
   const auto few = load_data({.name = "mnist", .train_rows = 5, .test_rows = 1, .train_per_class = 1}, 1);
-  REQUIRE(said(few) == "");
+  REQUIRE(error_text(few) == "");
   CHECK(few->train.labels == std::vector<std::int32_t>{0, 1});
   CHECK(few->train.images.select(0, 1).eq(2).all().item<bool>()); // row 2 of the file
   CHECK(few->test.labels == std::vector<std::int32_t>{7});
@@ -98,8 +98,8 @@ TEST_CASE("the folders of a data set are found without reading its files", "[dat
   };
   CHECK(folders("mnist").value() == std::vector{folder.path() / "MNIST/raw"});
   CHECK(folders("synthetic").value().empty());
-  CHECK_THAT(said(folders("usps")), ContainsSubstring("data set 'usps': error: the files were not found"));
-  CHECK_THAT(said(folders("digits")), ContainsSubstring("data set 'usps'"));
+  CHECK_THAT(error_text(folders("usps")), ContainsSubstring("data set 'usps': error: the files were not found"));
+  CHECK_THAT(error_text(folders("digits")), ContainsSubstring("data set 'usps'"));
 }
 
 TEST_CASE("broken files of both splits are reported together", "[data]") {
@@ -110,8 +110,9 @@ TEST_CASE("broken files of both splits are reported together", "[data]") {
   const auto broken = load_data({.name = "mnist", .root = folder.path()}, 1);
   REQUIRE_FALSE(broken);
   CHECK(broken.error().size() == 2);
-  CHECK_THAT(said(broken), ContainsSubstring("mnist/train-images-idx3-ubyte: byte 0: error: the file is empty") &&
-                               ContainsSubstring("mnist/t10k-labels.idx1-ubyte: byte 9: error: row 1 has label 10"));
+  CHECK_THAT(error_text(broken),
+             ContainsSubstring("mnist/train-images-idx3-ubyte: byte 0: error: the file is empty") &&
+                 ContainsSubstring("mnist/t10k-labels.idx1-ubyte: byte 9: error: row 1 has label 10"));
 }
 
 TEST_CASE("the error of a missing data set explains how to obtain it", "[data]") {
@@ -120,13 +121,13 @@ TEST_CASE("the error of a missing data set explains how to obtain it", "[data]")
     if (source.name == "synthetic" || source.is_own) // tested by own_data_test.cpp
       continue;
     INFO(source.name);
-    const auto missing = said(load_data({.name = source.name, .root = empty.path()}, 1));
+    const auto missing = error_text(load_data({.name = source.name, .root = empty.path()}, 1));
     CHECK_THAT(missing, ContainsSubstring("the files were not found. Searched: " + empty.path().string()));
     const std::set<std::string> fetched{"cifar10", "cifar100", "emnist-balanced", "fashion-mnist",
                                         "mnist",   "usps",     "tiny-imagenet"};
     if (fetched.contains(source.name))
       CHECK_THAT(missing, ContainsSubstring("`tools/fetch_data " + source.name + "`"));
   }
-  const auto digits = said(load_data({.name = "digits", .root = empty.path()}, 1)); // both parts together
+  const auto digits = error_text(load_data({.name = "digits", .root = empty.path()}, 1)); // both parts together
   CHECK_THAT(digits, ContainsSubstring("data set 'mnist': error:") && ContainsSubstring("data set 'usps': error:"));
 }

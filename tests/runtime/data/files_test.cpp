@@ -26,7 +26,7 @@ TEST_CASE("files are found in the first folder that has all of them", "[data]") 
   put(b.path() / "MNIST/raw/images.idx3");
   put(b.path() / "MNIST/raw/labels-idx1.xz");
   const auto files = find_files(wanted, {}, {a.path(), b.path()});
-  REQUIRE(said(files) == "");
+  REQUIRE(error_text(files) == "");
   CHECK(*files == std::vector<path>{b.path() / "MNIST/raw/images.idx3", b.path() / "MNIST/raw/labels-idx1.xz"});
   put(a.path() / "mnist/labels-idx1");
   CHECK(find_files(wanted, {}, {a.path(), b.path()})->front() == a.path() / "mnist/images-idx3.gz");
@@ -48,7 +48,7 @@ TEST_CASE("a root itself is searched only if its name or the scenario identifies
 TEST_CASE("the error of missing files lists folders, names and the remedy", "[data]") {
   const scratch_folder a;
   put(a.path() / "mnist/images-idx3");
-  const auto text = said(find_files(wanted, {}, {a.path(), "/nowhere"}));
+  const auto text = error_text(find_files(wanted, {}, {a.path(), "/nowhere"}));
   CHECK_THAT(text, ContainsSubstring("data set 'mnist': error: the files were not found."));
   CHECK_THAT(text, ContainsSubstring("Searched: " + (a.path() / "mnist").string() + ", " +
                                      (a.path() / "MNIST/raw").string() + ", /nowhere/mnist, /nowhere/MNIST/raw."));

@@ -49,7 +49,7 @@ TEST_CASE("read_image() returns the samples of Pillow, OpenCV and torchvision", 
   for (const auto& entry : record["images"]) {
     INFO(entry["name"].get<std::string>());
     const auto planes = read_content(bytes_of_hex(entry["file"].get<std::string>()));
-    CHECK(said(planes) == "");
+    CHECK(error_text(planes) == "");
     if (planes)
       CHECK(at::equal(*planes, expected_planes(entry)));
   }
@@ -61,22 +61,22 @@ TEST_CASE("read_image() names damaged and truncated files in its error", "[data]
   for (const auto& entry : record["errors"]) {
     INFO(entry["name"].get<std::string>());
     const auto planes = read_content(bytes_of_hex(entry["file"].get<std::string>()));
-    CHECK_THAT(said(planes), ContainsSubstring("x.png: error: is a damaged or truncated "));
+    CHECK_THAT(error_text(planes), ContainsSubstring("x.png: error: is a damaged or truncated "));
   }
 }
 
 TEST_CASE("read_image() decodes by content, whatever the extension is", "[data]") {
   const auto jpeg = jpeg_of({.width = 8, .height = 8, .left = {9, 9, 9}, .right = {9, 9, 9}});
   const auto of_jpeg = read_content(jpeg, "x.png"), of_png = read_content(grey_png(9, 8, 8), "x.jpg");
-  REQUIRE(said(of_jpeg) + said(of_png) == "");
+  REQUIRE(error_text(of_jpeg) + error_text(of_png) == "");
   CHECK(at::equal(*of_jpeg, *of_png));
 }
 
 TEST_CASE("read_image() names the format of a file that it cannot decode", "[data]") {
   using namespace std::string_literals;
-  CHECK_THAT(said(read_content("RIFF\x24\0\0\0WEBPVP8 "s)),
+  CHECK_THAT(error_text(read_content("RIFF\x24\0\0\0WEBPVP8 "s)),
              ContainsSubstring("x.png: error: is a WebP image; expected PNG or JPEG: convert the image"));
-  CHECK_THAT(said(read_content("")), ContainsSubstring("the file is empty"));
+  CHECK_THAT(error_text(read_content("")), ContainsSubstring("the file is empty"));
   CHECK(description("GIF89a") == "a GIF image");
   CHECK(description("BM\x46\0\0\0\0\0\0\0\x36\0\0\0"s) == "a BMP image");
   CHECK(description("II*\0\x08\0\0\0"s) == "a TIFF image");
@@ -97,9 +97,9 @@ TEST_CASE("read_image() names the format of a file that it cannot decode", "[dat
 
 TEST_CASE("read_image() reads only ordinary files", "[data]") {
   const scratch_folder folder;
-  CHECK_THAT(said(read_image(folder.path())), ContainsSubstring("is a folder"));
+  CHECK_THAT(error_text(read_image(folder.path())), ContainsSubstring("is a folder"));
   REQUIRE(::mkfifo((folder.path() / "x.png").c_str(), 0600) == 0);
-  CHECK_THAT(said(read_image(folder.path() / "x.png")),
+  CHECK_THAT(error_text(read_image(folder.path() / "x.png")),
              ContainsSubstring("x.png: error: is a named pipe; expected an ordinary file"));
   CHECK(unsupported_format(folder.path() / "x.png").empty());
 }

@@ -139,10 +139,10 @@ TEST_CASE("a test part without training part, and two folders of one part, are r
   const scratch_folder folder;
   const auto root = folder.path();
   add_images(root, {"Test/a"});
-  CHECK_THAT(said(parts_of(root)),
+  CHECK_THAT(error_text(parts_of(root)),
              ContainsSubstring("error: has the part 'Test' and no training part; expected") &&
                  ContainsSubstring("data.root = \"" + (root / "Test").string() + "\" with data.test_share = 0.2"));
   add_images(root, {"train/a", "testing/a"});
-  CHECK_THAT(said(parts_of(root)),
+  CHECK_THAT(error_text(parts_of(root)),
              ContainsSubstring("several folders that are named like a test part: 'Test' and 'testing'"));
 }

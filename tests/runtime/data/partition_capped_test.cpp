@@ -1,6 +1,6 @@
 // Capped Dirichlet split, as in the comparison of the STSA paper.
 #include "runtime/data/partition.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>

@@ -1,5 +1,5 @@
 #include "runtime/data/partition.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -98,10 +98,10 @@ TEST_CASE("errors of a partition file have line numbers", "[partition]") {
                wrong{"client,row,task\n0,1,3\n", ":2: ", "task 3 does not exist; expected 1..2"},
                wrong{"client,row,task\n0,1,2\n", ":2: ", "row 1 is not a row of task 2"});
   const csv_file file(text);
-  const auto said = first_finding(split_of(file));
-  INFO(said);
-  CHECK(said.starts_with(file.path().string() + line));
-  CHECK_THAT(said, ContainsSubstring(says));
+  const auto error_text = first_finding(split_of(file));
+  INFO(error_text);
+  CHECK(error_text.starts_with(file.path().string() + line));
+  CHECK_THAT(error_text, ContainsSubstring(says));
 }
 
 TEST_CASE("all wrong lines of a partition file are reported, up to twenty", "[partition]") {

@@ -1,5 +1,5 @@
 #include "runtime/data/partition.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>

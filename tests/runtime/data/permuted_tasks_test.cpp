@@ -1,6 +1,6 @@
 // Permuted tasks show the same rows with permuted pixels.
 #include "runtime/data/task_stream.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <numeric>

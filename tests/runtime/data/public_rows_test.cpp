@@ -1,5 +1,5 @@
 #include "runtime/data/public_rows.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -29,17 +29,17 @@ TEST_CASE("a share of the rows of each task and class is public and belongs to n
   const auto stream = make_task_stream(with_share(0.15, 2), hand_made_data(4, 200, {1, 1, 1})).value();
   for (std::size_t t = 0; t < 2; ++t) {
     const auto& task = stream.tasks[t];
-    CHECK(task.open.size() == 16); // 0.15 * 50 rows is 7.5: 8 of each class
-    for (const auto& [label, count] : by_label(stream, task.open))
+    CHECK(task.public_rows.size() == 16); // 0.15 * 50 rows is 7.5: 8 of each class
+    for (const auto& [label, count] : by_label(stream, task.public_rows))
       CHECK(count == 8);
     auto both = task.train;
-    both.insert(both.end(), task.open.begin(), task.open.end());
+    both.insert(both.end(), task.public_rows.begin(), task.public_rows.end());
     std::sort(both.begin(), both.end());
     CHECK(both == whole.tasks[t].train);
     CHECK(std::is_sorted(task.train.begin(), task.train.end()));
-    CHECK(std::is_sorted(task.open.begin(), task.open.end()));
+    CHECK(std::is_sorted(task.public_rows.begin(), task.public_rows.end()));
     CHECK(task.test == whole.tasks[t].test);
-    CHECK(whole.tasks[t].open.empty());
+    CHECK(whole.tasks[t].public_rows.empty());
   }
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("the selection of public rows depends on the seed") {
   const auto open = [](std::int64_t seed) {
     auto from = with_share(0.3, 1);
     from.seed = seed;
-    return make_task_stream(from, hand_made_data(2, 60, {1, 1, 1})).value().tasks[0].open;
+    return make_task_stream(from, hand_made_data(2, 60, {1, 1, 1})).value().tasks[0].public_rows;
   };
   CHECK(open(1) == open(1));
   CHECK(open(1) != open(2));
@@ -58,10 +58,10 @@ TEST_CASE("a row that several tasks show is public in all of them or in none") {
   from.tasks.kind = task_kind::domain_incremental;
   from.tasks.transform = task_transform::permute;
   const auto stream = make_task_stream(from, hand_made_data(2, 40, {1, 2, 2})).value();
-  REQUIRE(stream.tasks[0].open.size() == 10);
+  REQUIRE(stream.tasks[0].public_rows.size() == 10);
   for (std::size_t t = 1; t < 3; ++t)
     for (std::size_t i = 0; i < 10; ++i)
-      CHECK(stream.tasks[t].open[i] == stream.tasks[0].open[i] + 40 * static_cast<std::int64_t>(t));
+      CHECK(stream.tasks[t].public_rows[i] == stream.tasks[0].public_rows[i] + 40 * static_cast<std::int64_t>(t));
 }
 
 TEST_CASE("at least one row of a class is not public, for any share") {

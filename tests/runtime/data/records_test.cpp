@@ -22,7 +22,7 @@ TEST_CASE("records of several files, plain or packed, are concatenated", "[data]
   write_file(folder.path() / "b.gz", gzipped(record("\2", 13)));
   write_file(folder.path() / "c.xz", xzipped(three_records()));
   const auto table = read_records({folder.path() / "a", folder.path() / "b.gz", folder.path() / "c.xz"}, one_byte, {});
-  REQUIRE(said(table) == "");
+  REQUIRE(error_text(table) == "");
   CHECK(table->labels == std::vector<std::int32_t>{2, 0, 1, 2, 2, 0, 1});
   CHECK(table->domains.empty());
   CHECK(table->images.sizes() == at::IntArrayRef{7, 3, 32, 32});
@@ -34,7 +34,7 @@ TEST_CASE("a record's domain is read with its class, and files with domains are 
   const scratch_folder folder;
   write_file(folder.path() / "a", record(std::string("\0\2", 2), 1) + record("\1\1", 2) + record("\1\2", 3));
   const auto table = read_records({folder.path() / "a"}, two_bytes, {.rows = 1});
-  REQUIRE(said(table) == "");
+  REQUIRE(error_text(table) == "");
   CHECK(table->labels == std::vector<std::int32_t>{2, 1, 2});
   CHECK(table->domains == std::vector<std::int32_t>{0, 1, 1});
 }
@@ -44,7 +44,7 @@ TEST_CASE("records are read only as far as the limits require", "[data]") {
   auto packed = xzipped(three_records() + three_records());
   write_file(folder.path() / "a.xz", packed);
   const auto two = read_records({folder.path() / "a.xz"}, one_byte, {.rows = 2});
-  REQUIRE(said(two) == "");
+  REQUIRE(error_text(two) == "");
   CHECK(two->images.sizes() == at::IntArrayRef{2, 3, 32, 32});
   CHECK(read_records({folder.path() / "a.xz"}, one_byte, {.per_class = 1})->labels ==
         std::vector<std::int32_t>{2, 0, 1});
@@ -58,10 +58,10 @@ TEST_CASE("a file with an incomplete record is refused", "[data]") {
   write_file(folder.path() / "a.gz", gzipped(cut));
   write_file(folder.path() / "a.xz", xzipped(cut));
   CHECK_THAT(
-      said(read_records({folder.path() / "a"}, one_byte, {})),
+      error_text(read_records({folder.path() / "a"}, one_byte, {})),
       ContainsSubstring("/a: byte 6246: error: the content ends here, after 2 records of 3073 bytes and 100 bytes"));
   for (const char* name : {"a.gz", "a.xz"})
-    CHECK_THAT(said(read_records({folder.path() / name}, one_byte, {})),
+    CHECK_THAT(error_text(read_records({folder.path() / name}, one_byte, {})),
                ContainsSubstring(std::string(name) + ": unpacked byte 6246: error"));
 }
 
@@ -73,16 +73,16 @@ TEST_CASE("all broken files of records are reported together", "[data]") {
   const auto table = read_records({folder.path() / "a", folder.path() / "b", folder.path() / "c.xz"}, one_byte, {});
   REQUIRE_FALSE(table);
   CHECK(table.error().size() == 3);
-  CHECK_THAT(said(table), ContainsSubstring("/a: byte 0") && ContainsSubstring("/b: error: is a folder") &&
-                              ContainsSubstring("/c.xz: byte 50"));
+  CHECK_THAT(error_text(table), ContainsSubstring("/a: byte 0") && ContainsSubstring("/b: error: is a folder") &&
+                                    ContainsSubstring("/c.xz: byte 50"));
 }
 
 TEST_CASE("a class or a domain out of range is refused with its record", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", record("\2", 0) + record("\3", 0));
-  CHECK_THAT(said(read_records({folder.path() / "a"}, one_byte, {})),
+  CHECK_THAT(error_text(read_records({folder.path() / "a"}, one_byte, {})),
              ContainsSubstring("/a: byte 3073: error: record 1 has class 3, but this data set has 0 to 2"));
   write_file(folder.path() / "b", record("\1\2", 0) + record("\2\1", 0));
-  CHECK_THAT(said(read_records({folder.path() / "b"}, two_bytes, {})),
+  CHECK_THAT(error_text(read_records({folder.path() / "b"}, two_bytes, {})),
              ContainsSubstring("/b: byte 3074: error: record 1 has domain 2, but this data set has 0 to 1"));
 }

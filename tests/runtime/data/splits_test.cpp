@@ -65,8 +65,8 @@ TEST_CASE("a filter ends reading when no later row can be kept", "[data]") {
 
 TEST_CASE("errors of both splits are reported", "[data]") {
   const expected<image_table> bad_train = failed("train", "a"), bad_test = failed("test", "b");
-  CHECK(said(with_splits({}, bad_train, bad_test)) == "train: error: a\ntest: error: b\n");
-  CHECK(said(with_splits({}, table_of({0}), bad_test)) == "test: error: b\n");
+  CHECK(error_text(with_splits({}, bad_train, bad_test)) == "train: error: a\ntest: error: b\n");
+  CHECK(error_text(with_splits({}, table_of({0}), bad_test)) == "test: error: b\n");
 }
 
 TEST_CASE("kept rows retain their numbers in the file", "[data]") {

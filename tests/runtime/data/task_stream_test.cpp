@@ -1,5 +1,5 @@
 #include "runtime/data/task_stream.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -39,8 +39,8 @@ TEST_CASE("class-incremental tasks have equal blocks of the class order", "[curr
   CHECK(made->train->label(4) == 0); // label = position in the order
   CHECK(made->train->label(1) == 1);
   CHECK(made->test->label(3) == 5);
-  CHECK(made->opened({0}) == class_range{0, 2});
-  CHECK(made->opened({2}) == class_range{0, 6});
+  CHECK(made->seen_classes({0}) == class_range{0, 2});
+  CHECK(made->seen_classes({2}) == class_range{0, 6});
 }
 
 TEST_CASE("the first task may be larger than the rest", "[curriculum]") {
@@ -168,7 +168,7 @@ TEST_CASE("permuted tasks have all rows, each under its own transform", "[curric
   CHECK(made->train->transforms[0].pixels.empty());
   CHECK(made->train->transforms[1].pixels.size() == 16);
   CHECK(made->test->transforms[2].pixels[7].from == made->train->transforms[2].pixels[7].from);
-  CHECK(made->opened({2}) == class_range{0, 2});
+  CHECK(made->seen_classes({2}) == class_range{0, 2});
 }
 
 TEST_CASE("domain tasks follow the data set's domains and cannot outnumber them", "[curriculum]") {

@@ -58,7 +58,7 @@ TEST_CASE("a rotation by 45 degrees interpolates an edge center from the diagona
 TEST_CASE("interpolation weights sum to 1, and indices lie within the image", "[transforms]") {
   rng_stream stream({.seed = 3});
   for (int i = 0; i < 20; ++i) {
-    const auto map = affine_pixels(28, 20, drawn_affine(stream));
+    const auto map = affine_pixels(28, 20, draw_affine(stream));
     REQUIRE(map.pixels.size() == 28 * 20);
     CHECK_FALSE(map.across_channels);
     for (const auto& taps : map.pixels) {
@@ -74,7 +74,7 @@ TEST_CASE("drawn transforms stay in their ranges, and half of them invert", "[tr
   int inverted = 0;
   double largest_turn = 0.0, largest_shear = 0.0;
   for (int i = 0; i < 1000; ++i) {
-    const auto change = drawn_affine(stream);
+    const auto change = draw_affine(stream);
     inverted += change.invert;
     largest_turn = std::max(largest_turn, std::abs(change.rotation_degrees));
     largest_shear = std::max(largest_shear, std::abs(change.shear));

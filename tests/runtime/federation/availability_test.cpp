@@ -20,7 +20,7 @@ scenario of_clients(std::int64_t count) {
 }
 
 availability availability_of(const scenario& from, std::shared_ptr<const availability_trace> trace = nullptr) {
-  return availability(std::make_shared<const population>(from, device_facts{.availability = std::move(trace)}));
+  return availability(std::make_shared<const population>(from, device_inputs{.availability = std::move(trace)}));
 }
 
 scenario coming_and_going(std::int64_t count, virtual_duration absence) {
@@ -157,16 +157,16 @@ TEST_CASE("exponential stays are final if absent clients never return") {
 
 TEST_CASE("availability times of a client do not depend on the number of clients or the time of queries") {
   auto few = availability_of(coming_and_going(10, 20s)), many = availability_of(coming_and_going(1000, 20s));
-  std::vector<virtual_time> one_look, many_looks;
+  std::vector<virtual_time> one_query, many_queries;
   for (const auto& change : few.move_to(when(500s)))
     if (change.client.value == 7)
-      one_look.push_back(change.at);
+      one_query.push_back(change.at);
   while (many.next_change() <= when(500s))
     for (const auto& change : many.move_to(*many.next_change()))
       if (change.client.value == 7)
-        many_looks.push_back(change.at);
-  CHECK(one_look.size() > 3);
-  CHECK((one_look == many_looks));
+        many_queries.push_back(change.at);
+  CHECK(one_query.size() > 3);
+  CHECK((one_query == many_queries));
 }
 
 TEST_CASE("with a diurnal pattern each client is online for half of every period, with its own phase") {

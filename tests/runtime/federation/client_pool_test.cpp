@@ -20,7 +20,7 @@ federation_settings settings_of(const scenario& from) {
   settings.clients = std::make_shared<const population>(from);
   settings.rows =
       std::make_shared<const client_rows>(std::make_shared<const task_stream>(), std::make_shared<const rows_of_even>(),
-                                          settings.clients, rows_shown::current);
+                                          settings.clients, row_visibility::current);
   settings.rounds = from.rounds;
   return settings;
 }

@@ -12,7 +12,7 @@ using kind = federation_event::kind;
 
 /// Client 0 after its download, in one stage of one second with a known result.
 assignment_in_flight& working(federation_parts& parts, party_bytes sends) {
-  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.dispatch.dispatch_cohort());
   auto& owner = parts.in_flight.at({0});
   owner.stages.assign(1, 1s);
   owner.horizon = virtual_time(1600ms);
@@ -51,7 +51,7 @@ TEST_CASE("a client works stage by stage, and its upload is delivered after the 
   CHECK(parts.round.folded == 1);
   CHECK(parts.out.report().upload_bytes == 16);
   CHECK(parts.commands().empty()); // waits for other clients
-  parts.work.hand_over_deliveries();
+  parts.work.flush_deliveries();
   const auto commands = parts.commands();
   const auto& bundle = std::get<deliveries>(commands.back());
   CHECK(bundle.to == party_id::server);
@@ -65,7 +65,7 @@ TEST_CASE("an upload is delivered once the other parties have received their par
     from.devices.proxy_uplink_mbit = proxy_mbit;
     auto toy = toy_of(from);
     toy.settings.upload_size_known = false;
-    toy.settings.further_parties = {party_id::proxy};
+    toy.settings.other_parties = {party_id::proxy};
     federation_parts parts(toy.settings);
     auto& owner = working(parts, {16, 8});
     next_of(parts, kind::stage_over, virtual_time(600ms));
@@ -92,12 +92,12 @@ TEST_CASE("an observing client sends no upload and ends with its last stage") {
   from.rounds.cohort = 1;
   federation_parts parts(toy_of(from).settings);
   parts.dispatch.plan_task({.observers = 2});
-  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.dispatch.dispatch_cohort());
   auto& owner = parts.in_flight.at({1});
   owner.phase = assignment_phase::finished;
   parts.ahead.has_result(owner);
   CHECK(parts.work.stage_over(owner));
   CHECK(parts.in_flight.find({1}) == nullptr);
-  CHECK(parts.out.report().looks == 1);
+  CHECK(parts.out.report().observations == 1);
   CHECK(parts.round.folded == 0);
 }

@@ -21,7 +21,7 @@ TEST_CASE("a bundle holds uploads in order of arrival and is due by number or by
   REQUIRE(bundle->uploads.size() == tuning::bundled_uploads_max);
   for (std::uint32_t c = 0; c < tuning::bundled_uploads_max; ++c)
     CHECK(bundle->uploads[c].from == client_id{c});
-  CHECK_FALSE(bundle->tell_when_folded);
+  CHECK_FALSE(bundle->ack_when_folded);
   CHECK_FALSE(buffer.is_due());
   CHECK_FALSE(buffer.take());
   buffer.add(upload_of(0), tuning::bundled_bytes_max);
@@ -31,13 +31,13 @@ TEST_CASE("a bundle holds uploads in order of arrival and is due by number or by
 TEST_CASE("virtual time waits while the server has too many unfolded uploads") {
   delivery_buffer buffer;
   buffer.add(upload_of(0), tuning::unfolded_bytes_max - 1);
-  CHECK_FALSE(buffer.take()->tell_when_folded);
+  CHECK_FALSE(buffer.take()->ack_when_folded);
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(1), 1);
-  CHECK(buffer.take()->tell_when_folded);
+  CHECK(buffer.take()->ack_when_folded);
   CHECK(buffer.waits_for_server());
-  buffer.folded();
+  buffer.on_uploads_folded();
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(2), 1);
-  CHECK_FALSE(buffer.take()->tell_when_folded); // the count has started again
+  CHECK_FALSE(buffer.take()->ack_when_folded); // the count has started again
 }

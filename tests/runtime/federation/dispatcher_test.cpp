@@ -21,12 +21,12 @@ using numbers = std::vector<std::uint32_t>;
 
 TEST_CASE("a dispatched cohort begins work after its downloads and is busy until the work ends") {
   federation_parts parts(toy_of(three_clients()).settings);
-  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.dispatch.dispatch_cohort());
   CHECK(clients_at_work(parts) == numbers{0, 1, 2});
   CHECK(parts.round.missing == 3);
   const auto& first = parts.in_flight.at({0});
   CHECK(first.horizon == virtual_time(600ms)); // 0.1 s and 16 bytes at 32 bytes per second
-  CHECK(first.doing == activity_id::round);
+  CHECK(first.activity_kind == activity_id::round);
   CHECK(first.upload_bytes() == 16); // size of the weights
   CHECK(parts.out.report().download_bytes == 48);
   CHECK(parts.dispatch.next_assignment() == assignment_id{3});
@@ -44,10 +44,10 @@ TEST_CASE("observing clients outside the cohort pay for their download, or nothi
     toy.settings.observing_costs = costs;
     federation_parts parts(toy.settings);
     parts.dispatch.plan_task({.observers = 1});
-    CHECK(parts.dispatch.give_cohort_work());
+    CHECK(parts.dispatch.dispatch_cohort());
     REQUIRE(parts.in_flight.size() == 2);
     const auto& looking = parts.in_flight.at({1});
-    CHECK(looking.doing == activity_id::look);
+    CHECK(looking.activity_kind == activity_id::observe);
     CHECK(looking.upload_bytes() == 0);
     CHECK(looking.horizon == (costs ? virtual_time(600ms) : virtual_time{}));
     CHECK(parts.out.report().download_bytes == (costs ? 32 : 16));
@@ -58,10 +58,10 @@ TEST_CASE("advice uses its party's link, and work starts at the later of both ar
   auto from = three_clients();
   from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.0}; // 24 bytes take 3 s
   auto toy = toy_of(from);
-  toy.settings.further_parties = {party_id::proxy};
+  toy.settings.other_parties = {party_id::proxy};
   federation_parts parts(toy.settings);
-  parts.round.heard[index_of(party_id::proxy)] = {.advice = as_tensors(3), .bytes = 24};
-  CHECK(parts.dispatch.give_cohort_work());
+  parts.round.last_advice[index_of(party_id::proxy)] = {.advice = as_tensors(3), .bytes = 24};
+  CHECK(parts.dispatch.dispatch_cohort());
   CHECK(parts.in_flight.at({0}).horizon == virtual_time(3100ms));
   CHECK(parts.in_flight.at({1}).horizon == virtual_time(600ms));
   CHECK(parts.out.report().proxy_bytes == 3 * 24);
@@ -72,7 +72,7 @@ TEST_CASE("late work is dropped or kept, as rounds.late says, and counted once")
     auto from = three_clients();
     from.rounds.late = policy;
     federation_parts parts(toy_of(from).settings);
-    CHECK(parts.dispatch.give_cohort_work());
+    CHECK(parts.dispatch.dispatch_cohort());
     parts.in_flight.at({1}).round = {7}; // late, kept from another round
     parts.dispatch.deadline_passed();
     CHECK(parts.out.report().late_uploads == 2);
@@ -83,15 +83,15 @@ TEST_CASE("late work is dropped or kept, as rounds.late says, and counted once")
 
 TEST_CASE("a client's memory is passed to its next round only after its work has ended") {
   federation_parts parts(toy_of(three_clients()).settings);
-  CHECK(parts.dispatch.give_cohort_work());
-  parts.ahead.start_waiting();
+  CHECK(parts.dispatch.dispatch_cohort());
+  parts.ahead.start_queued();
   auto& owner = parts.in_flight.at({0});
   owner.result.memory = as_tensors(9);
   owner.result.counts = {{"seen", 2.0}};
   parts.dispatch.end(owner);
   CHECK(parts.out.report().counts.at("seen") == 2.0);
-  CHECK(parts.dispatch.give_cohort_work()); // only client 0 is idle
-  parts.ahead.start_waiting();
+  CHECK(parts.dispatch.dispatch_cohort()); // only client 0 is idle
+  parts.ahead.start_queued();
   const auto commands = parts.commands();
   const auto* const wave = std::get_if<start_rounds>(&commands.back());
   REQUIRE(wave);
@@ -103,10 +103,10 @@ TEST_CASE("a client's memory is passed to its next round only after its work has
 
 TEST_CASE("abandoned work that was not started is dropped, and started work is recalled from its shard") {
   federation_parts parts(toy_of(three_clients()).settings);
-  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.dispatch.dispatch_cohort());
   parts.dispatch.abandon({{2}}, "left");
   CHECK(parts.commands().empty());
-  parts.ahead.start_waiting();
+  parts.ahead.start_queued();
   auto commands = parts.commands();
   CHECK(std::get<start_rounds>(commands.back()).assignments.size() == 2);
   parts.dispatch.abandon({{0}, {1}}, "left");

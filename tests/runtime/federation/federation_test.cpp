@@ -6,7 +6,7 @@
 // 16 bytes take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous. Client 1's upload arrives after client 0's,
 // because it was sent later.
 #include "runtime/federation/federation.hpp"
-#include "tests/runtime/federation/play/player.hpp"
+#include "tests/runtime/federation/model_check/player.hpp"
 #include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -95,7 +95,7 @@ TEST_CASE("work due at its deadline is released with the others, and work due la
     run.take(opened);
     wave_report waiting;
     for (std::uint64_t id = 0; id < 3; ++id)
-      waiting.issued.push_back({.id = {{id}, 0, 0}, .rows = 4, .width = 64, .takes = 1s * (1 << id)});
+      waiting.issued.push_back({.id = {{id}, 0, 0}, .rows = 4, .width = 64, .compute_duration = 1s * (1 << id)});
     run.take(waiting);
     std::vector<federation_command> commands;
     run.take_commands(commands);
@@ -136,7 +136,7 @@ TEST_CASE("proxy messages use links of their own, and advice is sent with the ne
   from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.000128};
   auto toy = toy_of(from);
   toy.settings.upload_size_known = false;
-  toy.settings.further_parties = {party_id::proxy};
+  toy.settings.other_parties = {party_id::proxy};
   toy.upload_bytes_of_all = toy.proxy_bytes_of_all = 16;
   const auto run = played(toy, {.seed = 5, .in_order = false});
   CHECK(events_of(run) == "0.0 scheduler task\n"
@@ -198,7 +198,7 @@ TEST_CASE("clients outside the cohort observe their rows, and the round waits fo
     toy.plans = {{.observers = 5}}; // only two exist
     const auto run = played(toy, {.seed = 5, .in_order = false});
     CHECK(run.report.client_rounds == 1); // observing is not a client-round
-    CHECK(run.report.looks == 2);
+    CHECK(run.report.observations == 2);
     CHECK(run.report.upload_bytes == 16);
     CHECK(run.report.download_bytes == (costs ? 48 : 16));
     CHECK(events_of(run) == (costs ? "0.0 scheduler task\n"
@@ -250,10 +250,10 @@ TEST_CASE("an upload whose size differs from the declared one ends the run with 
     wave_report first{.last = false}, second;
     first.released.emplace();
     for (const auto& given : start->assignments)
-      first.issued.push_back({.id = {given.id, 0, 0}, .takes = 1s});
+      first.issued.push_back({.id = {given.id, 0, 0}, .compute_duration = 1s});
     run.take(first);
     if (second_stage)
-      second.issued.push_back({.id = {start->assignments.front().id, 1, 0}, .takes = 1s});
+      second.issued.push_back({.id = {start->assignments.front().id, 1, 0}, .compute_duration = 1s});
     else
       second.finished.push_back({.id = start->assignments.front().id, .bytes = {8}});
     run.take(second);
@@ -287,7 +287,7 @@ TEST_CASE("a stopped run ends after the current event, with a checkpoint if chec
     saved_state saved{.state = std::move(save->so_far)};
     run.take(saved);
     run.take_commands(commands);
-    CHECK(std::holds_alternative<keep_state>(commands.back()));
+    CHECK(std::holds_alternative<save_checkpoint>(commands.back()));
     run.kept();
     run.take_commands(commands);
     CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
@@ -305,7 +305,7 @@ TEST_CASE("an inconsistent checkpoint is refused with the reason, for any bytes"
   const auto saved = played(toy, {.seed = 5}).checkpoint; // with active clients
   REQUIRE(saved);
 
-  const auto said_of = [&](const std::vector<std::byte>& bytes) {
+  const auto error_text_of = [&](const std::vector<std::byte>& bytes) {
     federation run(toy.settings);
     run.resume(archive(std::make_shared<const std::vector<std::byte>>(bytes), 0, bytes.size()));
     std::vector<federation_command> commands;
@@ -314,15 +314,15 @@ TEST_CASE("an inconsistent checkpoint is refused with the reason, for any bytes"
     const auto* const ended = std::get_if<run_report>(&commands.back());
     return ended ? ended->error : std::string();
   };
-  CHECK(said_of(*saved).empty());
+  CHECK(error_text_of(*saved).empty());
   std::int64_t refused = 0;
   for (std::size_t at = 0; at < saved->size(); ++at)
     for (const int value : {0x00, 0x01, 0x7F, 0xFF}) {
       auto forged = *saved;
       forged[at] = static_cast<std::byte>(value);
-      const auto said = said_of(forged);
-      CHECK((said.empty() || said.starts_with("the checkpoint cannot be read: it ")));
-      refused += said.empty() ? 0 : 1;
+      const auto error_text = error_text_of(forged);
+      CHECK((error_text.empty() || error_text.starts_with("the checkpoint cannot be read: it ")));
+      refused += error_text.empty() ? 0 : 1;
     }
   CHECK(refused > std::ssize(*saved));
 }

@@ -1,6 +1,6 @@
 // Model check by random play: thousands of small random federations, whose peers respond in any order, must agree with
 // a simulator that runs one client at a time.
-#include "tests/runtime/federation/play/player.hpp"
+#include "tests/runtime/federation/model_check/player.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -42,7 +42,7 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
     return std::vector{report.rounds,       report.client_rounds,  report.late_uploads,  report.dropped,
                        report.enrolled_max, report.joined,         report.left,          report.transitions,
                        report.upload_bytes, report.download_bytes, report.staleness_sum, report.staleness_max,
-                       report.proxy_bytes,  report.looks};
+                       report.proxy_bytes,  report.observations};
   };
   if (counts(a) != counts(b))
     return "another count in the report";
@@ -76,8 +76,8 @@ std::string fault_of_dead_end(const toy_federation& toy, std::uint64_t seed) {
   try {
     static_cast<void>(played(toy, {.seed = seed}));
   } catch (const broken_rule& rule) { // thrown for a run that fails, with its error
-    const std::string said = rule.what();
-    return said.starts_with("nothing has come of the last ") ? "" : "at a dead end: " + said;
+    const std::string error_text = rule.what();
+    return error_text.starts_with("nothing has come of the last ") ? "" : "at a dead end: " + error_text;
   }
   return "expected a dead end";
 }

@@ -39,16 +39,16 @@ TEST_CASE("each part of a client's result uses its party's link") {
 
 TEST_CASE("an arrival that never happens names the keys of its link") {
   federation_event event{.event_kind = federation_event::kind::arrival};
-  CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.uplink_mbit"));
+  CHECK_THAT(event.related_keys(), ContainsSubstring("devices.uplink_mbit"));
   event.where = party_id::proxy;
-  CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.proxy_uplink_mbit"));
+  CHECK_THAT(event.related_keys(), ContainsSubstring("devices.proxy_uplink_mbit"));
 }
 
 TEST_CASE("a round ends with an upload, an observation ends without one, and costs follow the scenario") {
-  const auto &round = row_of(activity_id::round), &look = row_of(activity_id::look);
+  const auto &round = row_of(activity_id::round), &look = row_of(activity_id::observe);
   CHECK(round.uploads());
   CHECK_FALSE(look.uploads());
-  CHECK(look.looks);
+  CHECK(look.observes);
   federation_settings settings;
   for (const bool costs : {true, false}) {
     settings.observing_costs = costs;

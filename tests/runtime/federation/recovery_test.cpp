@@ -19,11 +19,11 @@ toy_federation unknown_sizes(std::int64_t stored_results_bytes_max) {
 archive saved_of(const toy_federation& toy) {
   federation_parts parts(toy.settings);
   parts.dispatch.plan_task({});
-  CHECK(parts.dispatch.give_cohort_work());
+  CHECK(parts.dispatch.dispatch_cohort());
   auto& third = parts.in_flight.at({2});
-  parts.ahead.start_waiting();
+  parts.ahead.start_queued();
   wave_report report;
-  report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 2s});
+  report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
   report.finished.push_back({.id = {0}, .result = {.upload = as_tensors(5), .rows = 4}, .bytes = {16}});
   CHECK(parts.ahead.take(report) == wave_progress::over);
   third.phase = assignment_phase::waiting;
@@ -50,19 +50,19 @@ TEST_CASE("resuming reruns assignments in flight up to their position, then star
   load(parts, saved);
   CHECK(parts.in_flight.at({0}).phase == assignment_phase::finished);
   CHECK(as_number(parts.in_flight.at({0}).result.upload) == 5);
-  CHECK(parts.in_flight.at({1}).phase == assignment_phase::repeating);
+  CHECK(parts.in_flight.at({1}).phase == assignment_phase::rerunning);
   CHECK(parts.in_flight.at({2}).phase == assignment_phase::waiting);
   CHECK_FALSE(parts.dispatch.pool().is_available({1}));
 
-  CHECK_FALSE(parts.recover.begin_again());
+  CHECK_FALSE(parts.recover.begin_rerun());
   auto commands = parts.commands();
   const auto& wave = std::get<start_rounds>(commands.back());
   REQUIRE(wave.assignments.size() == 1);
   CHECK(wave.assignments[0].id == assignment_id{1});
   wave_report report;
-  report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 2s});
+  report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
   CHECK(parts.ahead.take(report) == wave_progress::over);
-  CHECK(parts.recover.catch_up());
+  CHECK(parts.recover.continue_rerun());
   parts.recover.compute_for({2});
   commands = parts.commands();
   CHECK((std::get<start_rounds>(commands.back()).assignments.at(0).id == assignment_id{2}));
@@ -77,11 +77,11 @@ TEST_CASE("a result that is not stored is recomputed when virtual time needs it"
   CHECK(first.phase == assignment_phase::evicted);
   CHECK(first.upload_bytes() == 16);
   parts.recover.compute_for({0});
-  CHECK(first.phase == assignment_phase::repeating);
+  CHECK(first.phase == assignment_phase::rerunning);
   wave_report report;
   report.finished.push_back({.id = {0}, .result = {.upload = as_tensors(5), .rows = 4}, .bytes = {16}});
   CHECK(parts.ahead.take(report) == wave_progress::over);
-  CHECK(parts.recover.catch_up());
+  CHECK(parts.recover.continue_rerun());
   CHECK(first.phase == assignment_phase::finished);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a resumed run without rounds to rerun continues immediately") {
   archive loaded(state.contents(), 0, state.size());
   parts.recover.persist(loaded, next);
   CHECK(next == next_step::round);
-  CHECK(parts.recover.begin_again());
+  CHECK(parts.recover.begin_rerun());
 }
 
 TEST_CASE("a checkpoint that continues with an event of no open round is refused") {

@@ -30,7 +30,7 @@ TEST_CASE("events leave in time order, a deadline last at its time, and the cloc
   const auto settings = ten_clients();
   run_clock clock(settings);
   auto first = numbered(1), second = numbered(2);
-  clock.expect_deadline({4}, at(3s));
+  clock.schedule_deadline({4}, at(3s));
   clock.expect(first, kind::stage_over, at(3s));
   clock.expect(second, kind::arrival, at(2s), party_id::proxy);
   CHECK_FALSE(first.is_uploading);
@@ -54,15 +54,15 @@ TEST_CASE("events leave in time order, a deadline last at its time, and the cloc
 TEST_CASE("the queue holds one event for the earliest change of a client") {
   const auto settings = ten_clients();
   run_clock clock(settings);
-  clock.expect_churn(std::nullopt);
+  clock.schedule_churn(std::nullopt);
   CHECK_FALSE(clock.has_events());
-  clock.expect_churn(at(5s));
-  clock.expect_churn(at(6s)); // scheduled again after the previous one
-  clock.expect_churn(at(5s));
+  clock.schedule_churn(at(5s));
+  clock.schedule_churn(at(6s)); // scheduled again after the previous one
+  clock.schedule_churn(at(5s));
   (void)clock.take_next();
   CHECK_FALSE(clock.has_events());
-  clock.made_changes();
-  clock.expect_churn(at(6s));
+  clock.record_churn();
+  clock.schedule_churn(at(6s));
   CHECK(clock.take_next().event_kind == kind::churn);
   CHECK(clock.now() == at(6s));
 }
@@ -72,21 +72,22 @@ TEST_CASE("a run fails as stalled at the end of time or after many events withou
   run_clock clock(settings);
   auto owner = numbered(1);
   clock.expect(owner, kind::arrival, end_of_runs, party_id::proxy);
-  CHECK(clock.is_dead_end());
-  CHECK_THAT(clock.dead_end({2}), ContainsSubstring("in round 3: devices.proxy_uplink_mbit"));
+  CHECK(clock.is_stalled());
+  CHECK_THAT(clock.stall_reason({2}), ContainsSubstring("in round 3: devices.proxy_uplink_mbit"));
 
   run_clock busy(settings);
-  const auto fruitless_max = tuning::fruitless_events_max + 10 * tuning::fruitless_events_of_client;
+  const auto fruitless_max = tuning::stalled_events_max + 10 * tuning::stalled_events_per_client;
   for (std::int64_t event = 0; event <= fruitless_max; ++event)
     busy.expect(owner, kind::stage_over, at(1s));
   for (std::int64_t event = 0; event < fruitless_max; ++event) {
-    REQUIRE_FALSE(busy.is_dead_end());
+    REQUIRE_FALSE(busy.is_stalled());
     (void)busy.take_next();
   }
-  CHECK(busy.is_dead_end());
-  CHECK_THAT(busy.dead_end({0}), ContainsSubstring("nothing has come of the last " + std::to_string(fruitless_max)));
-  busy.made_progress();
-  CHECK_FALSE(busy.is_dead_end());
+  CHECK(busy.is_stalled());
+  CHECK_THAT(busy.stall_reason({0}),
+             ContainsSubstring("nothing has come of the last " + std::to_string(fruitless_max)));
+  busy.record_progress();
+  CHECK_FALSE(busy.is_stalled());
 }
 
 TEST_CASE("a clock that was saved and loaded continues with the same events in the same order") {
@@ -95,16 +96,16 @@ TEST_CASE("a clock that was saved and loaded continues with the same events in t
   auto first = numbered(1), second = numbered(2), third = numbered(3);
   clock.expect(first, kind::stage_over, at(1s));
   clock.expect(second, kind::arrival, at(4s));
-  clock.expect_churn(at(3s));
+  clock.schedule_churn(at(3s));
   (void)clock.take_next();
   archive saved;
   clock.persist(saved);
   run_clock again(settings);
   archive loaded(saved.contents(), 0, saved.size());
   again.persist(loaded);
-  CHECK(again.is_sound());
+  CHECK(again.is_valid());
   CHECK(again.now() == at(1s));
-  again.expect_churn(at(3s)); // there is already one
+  again.schedule_churn(at(3s)); // there is already one
   CHECK(again.take_next().event_kind == kind::churn);
   CHECK(again.take_next().assignment == assignment_id{2});
   CHECK_FALSE(again.has_events());

@@ -10,8 +10,8 @@ virtual_time when(virtual_duration since) { return virtual_time(since); }
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-shared_link::moving transfer_of(std::uint64_t id, double bits, double own_mbit = unlimited) {
-  return {.owner = {id}, .client = {static_cast<std::uint32_t>(id)}, .bits_left = bits, .own_mbit = own_mbit};
+shared_link::active_transfer transfer_of(std::uint64_t id, double bits, double client_mbit = unlimited) {
+  return {.owner = {id}, .client = {static_cast<std::uint32_t>(id)}, .bits_left = bits, .client_mbit = client_mbit};
 }
 
 std::vector<std::uint64_t> ended(shared_link& link) {
@@ -54,7 +54,7 @@ TEST_CASE("unused bandwidth of a slow link goes to other transfers, and an ended
 TEST_CASE("a transfer over a link that is down waits, and one that never ends has the largest time") {
   shared_link link(1.0);
   auto waiting = transfer_of(1, 1e6, 0.0);
-  waiting.own_until = when(7s);
+  waiting.client_rate_until = when(7s);
   link.add(waiting);
   CHECK(link.next_change() == when(7s));
   shared_link dead(1.0);

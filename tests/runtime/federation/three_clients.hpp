@@ -3,7 +3,7 @@
 #pragma once
 #include "runtime/federation/client_work.hpp"
 #include "runtime/federation/recovery.hpp"
-#include "tests/runtime/federation/play/toy_federation.hpp"
+#include "tests/runtime/federation/model_check/toy_federation.hpp"
 namespace mneme::test {
 
 class four_rows_each final : public partition {
@@ -34,7 +34,7 @@ inline toy_federation toy_of(const scenario& from) {
   toy.settings = {.seed = static_cast<std::uint64_t>(from.seed),
                   .clients = clients,
                   .rows = std::make_shared<const client_rows>(nullptr, std::make_shared<const four_rows_each>(),
-                                                              clients, rows_shown::current),
+                                                              clients, row_visibility::current),
                   .rounds = from.rounds,
                   .evaluation = from.evaluation,
                   .tasks = {{{0, 2}, {0, 2}}},
@@ -54,7 +54,7 @@ struct federation_parts {
   }
   /// Reports that the server has created a broadcast of this size.
   void open_round_of(std::int64_t bytes) {
-    const auto in = std::make_shared<const broadcast>(broadcast{.place = round.place, .weights = as_tensors(1, bytes)});
+    const auto in = std::make_shared<const broadcast>(broadcast{.info = round.info, .weights = as_tensors(1, bytes)});
     round.open({.in = in, .bytes = bytes});
   }
   /// Commands since the last call.
@@ -68,8 +68,8 @@ struct federation_parts {
   current_round round;
   in_flight_table in_flight;
   run_clock clock{settings};
-  run_output out{settings, clock, round.place};
-  computing_ahead ahead{settings, clock, round, in_flight, out};
+  run_output out{settings, clock, round.info};
+  wave_scheduler ahead{settings, clock, round, in_flight, out};
   server_links links{settings, clock};
   dispatcher dispatch{settings, clock, round, in_flight, links, ahead, out};
   client_work work{settings, clock, round, ahead, dispatch, in_flight, links, out};

@@ -14,7 +14,7 @@ const std::vector<std::string> known{"train_x", "train_y", "names"};
 const auto numbers = npy_of<std::int64_t>("<i8", "(3,)", {4, 5, 6});
 
 /// All errors of a file with this content.
-std::string said_of(const scratch_folder& folder, const std::string& name, const std::string& content) {
+std::string error_text_of(const scratch_folder& folder, const std::string& name, const std::string& content) {
   write_file(folder.path() / name, content);
   std::string text;
   const auto read = read_array_file(folder.path() / name, known);
@@ -58,7 +58,7 @@ TEST_CASE("extensions of array files may have capital letters", "[arrays]") {
     CHECK(arrays->at("train_y").content.values.to(at::kLong).equal(at::tensor({4, 5, 6}, at::kLong)));
   }
   write_file(folder.path() / "train_y.npy", numbers);
-  CHECK_THAT(said_of(folder, "names.npy", npy_of("|S1", "(1,)", "a")),
+  CHECK_THAT(error_text_of(folder, "names.npy", npy_of("|S1", "(1,)", "a")),
              ContainsSubstring("train_y.npy: error: the array 'train_y' is in ") &&
                  ContainsSubstring("train_y.NPY, too"));
 }
@@ -66,16 +66,18 @@ TEST_CASE("extensions of array files may have capital letters", "[arrays]") {
 TEST_CASE("errors of an array file name the file and the array", "[arrays]") {
   const scratch_folder folder;
   const auto good = zip_of({{"train_y.npy", numbers}});
-  CHECK(said_of(folder, "good.npz", good).empty());
-  CHECK_THAT(said_of(folder, "b.npz", zip_of({{"train_z.npy", numbers}, {"train_x.npy", "short"}})),
+  CHECK(error_text_of(folder, "good.npz", good).empty());
+  CHECK_THAT(error_text_of(folder, "b.npz", zip_of({{"train_z.npy", numbers}, {"train_x.npy", "short"}})),
              ContainsSubstring("b.npz: error: has an array 'train_z', which nothing reads; did you mean 'train_") &&
                  ContainsSubstring("b.npz: train_x: error: the array was cut short"));
-  CHECK_THAT(said_of(folder, "c.npz", good.substr(0, good.size() - 5)), ContainsSubstring("was the file cut short"));
-  CHECK_THAT(said_of(folder, "d.npz", ""), ContainsSubstring("the file is empty"));
-  CHECK_THAT(said_of(folder, "e.txt", "1"), ContainsSubstring("expected a file that ends with .safetensors, .npz"));
-  CHECK_THAT(said_of(folder, "names.npy", numbers.substr(0, 90)), ContainsSubstring("names.npy: error: "));
+  CHECK_THAT(error_text_of(folder, "c.npz", good.substr(0, good.size() - 5)),
+             ContainsSubstring("was the file cut short"));
+  CHECK_THAT(error_text_of(folder, "d.npz", ""), ContainsSubstring("the file is empty"));
+  CHECK_THAT(error_text_of(folder, "e.txt", "1"),
+             ContainsSubstring("expected a file that ends with .safetensors, .npz"));
+  CHECK_THAT(error_text_of(folder, "names.npy", numbers.substr(0, 90)), ContainsSubstring("names.npy: error: "));
   const std::string header = R"({"__metadata__":{"names":"ab"}})";
-  CHECK_THAT(said_of(folder, "f.safetensors", little_endian(header.size(), 8) + header),
+  CHECK_THAT(error_text_of(folder, "f.safetensors", little_endian(header.size(), 8) + header),
              ContainsSubstring("metadata names: error: expected a JSON list of texts"));
 }
 

@@ -93,12 +93,12 @@ void elements(std::ostream& out) {
     each([&](numbers& x) { kernels::relu_backward(x.data(), b.data(), p); });
     each([&](numbers& x) { kernels::add(x.data(), b.data(), c.data(), p, true); });
     each([&](numbers& x) { kernels::scale(x.data(), p, 0.3F); });
-    each([&](numbers& x) { kernels::pull_back(x.data(), b.data(), c.data(), p, 0.1F); });
+    each([&](numbers& x) { kernels::add_proximal_gradient(x.data(), b.data(), c.data(), p, 0.1F); });
     each([&](numbers& x) {
       kernels::normalise(x.data(), b.data(), p, {.brightness = 1.1F, .scale = 0.3F, .shift = 2.0F});
     });
     each([&](numbers& x) { kernels::normalise(x.data(), bytes(n).data(), p, {.scale = 0.01F, .shift = -0.7F}); });
-    each([&](numbers& x) { kernels::widen(x.data(), bytes(n).data(), p); });
+    each([&](numbers& x) { kernels::convert_to_float(x.data(), bytes(n).data(), p); });
     each([&](numbers& x) {
       kernels::sgd(x.data(), b.data(), nullptr, p, {.learning_rate = 0.1F, .weight_decay = 0.01F});
     });
@@ -154,9 +154,9 @@ void rows(std::ostream& out) {
       bits.add(sums);
       kernels::sum_columns(sums.data(), x.data(), count, columns, 0.7F, true);
       bits.add(sums);
-      kernels::sum_shown(sums.data(), d.data(), y.data(), count, columns, 0.7F, true);
+      kernels::sum_active_columns(sums.data(), d.data(), y.data(), count, columns, 0.7F, true);
       bits.add(sums), bits.add(d);
-      kernels::sum_from_pivot(x.data(), count, columns, first.data(), second.data());
+      kernels::shifted_moments(x.data(), count, columns, first.data(), second.data());
       bits.add(first), bits.add(second);
       kernels::scale_columns(x.data(), count, columns, weight.data(), bias.data(), true, d.data());
       bits.add(d);

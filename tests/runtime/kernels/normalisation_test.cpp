@@ -70,7 +70,7 @@ TEST_CASE("gradients that pass a ReLU are stored and summed", "[kernels]") {
         auto expected = column_sums(rows, columns, shown);
         for (std::size_t c = 0; c < expected.size(); ++c)
           expected[c] = -0.5 * expected[c] + (add ? out[c] : 0.0F);
-        kernels::sum_shown(out.data(), d.data(), y.data(), rows, columns, -0.5F, add);
+        kernels::sum_active_columns(out.data(), d.data(), y.data(), rows, columns, -0.5F, add);
         CHECK(worst(out, expected) < 1e-6);
         for (std::size_t i = 0; i < d.size(); ++i)
           CHECK(d[i] == shown(i));
@@ -85,7 +85,7 @@ TEST_CASE("variances of values far from 0 keep their digits", "[kernels]") {
       const auto place = static_cast<std::size_t>(columns);
       const auto from_pivot = [&](std::size_t i) { return static_cast<double>(x[i]) - x[i % place]; };
       std::vector<double> sums(place), squares(place);
-      kernels::sum_from_pivot(x.data(), rows, columns, sums.data(), squares.data());
+      kernels::shifted_moments(x.data(), rows, columns, sums.data(), squares.data());
       CHECK(worst(sums, column_sums(rows, columns, from_pivot)) < 1e-6);
       CHECK(worst(squares, column_sums(rows, columns, [&](std::size_t i) { return from_pivot(i) * from_pivot(i); })) <
             1e-6);

@@ -52,7 +52,7 @@ TEST_CASE("a fuse key depends on everything that changes arithmetic", "[jobs]") 
   differs([](train_job& job) { job.options.result = training_result::gradient; });
   differs([](train_job& job) { job.options.replay_rows = 3; });
   differs([](train_job& job) { job.options.replay_weight = 0.5; });
-  differs([](train_job& job) { job.notes.targets = at::zeros({5, 4}); });
+  differs([](train_job& job) { job.annotations.targets = at::zeros({5, 4}); });
   differs([](train_job& job) { job.replay.samples = rows_from(drawn_data(10, {1, 2, 4}, 4), 0, 5); });
 }
 
@@ -61,8 +61,8 @@ TEST_CASE("a fuse key does not depend on a client's rows, initial weights, strea
   auto job = usual();
   job.samples = rows_from(job.samples.source, 3, 7);
   job.start = weights_only(initial_weights(*job.net, 2));
-  job.side = weights_only(at::zeros({3}));
-  job.notes.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
+  job.auxiliary = weights_only(at::zeros({3}));
+  job.annotations.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
   job.stream = {.seed = 9, .client = {7}};
   job.net = mlp_of({6}, 8, 4); // another object of the same net
   job.objective = cross_entropy_objective();

@@ -18,7 +18,7 @@ public:
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override { return promised_; }
-  [[nodiscard]] std::vector<program_step> run(std::span<const program_call>) const override { return {}; }
+  [[nodiscard]] std::vector<slice_result> run(std::span<const program_call>) const override { return {}; }
 
 private:
   std::vector<declared_tensor> promised_;
@@ -82,10 +82,10 @@ TEST_CASE("calls share a batch if program, shapes and kind of data agree, for an
 }
 
 TEST_CASE("a program that does not declare its outputs is not run", "[program]") {
-  job_desk desk;
+  job_channel desk;
   context ctx(desk);
-  const auto refused = [&](program_ref body, const std::string& why) {
-    CHECK_THROWS_MATCHES(ctx.run({.body = std::move(body)}), std::invalid_argument, Message(why));
+  const auto refused = [&](program_ref body, const std::string& reason) {
+    CHECK_THROWS_MATCHES(ctx.run({.body = std::move(body)}), std::invalid_argument, Message(reason));
   };
   refused(nullptr, "a job without a program: program_job::body is null");
   refused(declaring({}), "program 'noise' declares no outcome");

@@ -1,5 +1,5 @@
 // Training losses: summed per client, and read from the results of its jobs.
-#include "runtime/method/client_run.hpp"
+#include "runtime/method/client_round_runner.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ public:
   }
 
 protected:
-  program_step run_call(const program_call&) const override { return {}; }
+  slice_result run_call(const program_call&) const override { return {}; }
 };
 
 /// Trains, takes a gradient, runs a program, and sends nothing.
@@ -91,7 +91,7 @@ TEST_CASE("a loss of one term adds up like one of several, and both survive an a
 
 TEST_CASE("a client's result has the losses of its trainings and programs but not of gradients") {
   const three_jobs method;
-  client_run run(method, of_twelve_rows());
+  client_round_runner run(method, of_twelve_rows());
   (void)run.start();
   (void)run.resume(trained(0.5, 4, true));
   (void)run.resume(trained(100.0, 4, false));
@@ -108,7 +108,7 @@ TEST_CASE("a client's result has the losses of its trainings and programs but no
 
 TEST_CASE("a round without a training has no losses") {
   const three_jobs method;
-  client_run run(method, of_twelve_rows());
+  client_round_runner run(method, of_twelve_rows());
   (void)run.start();
   (void)run.resume({work_output{train_output{.weights = weights_only(at::zeros({1}))}}}); // no rows, so no training
   (void)run.resume(trained(100.0, 4, false));

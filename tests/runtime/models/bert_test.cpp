@@ -21,7 +21,7 @@ const model_keys small{{"width", "12"}, {"depth", "2"}, {"heads", "3"}, {"mlp", 
 
 model_ref net_for(const model_keys& keys, std::int64_t known, std::int64_t length, std::int64_t wanted = classes) {
   auto kind = kind_with("bert", keys);
-  kind->use_tokens(known);
+  kind->set_tokens(known);
   return kind->build({1, 1, length}, wanted).value();
 }
 model_ref small_net() { return net_for(small, vocabulary, tokens); }
@@ -119,14 +119,14 @@ TEST_CASE("bert as a function equals the kernel passes, with second derivatives"
 
   const auto start = weights.narrow(0, 0, 1).to(at::kDouble), along = drawn(start.sizes(), 4).to(at::kDouble);
   const auto words = text.narrow(0, 0, 1).narrow(1, 0, 3).to(at::kDouble); // padding has no gradient
-  const auto slope_at = [&](double step, bool again) {
+  const auto derivative_at = [&](double step, bool again) {
     const auto own = (start + step * along).set_requires_grad(true);
     const auto loss = loss_of(net->differentiable(own, words, some, {}));
     const auto first = (torch::autograd::grad({loss}, {own}, {}, true, true)[0] * along).sum();
     return again ? (torch::autograd::grad({first}, {own})[0] * along).sum().item<double>() : first.item<double>();
   };
-  const double difference = (slope_at(1e-6, false) - slope_at(-1e-6, false)) / 2e-6;
-  CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
+  const double difference = (derivative_at(1e-6, false) - derivative_at(-1e-6, false)) / 2e-6;
+  CHECK(std::abs(derivative_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
 TEST_CASE("bert gives a client's text the same bits alone and in any group", "[models]") {
@@ -209,7 +209,7 @@ TEST_CASE("bert refuses invalid inputs and settings with a reason", "[models]") 
   CHECK(kind_of("bert")->reads_tokens());
   const auto refusal = [](const model_keys& keys, std::int64_t known, shape3 shape) {
     auto kind = kind_with("bert", keys);
-    kind->use_tokens(known);
+    kind->set_tokens(known);
     return kind->build(shape, classes).error();
   };
   CHECK(refusal({}, 0, {3, 8, 8}) ==

@@ -1,6 +1,6 @@
 #include "runtime/models/chained_model.hpp"
-#include "runtime/models/feature_layer.hpp"
 #include "runtime/models/function.hpp"
+#include "runtime/models/intermediate_model.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
@@ -14,7 +14,7 @@ constexpr shape3 image{3, 9, 10};
 
 model_ref headless(const std::string& name, shape3 shape) {
   auto kind = kind_of(name);
-  kind->use_head(head_kind::none);
+  kind->set_head(head_kind::none);
   return kind->build(shape, 4).value();
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("training a chain trains its back as if alone and leaves its front unc
 
 TEST_CASE("a layer in the middle of a net gives the means of its map, and its gradients") {
   const auto net = headless("resnet8", image);
-  const feature_layer view(net, "layer2", image);
+  const intermediate_model view(net, "layer2", image);
   CHECK(view.feature_width() == 32);
   CHECK(view.classes() == 0);
   const auto weights = initial_weights(*net, 1).unsqueeze(0);

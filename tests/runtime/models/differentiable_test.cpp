@@ -66,7 +66,7 @@ std::vector<subject> subjects() {
 
 model_ref net_for(const subject& chosen) {
   auto kind = kind_with(chosen.name, chosen.keys);
-  kind->use_head(chosen.head);
+  kind->set_head(chosen.head);
   return kind->build(chosen.shape, 4).value();
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("functions and their gradients equal the kernel passes", "[models]") {
       if (!seen.logits.defined())
         continue;
       check_near(seen.logits.detach(), by_hand.logits, chosen.bound);
-      check_near(with_moved_statistics(start, seen.statistics), weights, chosen.bound);
+      check_near(with_updated_running_stats(start, seen.statistics), weights, chosen.bound);
 
       auto gradients = at::zeros_like(start);
       net->backward(weights, kept, classes, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), {},
@@ -288,7 +288,7 @@ TEST_CASE("running statistics are updated only in layers that are trained", "[mo
     (void)net->forward(by_hand, inputs, {0, 4}, nullptr, &mode);
     const auto seen = net->differentiable(start, inputs, {0, 4}, {.training = &mode, .statistics = true});
     REQUIRE(seen.statistics.size() == 7);
-    const auto moved = with_moved_statistics(start, seen.statistics);
+    const auto moved = with_updated_running_stats(start, seen.statistics);
     check_near(moved, by_hand, 1e-6);
     for (const auto& entry : net->layout())
       CHECK(same_bits(moved.narrow(1, entry.offset, entry.size).contiguous(),

@@ -75,8 +75,8 @@ TEST_CASE("vee and ebr have the parameters of the paper's nets", "[models]") {
   CHECK(as_parts(padded).encoder()->size() == 4'702'608);
   CHECK(vee->feature_width() == 512);
   CHECK(ebr->feature_width() == 256);
-  CHECK(vee->draws());
-  CHECK_FALSE(ebr->draws());
+  CHECK(vee->uses_random_numbers());
+  CHECK_FALSE(ebr->uses_random_numbers());
 }
 
 TEST_CASE("an encoder's parameters come first and have their own names", "[models]") {

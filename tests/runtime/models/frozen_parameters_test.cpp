@@ -61,10 +61,10 @@ TEST_CASE("an entry of model.frozen that matches nothing is an error with its lo
 
 TEST_CASE("batch norms with frozen running statistics do not couple rows") {
   const auto net = net_of("resnet8", {3, 8, 8}, 6);
-  CHECK(net->mixes_rows());
-  CHECK(with_frozen(net, {"*bn*.weight", "*bn*.bias"}).value()->mixes_rows());
-  CHECK(with_frozen(net, {"bn1"}).value()->mixes_rows());
-  CHECK_FALSE(with_frozen(net, {"*.running_*"}).value()->mixes_rows());
+  CHECK(net->couples_batch_rows());
+  CHECK(with_frozen(net, {"*bn*.weight", "*bn*.bias"}).value()->couples_batch_rows());
+  CHECK(with_frozen(net, {"bn1"}).value()->couples_batch_rows());
+  CHECK_FALSE(with_frozen(net, {"*.running_*"}).value()->couples_batch_rows());
 }
 
 TEST_CASE("has_trained_parameters() considers only the head if only the head is trained") {

@@ -24,7 +24,7 @@ model_ref generator() {
   add_transposed_convolution(net, "up1", {.filters = 5, .after = activation::leaky});
   add_upsampling(net, 12, 8, upsampling::nearest);
   add_convolution(net, "conv", {.filters = 3, .padding = 1, .after = activation::silu});
-  net.mark_map("conv");
+  net.expose_map("conv");
   add_upsampling(net, 6, 4, upsampling::bilinear);
   add_transposed_convolution(net, "up2", {.filters = 2, .bias = false, .after = activation::tanh});
   net.end_headless();
@@ -74,7 +74,7 @@ TEST_CASE("a generator's images and gradients equal those of PyTorch's layers", 
   net->backward(moved, kept, {}, {}, d_features, {}, {gradients});
   const auto seen = net->differentiable(weights, z, {}, {.training = &training, .statistics = true});
   CHECK(largest_difference(seen.features.contiguous(), features) < 1e-6);
-  CHECK(largest_difference(with_moved_statistics(weights, seen.statistics), moved) < 1e-6);
+  CHECK(largest_difference(with_updated_running_stats(weights, seen.statistics), moved) < 1e-6);
   for (std::int64_t k = 0; k < nets; ++k) {
     const auto flat = weights[k].clone().set_requires_grad(true);
     const auto images = reference(*net, flat, z[k].view({rows, width}));
@@ -108,15 +108,15 @@ TEST_CASE("second derivatives of a generator equal finite differences in float64
   const auto z = drawn({1, rows, 1, 1, width}, 1).to(at::kDouble), direction = drawn(z.sizes(), 2).to(at::kDouble);
   const training_mode training;
   const auto along = drawn(weights.sizes(), 3).to(at::kDouble);
-  const auto slope_at = [&](double step, bool again) { // derivative along `along`, and its gradient by z
+  const auto derivative_at = [&](double step, bool again) { // derivative along `along`, and its gradient by z
     const auto own = weights.clone().set_requires_grad(true);
     const auto from = (z + step * direction).set_requires_grad(true);
     const auto seen = net->differentiable(own, from, {}, {.training = &training});
     const auto value = (torch::autograd::grad({seen.features.square().sum()}, {own}, {}, true, true)[0] * along).sum();
     return again ? (torch::autograd::grad({value}, {from})[0] * direction).sum().item<double>() : value.item<double>();
   };
-  const double difference = (slope_at(1e-6, false) - slope_at(-1e-6, false)) / 2e-6;
-  CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
+  const double difference = (derivative_at(1e-6, false) - derivative_at(-1e-6, false)) / 2e-6;
+  CHECK(std::abs(derivative_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
 TEST_CASE("transposed convolutions are initialized like PyTorch's", "[models]") {

@@ -38,7 +38,7 @@ std::vector<rng_key> keys_of_step(std::uint64_t step) {
 
 TEST_CASE("a cosine head and its gradients equal autograd's", "[models]") {
   auto kind = kind_with("mlp", {});
-  kind->use_head(head_kind::cosine);
+  kind->set_head(head_kind::cosine);
   const auto net = kind->build({1, 1, 7}, 6).value();
   CHECK(net->identity().ends_with(" cosine"));
   const class_range classes{2, 5};
@@ -78,8 +78,8 @@ TEST_CASE("a cosine head and its gradients equal autograd's", "[models]") {
 
 TEST_CASE("a proxy head and its gradients equal autograd's", "[models]") {
   auto kind = kind_with("linear", {});
-  kind->use_head(head_kind::proxies);
-  kind->use_proxies(3);
+  kind->set_head(head_kind::proxies);
+  kind->set_proxies(3);
   const auto net = kind->build({1, 1, 7}, 6).value();
   CHECK(net->identity().ends_with(" proxies 3"));
   CHECK(net->size() == 6 * 3 * 7 + 1);
@@ -111,8 +111,8 @@ TEST_CASE("a proxy head and its gradients equal autograd's", "[models]") {
 
 TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxies", "[models]") {
   auto kind = kind_with("linear", {});
-  kind->use_head(head_kind::proxies);
-  kind->use_proxies(2);
+  kind->set_head(head_kind::proxies);
+  kind->set_proxies(2);
   const auto net = kind->build({1, 1, 2}, 1).value();
   // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are equally shifted in 0.5 and 0.1.
   const auto weights = at::tensor({0.75F, std::sqrt(1 - 0.75F * 0.75F), 0.55F, std::sqrt(1 - 0.55F * 0.55F), 1.0F});
@@ -125,7 +125,7 @@ TEST_CASE("residual nets can end without a ReLU if a method or a key requires it
   const auto inputs = drawn({1, 4, 3, 9, 9}, 1);
   const auto least_feature = [&](const model_keys& keys, bool is_signed) {
     auto kind = kind_with("resnet8", keys);
-    kind->use_signed_features(is_signed);
+    kind->set_signed_features(is_signed);
     const auto net = kind->build({3, 9, 9}, 4).value();
     CHECK(net->identity().ends_with(" no last relu 3x9x9-4") == (is_signed || !keys.empty()));
     const auto weights = initial_weights(*net, 1).unsqueeze(0);
@@ -139,7 +139,7 @@ TEST_CASE("residual nets can end without a ReLU if a method or a key requires it
 TEST_CASE("a sampling layer returns means in evaluation and keyed draws in training", "[models]") {
   const auto net = sampling_net();
   CHECK(net->feature_width() == 6);
-  CHECK(net->draws());
+  CHECK(net->uses_random_numbers());
   const auto weights = weights_for(*net);
   const auto inputs = drawn({group, rows, 1, 1, 8}, 1);
   const auto seen = net->forward(weights, inputs, {0, 4}, nullptr, nullptr);
@@ -213,7 +213,7 @@ TEST_CASE("a net without a head, and a pass without classes, have the gradients 
   const auto inputs = drawn({group, rows, 1, 1, 7}, 1), d_features = drawn({group, rows, 100}, 2);
   for (const auto kind : {head_kind::none, head_kind::linear}) {
     auto made = kind_of("mlp");
-    made->use_head(kind);
+    made->set_head(kind);
     const auto net = made->build({1, 1, 7}, 6).value();
     INFO(net->identity());
     CHECK(net->classes() == (kind == head_kind::none ? 0 : 6));

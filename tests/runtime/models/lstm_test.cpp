@@ -21,7 +21,7 @@ std::unique_ptr<model_kind> kind_of_small_net(const model_keys& keys = {}) {
   auto chosen = keys;
   chosen.insert(chosen.begin(), {{"embedding", "5"}, {"hidden", "7"}});
   auto kind = kind_with("lstm", chosen);
-  kind->use_tokens(vocabulary);
+  kind->set_tokens(vocabulary);
   return kind;
 }
 model_ref small_net() { return kind_of_small_net()->build({1, 1, tokens}, vocabulary).value(); }
@@ -65,7 +65,7 @@ at::Tensor reference(const model& net, const at::Tensor& flat, const at::Tensor&
 
 TEST_CASE("the character model has LEAF's parameters under PyTorch's names", "[models]") {
   auto kind = kind_of("lstm");
-  kind->use_tokens(80);
+  kind->set_tokens(80);
   const auto net = kind->build({1, 1, 80}, 80).value();
   // 80 x 8; 4 x 256 x (8 + 256 + 2); 4 x 256 x (256 + 256 + 2); 80 x 257
   CHECK(net->size() == 640 + 272'384 + 526'336 + 20'560);
@@ -136,14 +136,14 @@ TEST_CASE("second derivatives of an LSTM equal finite differences in float64", "
   const auto net = small_net();
   const auto start = weights_for(*net).narrow(0, 0, 1).to(at::kDouble), along = drawn(start.sizes(), 3).to(at::kDouble);
   const auto text = texts().narrow(0, 0, 1);
-  const auto slope_at = [&](double step, bool again) {
+  const auto derivative_at = [&](double step, bool again) {
     const auto own = (start + step * along).set_requires_grad(true);
     const auto seen = net->differentiable(own, text.to(at::kDouble), {0, vocabulary}, {});
     const auto slope = (torch::autograd::grad({seen.logits.square().sum()}, {own}, {}, true, true)[0] * along).sum();
     return again ? (torch::autograd::grad({slope}, {own})[0] * along).sum().item<double>() : slope.item<double>();
   };
-  const double difference = (slope_at(1e-6, false) - slope_at(-1e-6, false)) / 2e-6;
-  CHECK(std::abs(slope_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
+  const double difference = (derivative_at(1e-6, false) - derivative_at(-1e-6, false)) / 2e-6;
+  CHECK(std::abs(derivative_at(0.0, true) - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
 }
 
 TEST_CASE("a number that is no token is refused with a reason", "[models]") {

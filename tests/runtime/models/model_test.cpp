@@ -46,8 +46,8 @@ TEST_CASE("cnn has the benchmark's 1,626,442 parameters at 3x32x32", "[models]")
   const auto net = net_of("cnn", {3, 32, 32}, 10);
   CHECK(net->size() == 1'626'442);
   CHECK(net->feature_width() == 128);
-  CHECK(net->draws());
-  CHECK_FALSE(net->mixes_rows());
+  CHECK(net->uses_random_numbers());
+  CHECK_FALSE(net->couples_batch_rows());
 }
 
 TEST_CASE("resnet18 has torchvision's parameters", "[models]") {
@@ -304,11 +304,11 @@ TEST_CASE("layers are selected by name, or by the part of it before a dot", "[mo
         std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
   CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has only one block
   CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
-  CHECK(parameter_choice::layers_of(*net, {"layer2"}).mixes_rows(*net));
-  CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).mixes_rows(*net));
-  CHECK(parameter_choice{}.mixes_rows(*net));
-  CHECK_FALSE(parameter_choice::head_of(*net).mixes_rows(*net));
-  CHECK(parameter_choice::body_of(*net).mixes_rows(*net));
+  CHECK(parameter_choice::layers_of(*net, {"layer2"}).couples_batch_rows(*net));
+  CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).couples_batch_rows(*net));
+  CHECK(parameter_choice{}.couples_batch_rows(*net));
+  CHECK_FALSE(parameter_choice::head_of(*net).couples_batch_rows(*net));
+  CHECK(parameter_choice::body_of(*net).couples_batch_rows(*net));
   CHECK_THROWS_WITH(parameter_choice::layers_of(*mlp_of({4}, 3, 2), {"fc2", "fc"}),
                     "the net 'mlp 3-4-2' has no layer 'fc' that could be trained; expected names of: fc1, fc2");
   CHECK_THROWS(parameter_choice::layers_of(*net, {"bn1.weight"})); // layers cannot be selected in part

@@ -8,6 +8,7 @@
 #include "runtime/models/depthwise_layer.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/gelu_layer.hpp"
+#include "runtime/models/layout_layers.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/network.hpp"
@@ -16,7 +17,6 @@
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
-#include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
@@ -35,7 +35,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t line_floats = 16;
-constexpr std::int64_t models_max = 7;
+constexpr std::int64_t fused_clients_max = 7;
 constexpr class_range classes{2, 9};
 
 /// Memory of these sizes that starts `place` floats after a cache line boundary.
@@ -168,9 +168,10 @@ private:
   subject(bool gradient_wanted, std::string name, std::shared_ptr<layer> made, std::int64_t width_in, std::int64_t size,
           std::int64_t rows)
       : name_(std::move(name)), layer_(std::move(made)), rows_(rows), gradient_wanted_(gradient_wanted),
-        weights_(drawn({models_max, size}, 1).abs_().add_(0.1)), // running variances are positive
-        in_(drawn({models_max, rows, width_in}, 2)), d_out_(drawn({models_max, rows, layer_->width(classes)}, 3)) {
-    for (std::uint32_t k = 0; k < models_max; ++k)
+        weights_(drawn({fused_clients_max, size}, 1).abs_().add_(0.1)), // running variances are positive
+        in_(drawn({fused_clients_max, rows, width_in}, 2)),
+        d_out_(drawn({fused_clients_max, rows, layer_->width(classes)}, 3)) {
+    for (std::uint32_t k = 0; k < fused_clients_max; ++k)
       streams_.push_back({.seed = 5, .client = {k}});
   }
 
@@ -382,11 +383,11 @@ void check_all(std::vector<subject> subjects) {
     for (const bool add : {false, true}) {
       INFO(tried.name() << ", adding " << add);
       std::vector<results> alone;
-      for (std::int64_t k = 0; k < models_max; ++k)
+      for (std::int64_t k = 0; k < fused_clients_max; ++k)
         alone.push_back(tried.pass(k, 1, {}, add));
 
       CHECK((add || tried.has_gradients_of_function(alone[0])));
-      for (std::int64_t count = 2; count <= models_max; ++count) {
+      for (std::int64_t count = 2; count <= fused_clients_max; ++count) {
         const auto group = tried.pass(0, count, {}, add);
         for (std::int64_t k = 0; k < count; ++k) {
           INFO("model " << k << " of " << count);

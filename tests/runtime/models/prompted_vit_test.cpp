@@ -127,7 +127,7 @@ TEST_CASE("the body is frozen, and invalid block numbers are refused", "[prompts
   for (const auto& entry : net->layout())
     CHECK(entry.frozen == !(entry.name.starts_with("prompts.") || entry.name.starts_with("head.")));
   const auto kind = kind_with("vit", {{"patch", "4"}, {"width", "16"}, {"depth", "4"}, {"heads", "2"}});
-  kind->use_prompts(small_components());
+  kind->set_prompts(small_components());
   const auto refused = kind->build({3, 8, 8}, 8);
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == "a prompt of block 4 has no place in a vit of 4 blocks, which are counted from 0; fewer "

@@ -33,12 +33,12 @@ struct loaded_module {
   std::string error{};
 };
 
-loaded_module load_written(const module_text& text, module_demands demands = {}) {
+loaded_module load_written(const module_text& text, module_requirements demands = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", text);
   demands.input = {1, 6, 6};
   demands.classes = 5;
-  demands.layers.cell = false;
+  demands.layers.sandbox = false;
   const auto net = load_module(folder.path() / "net.pt", demands);
   return net ? loaded_module{*net, ""} : loaded_module{nullptr, diagnostic_text(net.error().front())};
 }
@@ -67,7 +67,7 @@ struct changed_call {
   const char* sentence;
 };
 
-std::shared_ptr<torch::jit::Graph> parsed_graph(const char* text) {
+std::shared_ptr<torch::jit::Graph> parse_graph(const char* text) {
   auto graph = std::make_shared<torch::jit::Graph>();
   torch::jit::parseIR(text, graph.get());
   return graph;
@@ -144,7 +144,7 @@ TEST_CASE("calls of constants that violate a contract are not evaluated while a 
 }
 
 TEST_CASE("constants are folded through operators with contracts, and rejected calls stay") {
-  auto graph = parsed_graph(R"IR(
+  auto graph = parse_graph(R"IR(
 graph(%x : Tensor):
   %seven : int = prim::Constant[value=7]()
   %two : int = prim::Constant[value=2]()

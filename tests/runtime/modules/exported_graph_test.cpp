@@ -152,7 +152,7 @@ TEST_CASE("a batch norm in training mode uses running statistics in evaluation a
   CHECK(at::allclose(values[3], before[3] * 0.9 + variance * 1.25 * 0.1)); // unbiased: 5 / 4
 
   values = values_of(graph);
-  static_cast<void>(graph.run(x, values, {.training = true, .statistics_moves = 2}));
+  static_cast<void>(graph.run(x, values, {.training = true, .running_stats_updates = 2}));
   CHECK(at::allclose(values[2], before[2] * 0.81 + mean * 0.19));
 
   values = values_of(graph);

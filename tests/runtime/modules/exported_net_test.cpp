@@ -35,12 +35,12 @@ made_program norm_net(double rate) {
   return made;
 }
 
-expected<std::shared_ptr<const module_net>> load(const made_program& program, module_demands wanted) {
+expected<std::shared_ptr<const module_net>> load(const made_program& program, module_requirements wanted) {
   const scratch_folder folder;
   write_file(folder.path() / "net.pt2", program.bytes());
   wanted.input = image;
   wanted.classes = classes;
-  wanted.layers.cell = false;
+  wanted.layers.sandbox = false;
   return load_module(folder.path() / "net.pt2", wanted);
 }
 
@@ -81,13 +81,13 @@ TEST_CASE("running statistics are buffers of the layout if the module is in trai
   const auto net = loaded(norm_net(0.0)), still = loaded(norm_net(0.0), false);
   CHECK(entry_named(*net, "bn.running_mean").buffer);
   CHECK_FALSE(entry_named(*net, "bn.running_mean").frozen);
-  CHECK(net->mixes_rows());
-  CHECK_FALSE(net->draws());
-  CHECK(loaded(norm_net(0.5))->draws());
+  CHECK(net->couples_batch_rows());
+  CHECK_FALSE(net->uses_random_numbers());
+  CHECK(loaded(norm_net(0.5))->uses_random_numbers());
   CHECK_FALSE(entry_named(*still, "bn.running_mean").buffer);
   CHECK(entry_named(*still, "bn.running_mean").frozen);
-  CHECK_FALSE(still->mixes_rows());
-  CHECK_FALSE(loaded(norm_net(0.5), false)->draws());
+  CHECK_FALSE(still->couples_batch_rows());
+  CHECK_FALSE(loaded(norm_net(0.5), false)->uses_random_numbers());
 }
 
 TEST_CASE("a training pass updates each model's running statistics, and only parameters have gradients") {
@@ -142,7 +142,7 @@ TEST_CASE("layers without trained parameters are in evaluation mode") {
   std::vector<bool> chosen(net->layout().size());
   chosen[3] = chosen[4] = true; // running statistics
   const auto held = net->with_frozen(chosen);
-  CHECK_FALSE(held->mixes_rows());
+  CHECK_FALSE(held->couples_batch_rows());
 }
 
 TEST_CASE("the net as a function returns the statistics of its batch norms and updates none") {
@@ -160,7 +160,7 @@ TEST_CASE("the net as a function returns the statistics of its batch norms and u
   tape kept;
   const auto seen = as_model(net).forward(moved, x, {0, 5}, &kept, &training);
   CHECK(at::allclose(found.logits, seen.logits, 1e-4, 1e-5));
-  CHECK(at::allclose(with_moved_statistics(weights, found.statistics), moved, 1e-4, 1e-5));
+  CHECK(at::allclose(with_updated_running_stats(weights, found.statistics), moved, 1e-4, 1e-5));
 }
 
 TEST_CASE("a file that cannot train in training mode is refused with the key that helps") {
@@ -192,7 +192,7 @@ TEST_CASE("a package of AOTInductor and a program of an earlier PyTorch are refu
   const scratch_folder folder;
   const auto error = [&](const std::string& entry) {
     write_file(folder.path() / "net.pt2", zip_of({{entry, "x"}}));
-    const auto net = load_module(folder.path() / "net.pt2", {.input = image, .layers = {.cell = false}});
+    const auto net = load_module(folder.path() / "net.pt2", {.input = image, .layers = {.sandbox = false}});
     return net ? std::string() : net.error().front().text;
   };
   CHECK_THAT(

@@ -1,6 +1,6 @@
-#include "runtime/modules/cell_rights.hpp"
 #include "runtime/modules/load_module.hpp"
-#include "runtime/modules/module_cell.hpp"
+#include "runtime/modules/module_sandbox.hpp"
+#include "runtime/modules/sandbox_restrictions.hpp"
 #include "tests/support/cell_program.hpp"
 #include "tests/support/hostile_modules.hpp"
 #include "tests/support/scratch.hpp"
@@ -258,7 +258,7 @@ std::span<const std::uint8_t> span_of(const std::string& text) {
 
 /// Result of a child process that ran a function with its stdout in a pipe.
 struct child_end {
-  std::string said{};
+  std::string error_text{};
   int status = 0;
 };
 
@@ -284,7 +284,7 @@ child_end child_does(const std::function<int()>& act) {
   child_end end;
   char piece[4096];
   for (ssize_t count = 0; (count = ::read(ends[0], piece, sizeof piece)) > 0;)
-    end.said.append(piece, static_cast<std::size_t>(count));
+    end.error_text.append(piece, static_cast<std::size_t>(count));
   ::close(ends[0]);
   ::waitpid(id, &end.status, 0);
   return end;
@@ -292,7 +292,7 @@ child_end child_does(const std::function<int()>& act) {
 
 bool machine_has_cells() {
   return child_does([] {
-           return give_up_rights({.seconds = 60, .memory_bytes = std::int64_t{1} << 32}).empty() ? 0 : 1;
+           return restrict_process({.seconds = 60, .memory_bytes = std::int64_t{1} << 32}).empty() ? 0 : 1;
          }).status == 0;
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("a harmless file with usual remains of tracing and of users is accepte
     entries.emplace_back(std::string("net/") + name, "anything");
   const scratch_folder folder;
   write_file(folder.path() / "net.pt", zip_of(entries));
-  CHECK(load_module(folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.cell = false}})
+  CHECK(load_module(folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.sandbox = false}})
             .has_value());
 }
 
@@ -320,8 +320,8 @@ TEST_CASE("hostile files change nothing if only the static checks protect") {
     ++tried;
     CAPTURE(module.title);
     write_file(watched.folder.path() / "net.pt", bytes_of(module));
-    const auto net =
-        load_module(watched.folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.cell = false}});
+    const auto net = load_module(watched.folder.path() / "net.pt",
+                                 {.input = rows_of_run, .classes = 5, .layers = {.sandbox = false}});
     std::filesystem::remove(watched.folder.path() / "net.pt");
     const auto reason = net ? std::string{} : diagnostic_text(net.error().front());
     CAPTURE(reason); // printed with -s
@@ -341,10 +341,10 @@ TEST_CASE("hostile files change nothing if only the sandbox protects") {
   for (const auto& module : modules) {
     CAPTURE(module.title);
     const auto bytes = bytes_of(module);
-    const cell_question question{
+    const sandbox_request question{
         .input = rows_of_run, .trained = false, .checked = false, .seconds = 2, .memory_bytes = std::int64_t{1} << 30};
-    const auto end = child_does([&] { return answer_as_cell(span_of(bytes), question); });
-    CAPTURE(end.said, end.status);
+    const auto end = child_does([&] { return serve_sandbox_request(span_of(bytes), question); });
+    CAPTURE(end.error_text, end.status);
     CHECK(watched.state() == before);
     if (module.writes) {
       CHECK(WEXITSTATUS(end.status) == denied_exit_code);
@@ -360,8 +360,9 @@ TEST_CASE("the hostile files write files if neither protection is active") {
     CAPTURE(module.title);
     write_file(watched.folder.path() / "net.pt", bytes_of(module));
     static_cast<void>(child_does([&] {
-      static_cast<void>(load_module(watched.folder.path() / "net.pt",
-                                    {.input = rows_of_run, .classes = 5, .layers = {.checks = false, .cell = false}}));
+      static_cast<void>(
+          load_module(watched.folder.path() / "net.pt",
+                      {.input = rows_of_run, .classes = 5, .layers = {.checks = false, .sandbox = false}}));
       return 0;
     }));
     CHECK(std::filesystem::remove(watched.at.stolen));
@@ -376,12 +377,13 @@ TEST_CASE("a process without rights can compute but do nothing else") {
   const auto before = watched.state();
   const auto denied = [](const std::function<void()>& act) {
     const auto end = child_does([&] {
-      if (!give_up_rights({.seconds = 60, .memory_bytes = std::int64_t{1} << 32}).empty())
+      if (!restrict_process({.seconds = 60, .memory_bytes = std::int64_t{1} << 32}).empty())
         return 1;
       act();
       return 0;
     });
-    const bool told = WIFEXITED(end.status) && WEXITSTATUS(end.status) == denied_exit_code && end.said.starts_with("!");
+    const bool told =
+        WIFEXITED(end.status) && WEXITSTATUS(end.status) == denied_exit_code && end.error_text.starts_with("!");
     return told || (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSYS); // blocked signals reach no handler
   };
   CHECK_FALSE(denied([] { static_cast<void>(at::ones({100}).sum()); }));
@@ -418,7 +420,7 @@ TEST_CASE("the limits of a sandbox end a process that takes too long or too much
     SKIP("this machine gives no cells");
   const auto ended = [](const std::function<void()>& act) {
     return child_does([&] {
-      if (!give_up_rights({.seconds = 1, .memory_bytes = std::int64_t{1} << 28}).empty())
+      if (!restrict_process({.seconds = 1, .memory_bytes = std::int64_t{1} << 28}).empty())
         return 1;
       act();
       return 0;
@@ -432,43 +434,43 @@ TEST_CASE("the limits of a sandbox end a process that takes too long or too much
 }
 
 TEST_CASE("the program reports a valid module, and one that the sandbox rejects") {
-  const cells_that_begin here(GENERATE(cell_begin::anew, cell_begin::fork_if_alone));
+  const cells_that_begin here(GENERATE(sandbox_start::exec_program, sandbox_start::fork_if_single_threaded));
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
   const auto good = content_of(folder.path() / "net.pt");
-  const auto answer = ask_cell(span_of(good), {.input = {1, 6, 6}, .trained = true});
-  if (answer.verdict == cell_verdict::unavailable)
+  const auto answer = run_in_sandbox(span_of(good), {.input = {1, 6, 6}, .trained = true});
+  if (answer.verdict == sandbox_status::not_supported)
     SKIP("this machine gives no cells: " << answer.reasons.at(0));
   CAPTURE(answer.reasons);
-  CHECK(answer.verdict == cell_verdict::accepted);
-  const auto wrong = ask_cell(span_of(good), {.input = {3, 6, 6}});
-  CHECK(wrong.verdict == cell_verdict::refused);
+  CHECK(answer.verdict == sandbox_status::accepted);
+  const auto wrong = run_in_sandbox(span_of(good), {.input = {3, 6, 6}});
+  CHECK(wrong.verdict == sandbox_status::refused);
   CHECK_THAT(wrong.reasons.at(0), ContainsSubstring("forward failed on rows of shape [16, 3, 6, 6]"));
   const watched_folder watched;
   const auto hostile = bytes_of(every_hostile_module(watched.at).front());
-  const auto denied = ask_cell(span_of(hostile), {.input = rows_of_run, .checked = false});
+  const auto denied = run_in_sandbox(span_of(hostile), {.input = rows_of_run, .checked = false});
   CHECK_THAT(denied.reasons.at(0), ContainsSubstring("it reaches beyond its arguments: its trial tried system call"));
-  const auto endless =
-      ask_cell(span_of(zip_of(entries_with(code_with({.lines = "    while True:\n      x = torch.add(x, 1)\n"})))),
-               {.input = rows_of_run, .seconds = 2});
+  const auto endless = run_in_sandbox(
+      span_of(zip_of(entries_with(code_with({.lines = "    while True:\n      x = torch.add(x, 1)\n"})))),
+      {.input = rows_of_run, .seconds = 2});
   CHECK_THAT(endless.reasons.at(0), ContainsSubstring("took more than 2 s of processor time"));
 }
 
 TEST_CASE("a sandbox forks a single-threaded process, else it executes the program again") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
-  const cells_that_begin here(cell_begin::fork_if_alone, "/there/is/no/such/program");
+  const cells_that_begin here(sandbox_start::fork_if_single_threaded, "/there/is/no/such/program");
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
   const auto good = content_of(folder.path() / "net.pt");
-  const cell_question question{.input = {1, 6, 6}, .trained = true};
-  CHECK(ask_cell(span_of(good), question).verdict == cell_verdict::accepted);
+  const sandbox_request question{.input = {1, 6, 6}, .trained = true};
+  CHECK(run_in_sandbox(span_of(good), question).verdict == sandbox_status::accepted);
   std::atomic<bool> has_to_end = false;
   std::thread other([&] { has_to_end.wait(false); });
-  const auto anew = ask_cell(span_of(good), question);
+  const auto anew = run_in_sandbox(span_of(good), question);
   has_to_end = true;
   has_to_end.notify_one();
   other.join();
-  CHECK(anew.verdict == cell_verdict::unavailable);
+  CHECK(anew.verdict == sandbox_status::not_supported);
   CHECK_THAT(anew.reasons.at(0), ContainsSubstring("/there/is/no/such/program"));
 }

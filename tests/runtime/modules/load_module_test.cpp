@@ -13,10 +13,10 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 /// Errors of loading the file, one per line; "" if there are none.
-std::string complaint_about(const std::filesystem::path& file, module_demands wanted = {}) {
+std::string complaint_about(const std::filesystem::path& file, module_requirements wanted = {}) {
   wanted.input = {1, 6, 6};
   wanted.classes = 5;
-  wanted.layers.cell = false; // run the checks of the sandbox in this process
+  wanted.layers.sandbox = false; // run the checks of the sandbox in this process
   const auto net = load_module(file, wanted);
   std::string text;
   if (!net)
@@ -25,7 +25,7 @@ std::string complaint_about(const std::filesystem::path& file, module_demands wa
   return text;
 }
 
-std::string complaint_about(const module_text& made, const module_demands& wanted = {}) {
+std::string complaint_about(const module_text& made, const module_requirements& wanted = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", made);
   return complaint_about(folder.path() / "net.pt", wanted);
@@ -122,7 +122,7 @@ TEST_CASE("a module made for single rows is called row by row") {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", made);
   const auto net =
-      load_module(folder.path() / "net.pt", {.input = {1, 6, 6}, .classes = 5, .layers = {.cell = false}}).value();
+      load_module(folder.path() / "net.pt", {.input = {1, 6, 6}, .classes = 5, .layers = {.sandbox = false}}).value();
   const auto x = spread_numbers({1, 5, 1, 6, 6});
   auto flat = initial_weights(*net, 1);
   CHECK(at::equal(as_model(net).forward(flat.unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));

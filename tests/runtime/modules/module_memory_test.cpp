@@ -19,14 +19,14 @@ constexpr std::int64_t mebibyte = 1 << 20;
 
 at::Tensor bytes_of_memory(std::int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
-expected<std::shared_ptr<const module_net>> load_lines(const std::string& lines, module_demands demands = {}) {
+expected<std::shared_ptr<const module_net>> load_lines(const std::string& lines, module_requirements demands = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt",
                {.code = "def forward(self, x):\n    y = torch.flatten(x, 1) * self.weight\n" + lines + "    return y\n",
                 .parameters = {{"weight", at::ones({36})}}});
   demands.input = {1, 6, 6};
   demands.classes = 5;
-  demands.layers.cell = false;
+  demands.layers.sandbox = false;
   return load_module(folder.path() / "net.pt", demands);
 }
 

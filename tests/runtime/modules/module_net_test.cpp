@@ -1,9 +1,9 @@
 #include "runtime/modules/load_module.hpp"
 #include "runtime/modules/module_net.hpp"
+#include "tests/support/fake_device.hpp"
 #include "tests/support/formula.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
-#include "tests/support/stand_in_device.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -17,12 +17,12 @@ namespace {
 constexpr std::array<std::int64_t, 3> image{1, 6, 6};
 constexpr std::int64_t classes = 5;
 
-std::shared_ptr<const module_net> loaded(const module_text& text, module_demands wanted = {}) {
+std::shared_ptr<const module_net> loaded(const module_text& text, module_requirements wanted = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", text);
   wanted.input = image;
   wanted.classes = classes;
-  wanted.layers.cell = false;
+  wanted.layers.sandbox = false;
   auto net = load_module(folder.path() / "net.pt", wanted);
   if (!net)
     FAIL(diagnostic_text(net.error().front()));
@@ -190,8 +190,8 @@ TEST_CASE("a table is passed to a module as [B, F], and tokens as [B, T] integer
   const job_guards guards;
   const scratch_folder folder;
   const auto file = folder.path() / "net.pt";
-  const module_demands of_table{
-      .input = {1, 1, 4}, .form = row_form::numbers, .classes = 3, .scores = true, .layers = {.cell = false}};
+  const module_requirements of_table{
+      .input = {1, 1, 4}, .form = row_form::numbers, .classes = 3, .scores = true, .layers = {.sandbox = false}};
   write_module(file,
                {.code = "def forward(self, x):\n    assert x.dim() == 2\n    return torch.linear(x, self.weight)\n",
                 .parameters = {{"weight", spread_numbers({3, 4})}}});
@@ -226,7 +226,7 @@ TEST_CASE("a module written by PyTorch gives PyTorch's results") {
   const job_guards guards;
   const std::filesystem::path root(MNEME_SOURCE_DIR);
   const auto net = load_module(root / "scenarios/smoke/tiny.pt",
-                               {.input = {3, 10, 10}, .classes = classes, .layers = {.cell = false}})
+                               {.input = {3, 10, 10}, .classes = classes, .layers = {.sandbox = false}})
                        .value();
   auto rows = formula("rows", 4 * 300);
   const auto x = at::from_blob(rows.data(), {1, 4, 3, 10, 10});

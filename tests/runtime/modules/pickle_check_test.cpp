@@ -28,7 +28,7 @@ std::string tensor(std::string_view numbers, std::string_view offset, std::strin
          "ccollections\nOrderedDict\n)RtR";
 }
 
-std::string refusal(std::string_view pickle) { return pickle_refusal(pickle, pickle_root::module, {{"0", 64}}); }
+std::string refusal(std::string_view pickle) { return pickle_error(pickle, pickle_root::module, {{"0", 64}}); }
 
 struct refused_pickle {
   const char* title;
@@ -43,7 +43,7 @@ TEST_CASE("a pickle as TorchScript writes it is accepted") {
   CHECK(refusal(module_with("(K\x05M\1\2J\0\0\1\0\x8a\x08\1\2\3\4\5\6\7\x08NG\0\0\0\0\0\0\0\0tq\0"sv)).empty());
   CHECK(refusal(module_with("ctorch.jit._pickle\nbuild_intlist\n](K\1K\2e\x85R"sv)).empty());
   CHECK(refusal(module_with(tensor("K\x10", "K\0"sv, "(K\4K\4t", "(K\4K\1t"))).empty());
-  CHECK(pickle_refusal("\x80\x02)."sv, pickle_root::constants, {}).empty());
+  CHECK(pickle_error("\x80\x02)."sv, pickle_root::constants, {}).empty());
 }
 
 TEST_CASE("a malicious pickle that LibTorch would accept is refused with its byte") {

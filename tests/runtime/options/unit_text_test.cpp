@@ -53,5 +53,5 @@ TEST_CASE("formatted numbers keep every bit and are valid TOML", "[scenario]") {
 }
 
 TEST_CASE("strings are escaped as TOML requires", "[scenario]") {
-  CHECK(in_quotes("a \"b\" \\ \n\t\x01\x7f \xc3\xa4") == "\"a \\\"b\\\" \\\\ \\n\\t\\u0001\\u007F \xc3\xa4\"");
+  CHECK(quote_text("a \"b\" \\ \n\t\x01\x7f \xc3\xa4") == "\"a \\\"b\\\" \\\\ \\n\\t\\u0001\\u007F \xc3\xa4\"");
 }

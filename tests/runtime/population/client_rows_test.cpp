@@ -1,6 +1,6 @@
 // Rows of clients that are enrolled in some tasks only.
 #include "runtime/population/client_rows.hpp"
-#include "tests/support/hand_made.hpp"
+#include "tests/support/small_data.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -29,7 +29,8 @@ struct enrolled_rows {
     tasks = std::make_shared<const task_stream>(
         make_task_stream(from, hand_made_data(classes, classes * rows_of_class, {1, 1, 1})).value());
     split = make_partition(from, tasks).value();
-    rows = std::make_unique<client_rows>(tasks, split, std::make_shared<const population>(from), rows_shown::current);
+    rows =
+        std::make_unique<client_rows>(tasks, split, std::make_shared<const population>(from), row_visibility::current);
   }
 };
 

@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 /// Errors of a file with this text, with locations relative to the folder.
-std::string errors_of(const std::string& text, client_table_form form) {
+std::string errors_of(const std::string& text, client_table_format form) {
   const scratch_folder folder;
   form.file = folder.path() / "t.csv";
   form.clients = 3;
@@ -20,8 +20,8 @@ std::string errors_of(const std::string& text, client_table_form form) {
   return errors;
 }
 
-const client_table_form spans{.columns = {"from", "to"}, .optional = {"period"}};
-const client_table_form capacities{.optional = {"profile", "rows_per_second"}};
+const client_table_format spans{.columns = {"from", "to"}, .optional = {"period"}};
+const client_table_format capacities{.optional = {"profile", "rows_per_second"}};
 
 } // namespace
 

@@ -39,13 +39,13 @@ TEST_CASE("a transfer takes until the spans of its link have carried its bits") 
   const auto links = *read_link_trace(with_links(folder, three_stretches));
   CHECK(links->names({1}));
   CHECK_FALSE(links->names({0}));
-  CHECK(links->passing_time({1}, link_direction::up, 125'000, when(0s)) == 1s);                    // 1 Mbit
-  CHECK(links->passing_time({1}, link_direction::up, 1'250'000, when(5s)) == 11s + 666'666'667ns); // 5 + 5 Mbit
-  CHECK(links->passing_time({1}, link_direction::up, 125'000, when(12s)) == 3s + 333'333'334ns);
-  CHECK(links->passing_time({1}, link_direction::up, 0, when(30s)) == 0s);
-  CHECK(links->passing_time({1}, link_direction::up, 2'500'000, when(5s)) == 15s); // 5 + 15 Mbit, the maximum
-  CHECK_FALSE(links->passing_time({1}, link_direction::up, 2'500'001, when(5s)));
-  CHECK_FALSE(links->passing_time({1}, link_direction::down, 2'500'001, when(0s)));
+  CHECK(links->transfer_duration({1}, link_direction::up, 125'000, when(0s)) == 1s);                    // 1 Mbit
+  CHECK(links->transfer_duration({1}, link_direction::up, 1'250'000, when(5s)) == 11s + 666'666'667ns); // 5 + 5 Mbit
+  CHECK(links->transfer_duration({1}, link_direction::up, 125'000, when(12s)) == 3s + 333'333'334ns);
+  CHECK(links->transfer_duration({1}, link_direction::up, 0, when(30s)) == 0s);
+  CHECK(links->transfer_duration({1}, link_direction::up, 2'500'000, when(5s)) == 15s); // 5 + 15 Mbit, the maximum
+  CHECK_FALSE(links->transfer_duration({1}, link_direction::up, 2'500'001, when(5s)));
+  CHECK_FALSE(links->transfer_duration({1}, link_direction::down, 2'500'001, when(0s)));
 }
 
 TEST_CASE("a repeated trace restarts after its period") {
@@ -53,12 +53,13 @@ TEST_CASE("a repeated trace restarts after its period") {
   auto from = with_links(folder, three_stretches);
   from.devices.trace_end = trace_end_rule::repeat;
   const auto links = *read_link_trace(from); // 25 Mbit up in 20 s
-  CHECK(links->passing_time({1}, link_direction::up, 125'000, when(40s)) == 1s);
-  CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);      // 26 Mbit
-  CHECK(links->passing_time({1}, link_direction::up, 313 * 125'000, when(0s)) == 256s); // 12 periods, 10 and 3 Mbit
+  CHECK(links->transfer_duration({1}, link_direction::up, 125'000, when(40s)) == 1s);
+  CHECK(links->transfer_duration({1}, link_direction::up, 3'250'000, when(0s)) == 21s); // 26 Mbit
+  CHECK(links->transfer_duration({1}, link_direction::up, 313 * 125'000, when(0s)) ==
+        256s);                     // 12 periods, 10 and 3 Mbit
   from.devices.trace_period = 30s; // ten seconds without a link after the last span
   const auto longer = *read_link_trace(from);
-  CHECK(longer->passing_time({1}, link_direction::up, 125'000, when(21s)) == 10s);
+  CHECK(longer->transfer_duration({1}, link_direction::up, 125'000, when(21s)) == 10s);
 }
 
 TEST_CASE("the population adds the latency, and a trace that has ended carries nothing") {
@@ -71,10 +72,10 @@ TEST_CASE("the population adds the latency, and a trace that has ended carries n
   CHECK(clients.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // the key's 8 Mbit/s
   CHECK(clients.devices().upload_time({.client = {1}, .bytes = 1, .begins = when(20s)}) ==
         end_of_runs.time_since_epoch());
-  const auto [mbit, until] = clients.devices().own_mbit({1}, link_direction::down, when(3s));
+  const auto [mbit, until] = clients.devices().client_mbit({1}, link_direction::down, when(3s));
   CHECK(mbit == 2.0);
   CHECK(until == when(10s));
-  const auto [between, again] = clients.devices().own_mbit({1}, link_direction::down, when(12s));
+  const auto [between, again] = clients.devices().client_mbit({1}, link_direction::down, when(12s));
   CHECK(between == 0.0);
   CHECK(again == when(15s));
   CHECK(clients.devices().link_traces_end());
@@ -109,7 +110,7 @@ TEST_CASE("a period shorter than the trace is refused, in the column and in the 
 TEST_CASE("an error message finds the end of a client's trace") {
   const scratch_folder folder;
   const auto from = with_links(folder, "client,from,to,uplink_mbit,downlink_mbit\n1,20,30.5,1,1\n1,0,10,1,1\n");
-  const client_table_form form{.file = from.devices.link_file, .clients = from.clients.count};
+  const client_table_format form{.file = from.devices.link_file, .clients = from.clients.count};
   const auto last = last_span_of(form, client_id{1});
   REQUIRE(last);
   CHECK(last->where == (folder.path() / "links.csv").string() + ":2");

@@ -67,9 +67,9 @@ TEST_CASE("a class without rows in a batch of 128 counts as 0 in that batch") {
 TEST_CASE("rows predicted as any of the given classes are counted") {
   const std::vector<std::int32_t> labels{0, 0, 1, 1, 2, 2, 3, 3}, answers{0, 2, 3, 3, 2, 2, 3, 1};
   const class_answers rows{.labels = labels, .answers = answers, .classes = 4};
-  CHECK(share_taken_for(rows, {2, 4}) == 75.0);
-  CHECK(share_taken_for(rows, {0, 1}) == 12.5);
-  CHECK(share_taken_for({.classes = 4}, {0, 4}) == 0.0);
+  CHECK(predicted_share(rows, {2, 4}) == 75.0);
+  CHECK(predicted_share(rows, {0, 1}) == 12.5);
+  CHECK(predicted_share({.classes = 4}, {0, 4}) == 0.0);
 }
 
 TEST_CASE("scores of small batches equal values worked out by hand") {
@@ -78,7 +78,7 @@ TEST_CASE("scores of small batches equal values worked out by hand") {
   const class_answers every_right{.labels = labels, .answers = labels, .classes = 2};
   CHECK(batch_scores_of(every_right, order).recall == 50.0); // class 1 is in neither batch
   CHECK(scores_of(every_right).recall == 100.0);
-  CHECK(class_figures(every_right, 7) ==
+  CHECK(class_metrics(every_right, 7) ==
         std::map<std::string, double>{
             {"batch_f1", 50.0}, {"batch_recall", 50.0}, {"macro_f1", 100.0}, {"macro_recall", 100.0}});
 }

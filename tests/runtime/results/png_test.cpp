@@ -1,4 +1,4 @@
-#include "runtime/data/png_picture.hpp"
+#include "runtime/data/png_reader.hpp"
 #include "runtime/results/png.hpp"
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>

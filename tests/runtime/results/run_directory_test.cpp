@@ -115,7 +115,7 @@ TEST_CASE("a run's folder appears with its mark, and no temporary folder remains
   {
     const auto made = run_directory::create(out, "");
     REQUIRE(made);
-    CHECK(run_directory::never_began(out));      // a process killed at this point does not block the next run
+    CHECK(run_directory::never_started(out));    // a process killed at this point does not block the next run
     CHECK_FALSE(run_directory::create(out, "")); // the folder is locked during the run's lifetime
   }
   CHECK(run_directory::create(out, ""));
@@ -186,7 +186,7 @@ TEST_CASE("a run with missing files reports them and the folder to resume from")
   for (const std::string name : {"scenario.toml", "checkpoint/run.json"}) {
     fs::rename(folder.path() / "run" / name, folder.path() / "away");
     CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring(name + "' was moved or removed"));
-    CHECK_THROWS_WITH(run.settled_lines(), ContainsSubstring(name + "' was moved or removed"));
+    CHECK_THROWS_WITH(run.sync_lines(), ContainsSubstring(name + "' was moved or removed"));
     CHECK(run.resumable_at().empty());
     fs::rename(folder.path() / "away", folder.path() / "run" / name);
     CHECK_NOTHROW(run.write("summary.json", "{}"));
@@ -200,8 +200,8 @@ TEST_CASE("cut_back() does not follow a link in place of events.csv") {
   auto run = made_at(folder.path() / "run");
   fs::create_symlink(other, run.path() / "events.csv");
   CHECK(run.file_shorter_than({.events = 4}) == "events.csv");
-  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, {}, {.events = 4}), ContainsSubstring("events.csv"));
-  run.cut_back({}, {}, 1, {}, {});
+  CHECK_THROWS_WITH(run.truncate_to_checkpoint({}, {}, 1, {}, {.events = 4}), ContainsSubstring("events.csv"));
+  run.truncate_to_checkpoint({}, {}, 1, {}, {});
   CHECK_FALSE(fs::is_symlink(run.path() / "events.csv"));
   CHECK(test::content_of(other) == "precious");
 }
@@ -351,7 +351,7 @@ TEST_CASE("cut_back() removes later lines, and writing continues from there") {
                                              .tensor = "weights",
                                              .digest = {5, 6}}};
   run.add(std::span(steps).first(1));
-  const auto events = run.settled_lines();
+  const auto events = run.sync_lines();
   run.add(std::span(steps).last(1));
   run.add(std::span(uploaded));
   CHECK(test::content_of(run.path() / "deliveries.csv") ==
@@ -375,7 +375,7 @@ TEST_CASE("cut_back() removes later lines, and writing continues from there") {
   test::write_file(path / "scenario.toml", "seed = 1\n");
   auto again = run_directory::open(path);
   REQUIRE(again);
-  again->cut_back(std::vector{first}, matrix, 2, {"cat"}, events);
+  again->truncate_to_checkpoint(std::vector{first}, matrix, 2, {"cat"}, events);
   CHECK(test::content_of(path / "metrics.jsonl") == metrics_then);
   CHECK(test::content_of(path / "accuracy_matrix.csv") == matrix_then);
   CHECK(fs::file_size(path / "events.csv") == events.events);
@@ -419,7 +419,7 @@ TEST_CASE("a run restarted from the beginning removes the files of the previous 
   run.add(evaluation_record{});
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
-  run.cut_back({}, {}, 1, {}, {});
+  run.truncate_to_checkpoint({}, {}, 1, {}, {});
   fs::remove(folder.path() / "run" / "checkpoint"); // fails unless it is empty
   CHECK(fs::is_empty(folder.path() / "run"));
 }

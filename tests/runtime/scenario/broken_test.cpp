@@ -42,7 +42,7 @@ std::string with_sections(std::string toml, bool method) {
 template <class Entries>
 std::string expected_names(const Entries& entries) {
   return joined(
-      entries, [](const auto& entry) { return in_quotes(entry.name); }, " | ");
+      entries, [](const auto& entry) { return quote_text(entry.name); }, " | ");
 }
 
 } // namespace

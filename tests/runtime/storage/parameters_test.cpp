@@ -219,7 +219,7 @@ TEST_CASE("a file of torchvision is read without its batch counters and without 
 TEST_CASE("a net without a head ignores only the file's head") {
   const auto whole = net_of("resnet8", {3, 9, 9}, 4);
   auto kind = kind_of("resnet8");
-  kind->use_head(head_kind::none);
+  kind->set_head(head_kind::none);
   const auto headless = kind->build({3, 9, 9}, 4).value();
   const auto flat = initial_weights(*whole, 3), others = initial_weights(*headless, 4);
   const auto named = named_parameters(*whole, flat);

@@ -241,11 +241,11 @@ TEST_CASE("an exception in a fused batch fails only the responsible job", "[exec
 }
 
 /// Ends a run before step or block number `last` + 1.
-class ending_watch final : public slice_watch {
+class ending_watch final : public slice_monitor {
 public:
   explicit ending_watch(int last) : left_(last) {}
-  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override { return true; }
-  [[nodiscard]] bool is_over() override { return left_-- <= 0; }
+  [[nodiscard]] bool should_continue(const std::string& /*name*/, double /*progress*/) override { return true; }
+  [[nodiscard]] bool should_stop() override { return left_-- <= 0; }
 
 private:
   int left_;
@@ -253,8 +253,8 @@ private:
 
 TEST_CASE("a run that ends between two steps waits for no training or pass", "[executor]") {
   const auto interrupted = [](const job_outcome& one) {
-    const auto* const why = std::get_if<std::string>(&one);
-    return why && *why == interrupted_text;
+    const auto* const reason = std::get_if<std::string>(&one);
+    return reason && *reason == interrupted_text;
   };
   auto by_one = small_mlp({.epochs = 3, .batch_rows = 5}), fused = by_one;
   fused.options.momentum = 0.9;
@@ -352,11 +352,11 @@ TEST_CASE("training learns separable rows", "[executor]") {
 TEST_CASE("the width follows from net and options alone", "[executor]") {
   auto chosen = small_mlp({.batch_rows = 10});
   const auto some = ragged_clients(chosen, 2);
-  CHECK(chosen_width(some[0].request, "cpu") == chosen_width(some[1].request, "cpu"));
-  CHECK(chosen_width(some[0].request, "cpu") == 128); // 7.5 kB each: MLP 33-17-10
+  CHECK(choose_width(some[0].request, "cpu") == choose_width(some[1].request, "cpu"));
+  CHECK(choose_width(some[0].request, "cpu") == 128); // 7.5 kB each: MLP 33-17-10
   chosen.net = net_of("mlp", {1, 28, 28}, 10);
-  CHECK(chosen_width(ragged_clients(chosen, 1)[0].request, "cpu") == 1); // 0.8 MB
-  CHECK(chosen_width(extract_job{.net = chosen.net}, "cpu") == 1);
+  CHECK(choose_width(ragged_clients(chosen, 1)[0].request, "cpu") == 1); // 0.8 MB
+  CHECK(choose_width(extract_job{.net = chosen.net}, "cpu") == 1);
 }
 
 TEST_CASE("an unavailable device is refused", "[executor]") {

@@ -50,7 +50,7 @@ struct net_case {
 std::vector<net_case> nets_of_all_layers() {
   const auto texts_into = [](const std::string& name, const model_keys& keys) {
     auto kind = kind_with(name, keys);
-    kind->use_tokens(20);
+    kind->set_tokens(20);
     return kind->build({1, 1, 4}, 6).value();
   };
   const auto texts = drawn_texts(200);

@@ -83,7 +83,7 @@ TEST_CASE("gather() equals ATen's operations, with transforms and augmentation",
   std::vector<augmentation> augment;
   for (std::int64_t i = 0; i < 30; ++i) {
     rows.push_back(i * 7 % 40);
-    augment.push_back(drawn_augmentation(augmentation_kind::crop_flip_jitter, {.seed = 5}, 2, i));
+    augment.push_back(draw_augmentation(augmentation_kind::crop_flip_jitter, {.seed = 5}, 2, i));
   }
   CHECK(largest_difference(gathered(source, rows), reference_gather(source, rows, {})) < 1e-5);
   CHECK(largest_difference(gathered(source, rows, augment), reference_gather(source, rows, augment)) < 1e-5);
@@ -95,7 +95,7 @@ TEST_CASE("augmentation is drawn per stream, epoch and row, within its bounds", 
   int flips = 0;
   float darkest = 2, brightest = 0;
   for (std::int64_t row = 0; row < 2000; ++row) {
-    const auto how = drawn_augmentation(augmentation_kind::crop_flip_jitter, stream, 0, row);
+    const auto how = draw_augmentation(augmentation_kind::crop_flip_jitter, stream, 0, row);
     places.emplace(how.down, how.right);
     flips += how.flip;
     darkest = std::min(darkest, how.brightness);
@@ -110,7 +110,7 @@ TEST_CASE("augmentation is drawn per stream, epoch and row, within its bounds", 
   const auto shown = [&](rng_key key, std::int64_t epoch) {
     std::string text;
     for (std::int64_t row = 0; row < 20; ++row) {
-      const auto how = drawn_augmentation(augmentation_kind::crop_flip, key, epoch, row);
+      const auto how = draw_augmentation(augmentation_kind::crop_flip, key, epoch, row);
       CHECK(how.brightness == 1.0F);
       text += std::to_string(how.down) + "," + std::to_string(how.right) + (how.flip ? "f " : " ");
     }

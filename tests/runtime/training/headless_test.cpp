@@ -39,7 +39,7 @@ public:
 
 model_ref headless(const std::string& name, const model_keys& keys = {}) {
   auto kind = kind_with(name, keys);
-  kind->use_head(head_kind::none);
+  kind->set_head(head_kind::none);
   return kind->build(small, 6).value();
 }
 
@@ -73,7 +73,7 @@ at::Tensor plainly_trained(const train_job& job) {
     const auto seen = job.net->differentiable(flat, rows, {}, {.training = &mode, .statistics = true});
     const auto value = 0.5 * seen.features.square().sum() / static_cast<double>(job.samples.size());
     const auto slope = torch::autograd::grad({value}, {flat})[0];
-    flat = with_moved_statistics(flat.detach() - job.options.learning_rate * slope, seen.statistics);
+    flat = with_updated_running_stats(flat.detach() - job.options.learning_rate * slope, seen.statistics);
   }
   return flat[0];
 }

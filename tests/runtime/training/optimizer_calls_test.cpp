@@ -97,9 +97,9 @@ TEST_CASE("a launch holds sixteen segments, and 256 models with separate numbers
   const training_options options{.optimizer = optimizer_kind::adam, .learning_rate = 0.1};
   const auto calls = adam_calls({rows, rows, rows, rows, trained, {1, 599}}, options, taken);
   REQUIRE(calls.size() == 6);
-  CHECK(calls[5].models == 599 - 2 * kernels::cuda::models_max);
-  CHECK(calls[2].weights.data == rows.const_data_ptr<float>() + (1 + kernels::cuda::models_max) * 100);
-  CHECK(calls[2].rates[3].step_size == adam_step_of(options, 1.0, kernels::cuda::models_max + 4).step_size);
+  CHECK(calls[5].models == 599 - 2 * kernels::cuda::fused_clients_max);
+  CHECK(calls[2].weights.data == rows.const_data_ptr<float>() + (1 + kernels::cuda::fused_clients_max) * 100);
+  CHECK(calls[2].rates[3].step_size == adam_step_of(options, 1.0, kernels::cuda::fused_clients_max + 4).step_size);
   CHECK(calls[1].pieces.at[15].end == 3 * 32 + 2);
 }
 

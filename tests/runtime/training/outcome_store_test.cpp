@@ -22,7 +22,7 @@ public:
   }
 
 protected:
-  [[nodiscard]] program_step run_call(const program_call& call) const override {
+  [[nodiscard]] slice_result run_call(const program_call& call) const override {
     ++ran;
     const auto sum = call.in.at("x").sum() + call.images(std::vector<std::int64_t>{0}).sum() + call.labels().sum();
     return {.tensors = {{"sum", sum.to(at::kFloat).view({1})}}, .finished = call.slice + 1 == slices_};

@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-using steps = std::vector<program_step>;
+using steps = std::vector<slice_result>;
 
 /// Test program: its declared outputs and a function.
 class scripted : public program {
@@ -32,7 +32,7 @@ private:
 };
 
 /// Program that handles one call at a time.
-program_ref of_each(std::vector<declared_tensor> promised, std::function<program_step(const program_call&)> run) {
+program_ref of_each(std::vector<declared_tensor> promised, std::function<slice_result(const program_call&)> run) {
   return std::make_shared<const scripted>(std::move(promised), [run](std::span<const program_call> calls) {
     steps made;
     for (const auto& call : calls)
@@ -47,20 +47,20 @@ tensors_ref tensor_named(const std::string& name, at::Tensor value) {
   return made;
 }
 
-job_outcome outcome_of(program_job wanted, slice_watch* watch = nullptr) {
+job_outcome outcome_of(program_job wanted, slice_monitor* watch = nullptr) {
   const std::vector<job> single{{.request = std::move(wanted)}};
   return make_executor("cpu")->run(single, watch).front();
 }
 
 std::string error_of(const job_outcome& outcome) {
-  const auto* const why = std::get_if<std::string>(&outcome);
-  return why ? *why : "";
+  const auto* const reason = std::get_if<std::string>(&outcome);
+  return reason ? *reason : "";
 }
 
 /// Error for a program that declares `promised` and returns `made`.
 std::string error_of_answer(named_tensors made, std::vector<declared_tensor> promised) {
   return error_of(outcome_of(
-      {.body = of_each(std::move(promised), [&](const program_call&) { return program_step{.tensors = made}; })}));
+      {.body = of_each(std::move(promised), [&](const program_call&) { return slice_result{.tensors = made}; })}));
 }
 
 /// Gradient descent on sum((x - t)^2 (1 + x^2)), one step per slice; stacked over calls.
@@ -99,10 +99,10 @@ program_job descent_of(std::uint64_t seed, std::int64_t slices) {
 }
 
 /// Records progress, and stops a run after a given number of slices.
-class counting_watch final : public slice_watch {
+class counting_watch final : public slice_monitor {
 public:
   explicit counting_watch(std::size_t slices_max) : slices_max_(slices_max) {}
-  [[nodiscard]] bool go_on(const std::string& name, double progress) override {
+  [[nodiscard]] bool should_continue(const std::string& name, double progress) override {
     CHECK(name == "descent");
     seen.push_back(progress);
     return seen.size() < slices_max_;
@@ -153,7 +153,7 @@ TEST_CASE("a program has first and second derivatives even if its caller has dis
         const auto x = leaf_of(call.in.at("x"));
         const auto first = gradients_of(x.pow(3), {x}, graph_use::differentiable)[0];
         const auto second = gradients_of(first.square(), {x})[0];
-        return program_step{.tensors = {{"first", first}, {"second", second}}};
+        return slice_result{.tensors = {{"first", first}, {"second", second}}};
       });
   const program_job wanted{.body = cube, .in = tensor_named("x", floats({2.0F}))};
   const auto check = [&] {
@@ -175,7 +175,7 @@ TEST_CASE("a program has first and second derivatives even if its caller has dis
 TEST_CASE("a gradient with respect to an unused tensor is zero", "[program_batch]") {
   const auto body = of_each({{.name = "unused", .shape = {2}}}, [](const program_call& call) {
     const auto x = leaf_of(call.in.at("x")), y = leaf_of(call.in.at("x"));
-    return program_step{.tensors = {{"unused", gradients_of(x.square().sum(), {x, y})[1]}}};
+    return slice_result{.tensors = {{"unused", gradients_of(x.square().sum(), {x, y})[1]}}};
   });
   const auto made = outcome_of({.body = body, .in = tensor_named("x", floats({1.0F, 2.0F}))});
   CHECK(at::equal(tensors_of(made).at("unused"), at::zeros({2})));
@@ -184,7 +184,7 @@ TEST_CASE("a gradient with respect to an unused tensor is zero", "[program_batch
 TEST_CASE("an outcome keeps only the memory of its own values", "[program_batch]") {
   const auto body = of_each({{.name = "row", .shape = {3}}, {.name = "column", .shape = {2}}}, [](const program_call&) {
     const auto whole = at::arange(6, at::kFloat).view({2, 3});
-    return program_step{.tensors = {{"row", whole[1]}, {"column", whole.select(1, 2)}}};
+    return slice_result{.tensors = {{"row", whole[1]}, {"column", whole.select(1, 2)}}};
   });
   const auto made = outcome_of({.body = body});
   const auto &row = tensors_of(made).at("row"), &column = tensors_of(made).at("column");
@@ -217,7 +217,7 @@ TEST_CASE("a program that writes to its inputs is detected", "[program_batch]") 
   const auto body = of_each({{.name = "x", .shape = {2}}}, [](const program_call& call) {
     auto x = call.in.at("x");
     x.add_(1);
-    return program_step{.tensors = {{"x", x}}};
+    return slice_result{.tensors = {{"x", x}}};
   });
   CHECK_THAT(error_of(outcome_of({.body = body, .in = tensor_named("x", floats({1.0F, 2.0F}))})),
              ContainsSubstring("it writes into a tensor that it was given"));
@@ -228,7 +228,7 @@ TEST_CASE("if stacked calls fail, only the responsible call has no outcome", "[p
     const auto& x = call.in.at("x");
     if (x.item<float>() < 0)
       throw std::runtime_error("no root of a negative number");
-    return program_step{.tensors = {{"root", x.sqrt()}}};
+    return slice_result{.tensors = {{"root", x.sqrt()}}};
   });
   std::vector<program_job> wanted;
   for (const auto value : {4.0F, -1.0F, 9.0F})
@@ -263,10 +263,10 @@ TEST_CASE("a program can be stopped between two slices", "[program_batch]") {
 
 TEST_CASE("a slice without a state is an error", "[program_batch]") {
   const auto body = of_each({{.name = "x", .shape = {1}}},
-                            [](const program_call&) { return program_step{.tensors = {}, .finished = false}; });
+                            [](const program_call&) { return slice_result{.tensors = {}, .finished = false}; });
   CHECK_THAT(error_of(outcome_of({.body = body})), ContainsSubstring("left no state for the next"));
   const auto undefined = of_each({{.name = "x", .shape = {1}}}, [](const program_call&) {
-    return program_step{.tensors = {{"x", at::Tensor()}}, .finished = false};
+    return slice_result{.tensors = {{"x", at::Tensor()}}, .finished = false};
   });
   CHECK_THAT(error_of(outcome_of({.body = undefined})), ContainsSubstring("'x' of its state is an undefined tensor"));
 }
@@ -301,8 +301,8 @@ TEST_CASE("a program reads the job's rows normalized, as nets do", "[program_bat
                              {.name = "labels", .shape = {3}, .type = at::kLong}},
                             [](const program_call& call) {
                               const std::vector<std::int64_t> positions{2, 0};
-                              const row_look moved{.augment = augmentation_kind::crop_flip, .stream = call.stream};
-                              return program_step{.tensors = {{"images", call.images(positions)},
+                              const read_options moved{.augment = augmentation_kind::crop_flip, .stream = call.stream};
+                              return slice_result{.tensors = {{"images", call.images(positions)},
                                                               {"moved", call.images(positions, moved)},
                                                               {"labels", call.labels()}}};
                             });
@@ -312,14 +312,14 @@ TEST_CASE("a program reads the job's rows normalized, as nets do", "[program_bat
   auto images = at::empty({2, 3, 8, 8});
   gather(*source, rows, {}, images.mutable_data_ptr<float>());
   CHECK(same_bits(tensors_of(made).at("images"), images));
-  const std::vector<augmentation> augment{drawn_augmentation(augmentation_kind::crop_flip, stream, 0, 2),
-                                          drawn_augmentation(augmentation_kind::crop_flip, stream, 0, 0)};
+  const std::vector<augmentation> augment{draw_augmentation(augmentation_kind::crop_flip, stream, 0, 2),
+                                          draw_augmentation(augmentation_kind::crop_flip, stream, 0, 0)};
   gather(*source, rows, augment, images.mutable_data_ptr<float>());
   CHECK(same_bits(tensors_of(made).at("moved"), images));
   CHECK(at::equal(tensors_of(made).at("labels"), at::tensor({1, 2, 3}, at::kLong)));
 
   const auto beyond = of_each({{.name = "images", .shape = {1, 3, 8, 8}}}, [](const program_call& call) {
-    return program_step{.tensors = {{"images", call.images(std::vector<std::int64_t>{3})}}};
+    return slice_result{.tensors = {{"images", call.images(std::vector<std::int64_t>{3})}}};
   });
   CHECK_THAT(error_of(outcome_of({.body = beyond, .samples = rows_from(source, 5, 3)})),
              ContainsSubstring("row 3 is asked for, and the job has 3 rows"));

@@ -17,7 +17,7 @@ public:
   }
 };
 
-std::vector<job> taught_clients(const model_ref& net) {
+std::vector<job> teacher_jobs(const model_ref& net) {
   auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3});
   const auto teacher = weights_only(initial_weights(*net, 50));
   for (std::uint64_t k = 0; k < jobs.size(); ++k) {
@@ -34,7 +34,7 @@ std::vector<job> taught_clients(const model_ref& net) {
 TEST_CASE("clients of a batch use their own second teachers, bit by bit", "[teachers]") {
   for (const auto& net : {net_of("mlp", small, 4), net_of("cnn", small, 4)}) {
     INFO(net->identity());
-    const auto jobs = taught_clients(net);
+    const auto jobs = teacher_jobs(net);
     const auto together = run_all(jobs);
     for (std::size_t k = 0; k < jobs.size(); ++k)
       CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]}).front())));
@@ -42,7 +42,7 @@ TEST_CASE("clients of a batch use their own second teachers, bit by bit", "[teac
 }
 
 TEST_CASE("a second teacher's outputs have the same bits cached and computed in each step", "[teachers]") {
-  const auto jobs = taught_clients(net_of("mlp", small, 4));
+  const auto jobs = teacher_jobs(net_of("mlp", small, 4));
   auto every_step = jobs;
   for (auto& single : every_step) // rows could be replayed, so nothing is cached
     std::get<train_job>(single.request).options.replay_rows = 1;
@@ -52,7 +52,7 @@ TEST_CASE("a second teacher's outputs have the same bits cached and computed in 
 }
 
 TEST_CASE("the second teacher's features differ from the first one's", "[teachers]") {
-  auto jobs = taught_clients(net_of("mlp", small, 4));
+  auto jobs = teacher_jobs(net_of("mlp", small, 4));
   const auto own = run_all(jobs);
   for (auto& single : jobs) {
     auto& training = std::get<train_job>(single.request);
@@ -62,7 +62,7 @@ TEST_CASE("the second teacher's features differ from the first one's", "[teacher
 }
 
 TEST_CASE("a missing second teacher, and weights of another net, are refused", "[teachers]") {
-  auto jobs = taught_clients(net_of("mlp", small, 4));
+  auto jobs = teacher_jobs(net_of("mlp", small, 4));
   jobs.resize(1);
   auto& training = std::get<train_job>(jobs[0].request);
   training.teachers[1] = weights_only(at::zeros({3}));

@@ -67,15 +67,18 @@ public:
   void check_gradients(const json& expected, double bound) {
     const training_mode mode;
     tape kept;
-    const auto seen =
-        net_->forward(weights_, images(expected["input"], shape_), classes_, &kept, net_->draws() ? nullptr : &mode);
+    const auto seen = net_->forward(weights_, images(expected["input"], shape_), classes_, &kept,
+                                    net_->uses_random_numbers() ? nullptr : &mode);
     auto labels = at::empty({1, shape_[0]}, at::kLong);
     for (std::int64_t row = 0; row < shape_[0]; ++row)
       labels.mutable_data_ptr<std::int64_t>()[row] = row * 7 % 10;
     const auto row_weight = at::full({1, shape_[0]}, 1.0F / static_cast<float>(shape_[0]));
-    const std::vector<std::shared_ptr<const tensor_map>> sides(1);
-    const auto loss = (*cross_entropy_objective())(
-        {.logits = seen.logits, .features = seen.features, .labels = labels, .row_weight = row_weight, .sides = sides});
+    const std::vector<std::shared_ptr<const tensor_map>> auxiliaries(1);
+    const auto loss = (*cross_entropy_objective())({.logits = seen.logits,
+                                                    .features = seen.features,
+                                                    .labels = labels,
+                                                    .row_weight = row_weight,
+                                                    .auxiliaries = auxiliaries});
     auto gradients = at::zeros_like(weights_);
     net_->backward(weights_, kept, classes_, loss.d_logits, loss.d_features, {}, {gradients});
     check_named(gradients[0], expected["of"], bound);

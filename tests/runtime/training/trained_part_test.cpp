@@ -177,7 +177,7 @@ TEST_CASE("an unknown part is refused by name", "[trained part]") {
 
 TEST_CASE("head rows of held classes keep their bits under every optimizer") {
   auto kind = kind_with("mlp", {});
-  kind->use_head(head_kind::cosine);
+  kind->set_head(head_kind::cosine);
   for (const auto& net : {kind->build(small, 6).value(), net_of("mlp", small, 6)})
     for (const double momentum : {0.0, 0.9}) {
       INFO(net->identity() << ", momentum " << momentum);

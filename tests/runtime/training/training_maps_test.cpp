@@ -31,8 +31,8 @@ private:
 };
 
 /// Clients whose objective compares maps with those of a teacher.
-std::vector<job> taught_clients_of(const model_ref& net, const training_options& options,
-                                   const std::vector<std::int64_t>& rows = ragged) {
+std::vector<job> teacher_jobs_of(const model_ref& net, const training_options& options,
+                                 const std::vector<std::int64_t>& rows = ragged) {
   auto jobs = clients_of(net, options, rows);
   for (std::uint64_t k = 0; k < jobs.size(); ++k) {
     auto& training = std::get<train_job>(jobs[k].request);
@@ -44,8 +44,8 @@ std::vector<job> taught_clients_of(const model_ref& net, const training_options&
 
 at::Tensor gradients_of(const job& queued) {
   const auto outcome = run_all({queued})[0];
-  if (const auto* why = std::get_if<std::string>(&outcome))
-    FAIL("job failed: " << *why);
+  if (const auto* reason = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *reason);
   return std::get<train_output>(std::get<work_output>(outcome)).gradients;
 }
 
@@ -77,13 +77,13 @@ TEST_CASE("losses of maps have autograd's gradients", "[maps]") {
   at::set_num_threads(1);
   const auto check = [](const model_ref& net, const std::vector<std::string>& maps, bool evaluation) {
     INFO(net->identity());
-    auto jobs = taught_clients_of(net,
-                                  {.batch_rows = 0,
-                                   .in_order = true,
-                                   .maps = maps,
-                                   .result = training_result::gradient,
-                                   .evaluation = evaluation},
-                                  {5});
+    auto jobs = teacher_jobs_of(net,
+                                {.batch_rows = 0,
+                                 .in_order = true,
+                                 .maps = maps,
+                                 .result = training_result::gradient,
+                                 .evaluation = evaluation},
+                                {5});
     auto& job = std::get<train_job>(jobs[0].request);
     const auto expected = plain_gradient(job, 0.05);
     const auto bound = 1e-4 * expected.abs().max().item<double>();
@@ -105,7 +105,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
   at::set_num_threads(1);
   for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
     const auto names = net->maps();
-    const auto jobs = taught_clients_of(net, {.epochs = 2, .batch_rows = 3, .maps = names});
+    const auto jobs = teacher_jobs_of(net, {.epochs = 2, .batch_rows = 3, .maps = names});
     const auto together = run_all(jobs);
     for (std::size_t k = 0; k < jobs.size(); ++k)
       CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));
@@ -114,7 +114,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
 
 TEST_CASE("an unknown map is refused by name", "[maps]") {
   const auto refusal = [](const model_ref& net) {
-    return std::get<std::string>(run_all(taught_clients_of(net, {.maps = {"layer9"}}, {3}))[0]);
+    return std::get<std::string>(run_all(teacher_jobs_of(net, {.maps = {"layer9"}}, {3}))[0]);
   };
   CHECK(refusal(net_of("resnet8", small, 6)).find("shows no map 'layer9'; expected names of: ") != std::string::npos);
   CHECK(refusal(net_of("linear", small, 6)) ==

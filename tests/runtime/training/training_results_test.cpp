@@ -13,8 +13,8 @@ using Catch::Approx;
 namespace {
 
 train_output output_of(const job_outcome& outcome) {
-  if (const auto* why = std::get_if<std::string>(&outcome))
-    FAIL("job failed: " << *why);
+  if (const auto* reason = std::get_if<std::string>(&outcome))
+    FAIL("job failed: " << *reason);
   return std::get<train_output>(std::get<work_output>(outcome));
 }
 train_job& training_of(job& queued) { return std::get<train_job>(queued.request); }
@@ -53,11 +53,11 @@ public:
     features = in.features.clone();
     logits = in.logits.clone();
     const auto shown = in.teachers.empty() ? activations{} : in.teachers[0];
-    taught_features = shown.features.defined() ? shown.features.clone() : at::Tensor{};
+    teacher_features = shown.features.defined() ? shown.features.clone() : at::Tensor{};
     taught = shown.logits.defined() ? shown.logits.clone() : at::Tensor{};
     return (*cross_entropy_objective())(in);
   }
-  mutable at::Tensor features, logits, taught_features, taught;
+  mutable at::Tensor features, logits, teacher_features, taught;
 };
 
 /// Cross-entropy plus the mean over rows of
@@ -90,7 +90,8 @@ TEST_CASE("the gradient of all rows equals autograd's in float64, for any batch 
                                plain_gradient(job, first_positions(0, 7), weights).to(at::kFloat)) < 1e-6);
     };
     check(std::vector<double>(7, 1.0 / 7.0));
-    job.notes.weights = std::make_shared<const std::vector<float>>(std::vector<float>{1, 0.5F, 2, 0, 1, 3, 0.25F});
+    job.annotations.weights =
+        std::make_shared<const std::vector<float>>(std::vector<float>{1, 0.5F, 2, 0, 1, 3, 0.25F});
     check({1.0 / 7, 0.5 / 7, 2.0 / 7, 0.0, 1.0 / 7, 3.0 / 7, 0.25 / 7});
   }
 }
@@ -143,7 +144,7 @@ TEST_CASE("norms of per-row gradients are in row order and equal autograd's", "[
         residue.norm().item<double>() * std::sqrt(shown.features[0][i].square().sum().item<double>() + 1.0);
     CHECK(of_head[i].item<double>() == Approx(expected).epsilon(1e-5));
   }
-  job.notes.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
+  job.annotations.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
   CHECK(at::allclose(norms(), of_head * 0.5));
 }
 
@@ -215,16 +216,16 @@ TEST_CASE("a loss reads its teacher's features and logits of the same rows", "[t
     const auto expected = net->forward(job.teachers[0]->at(flat_weights).unsqueeze(0), rows, {0, 4}, nullptr);
     (void)output_of(run_all(jobs)[0]);
     CHECK_FALSE(noted->taught.defined());
-    CHECK_FALSE(noted->taught_features.defined());
+    CHECK_FALSE(noted->teacher_features.defined());
     job.options.teachers = {{.features = true}};
     (void)output_of(run_all(jobs)[0]);
     CHECK_FALSE(noted->taught.defined());
-    CHECK(largest_difference(noted->taught_features.contiguous(), expected.features.contiguous()) < 1e-5);
+    CHECK(largest_difference(noted->teacher_features.contiguous(), expected.features.contiguous()) < 1e-5);
     CHECK(largest_difference(noted->features.contiguous(), expected.features.contiguous()) > 1e-2);
     job.options.teachers = {{.classes = {0, 4}, .features = true}};
     (void)output_of(run_all(jobs)[0]);
     CHECK(largest_difference(noted->taught.contiguous(), expected.logits.contiguous()) < 1e-5);
-    CHECK(largest_difference(noted->taught_features.contiguous(), expected.features.contiguous()) < 1e-5);
+    CHECK(largest_difference(noted->teacher_features.contiguous(), expected.features.contiguous()) < 1e-5);
   }
 }
 

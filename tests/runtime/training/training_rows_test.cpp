@@ -65,7 +65,7 @@ at::Tensor trained(const train_job& request) { return weights_of(outcome_of(requ
 std::string refusal(const train_job& request) { return std::get<std::string>(outcome_of(request)); }
 
 /// Loss of some rows of one set: sum_i weight_i CE_i divided by their number, in float64.
-at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_notes& notes,
+at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_annotations& annotations,
                     const std::vector<std::int64_t>& positions, const at::Tensor& flat) {
   std::vector<std::int64_t> rows;
   auto targets = at::zeros({std::ssize(positions), 10}, at::kDouble),
@@ -73,12 +73,12 @@ at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_
   for (std::int64_t i = 0; i < std::ssize(positions); ++i) {
     const auto position = positions[static_cast<std::size_t>(i)];
     rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
-    if (notes.targets.defined())
-      targets[i].copy_(notes.targets[position]);
+    if (annotations.targets.defined())
+      targets[i].copy_(annotations.targets[position]);
     else
       targets[i][samples.source->label(rows.back())] = 1.0;
-    if (notes.weights)
-      weights[i] = (*notes.weights)[static_cast<std::size_t>(position)];
+    if (annotations.weights)
+      weights[i] = (*annotations.weights)[static_cast<std::size_t>(position)];
   }
   auto x = reference_gather(*samples.source, rows, {}).flatten(1).to(at::kDouble);
   const auto& layout = job.net->layout();
@@ -104,9 +104,9 @@ at::Tensor plainly_trained(const train_job& job) {
       for (std::int64_t i = 0; i < std::min(with.replay_rows, job.replay.samples.size()); ++i)
         second.push_back(replayed++ % job.replay.samples.size());
       flat = flat.detach().set_requires_grad(true);
-      auto loss = set_loss(job, job.samples, job.notes, own, flat);
+      auto loss = set_loss(job, job.samples, job.annotations, own, flat);
       if (!second.empty())
-        loss = loss + with.replay_weight * set_loss(job, job.replay.samples, job.replay.notes, second, flat);
+        loss = loss + with.replay_weight * set_loss(job, job.replay.samples, job.replay.annotations, second, flat);
       loss.backward();
       flat = flat.detach() - with.learning_rate * flat.grad();
     }
@@ -142,15 +142,16 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, training_options
   std::vector<job> jobs;
   for (std::uint64_t k = 0; k < rows.size(); ++k) {
     const auto [own, replayed] = rows[k];
-    jobs.push_back({.id = {{k}, 0, 0},
-                    .request = train_job{.net = net,
-                                         .start = weights_only(initial_weights(*net, k)),
-                                         .samples = rows_from(source, static_cast<std::int64_t>(k), own),
-                                         .notes = {.weights = k % 2 == 0 ? varied_weights(own) : nullptr},
-                                         .replay = {.samples = rows_from(other, static_cast<std::int64_t>(k), replayed),
-                                                    .notes = {.targets = drawn_targets(replayed, net->classes())}},
-                                         .options = options,
-                                         .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
+    jobs.push_back(
+        {.id = {{k}, 0, 0},
+         .request = train_job{.net = net,
+                              .start = weights_only(initial_weights(*net, k)),
+                              .samples = rows_from(source, static_cast<std::int64_t>(k), own),
+                              .annotations = {.weights = k % 2 == 0 ? varied_weights(own) : nullptr},
+                              .replay = {.samples = rows_from(other, static_cast<std::int64_t>(k), replayed),
+                                         .annotations = {.targets = drawn_targets(replayed, net->classes())}},
+                              .options = options,
+                              .stream = {.seed = 1, .client = {static_cast<std::uint32_t>(k)}}}});
   }
   return jobs;
 }
@@ -162,13 +163,13 @@ TEST_CASE("training with weights, targets and replayed rows equals autograd in f
   auto job = usual({.epochs = 3, .batch_rows = 3, .learning_rate = 0.2, .replay_rows = 2, .replay_weight = 0.7});
   const auto plain = trained(job);
   CHECK(largest_difference(plain, plainly_trained(job)) < 2e-6);
-  job.notes.weights = varied_weights(7);
+  job.annotations.weights = varied_weights(7);
   CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
-  job.replay.notes.weights = varied_weights(5);
+  job.replay.annotations.weights = varied_weights(5);
   CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
-  job.replay.notes.targets = drawn_targets(5, 10);
+  job.replay.annotations.targets = drawn_targets(5, 10);
   CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
-  job.notes.targets = drawn_targets(7, 10);
+  job.annotations.targets = drawn_targets(7, 10);
   const auto expected = plainly_trained(job);
   CHECK(largest_difference(trained(job), expected) < 2e-6);
   CHECK(largest_difference(plain, expected) > 1e-2); // all of them affect the result
@@ -207,7 +208,7 @@ TEST_CASE("clients with replayed and weighted rows end with the same bits alone 
 TEST_CASE("replayed rows in a separate pass equal autograd if no layer normalizes over rows", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 3, .batch_rows = 3, .learning_rate = 0.2, .replay_rows = 2, .replay_weight = 0.7});
-  job.replay.notes = {.weights = varied_weights(5), .targets = drawn_targets(5, 10)};
+  job.replay.annotations = {.weights = varied_weights(5), .targets = drawn_targets(5, 10)};
   const auto together = trained(job);
   job.options.replay_by = replay_pass::separate;
   CHECK(largest_difference(trained(job), plainly_trained(job)) < 2e-6);
@@ -285,11 +286,11 @@ TEST_CASE("weights of one and an empty replayed set change no bit", "[training r
   job.replay = {};
   const auto plain = trained(job);
   auto weighted = job;
-  weighted.notes.weights = listed(std::vector<float>(7, 1.0F));
+  weighted.annotations.weights = listed(std::vector<float>(7, 1.0F));
   CHECK(same_bits(trained(weighted), plain));
   weighted.options.replay_rows = 4;
   CHECK(same_bits(trained(weighted), plain));
-  weighted.notes.weights = varied_weights(7);
+  weighted.annotations.weights = varied_weights(7);
   const auto one_by_one = trained(weighted);
   CHECK_FALSE(same_bits(one_by_one, plain));
   weighted.options.replay_rows = 0;
@@ -301,10 +302,10 @@ TEST_CASE("a row of weight zero has no effect", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.batch_rows = 0});
   job.replay = {};
-  job.notes.weights = listed({2, 2, 2, 2, 0, 0, 0}); // 2 / 7 each
+  job.annotations.weights = listed({2, 2, 2, 2, 0, 0, 0}); // 2 / 7 each
   auto fewer = job;
   fewer.samples = rows_from(job.samples.source, 3, 4);
-  fewer.notes.weights = listed(std::vector<float>(4, 8.0F / 7.0F)); // 8 / 7 / 4 each
+  fewer.annotations.weights = listed(std::vector<float>(4, 8.0F / 7.0F)); // 8 / 7 / 4 each
   CHECK(largest_difference(trained(job), trained(fewer)) < 1e-6);
 }
 
@@ -369,16 +370,16 @@ TEST_CASE("vectors and images, generated and plain, may be replayed together", "
 TEST_CASE("invalid training jobs are refused with a reason", "[training rows]") {
   const auto job = usual({.batch_rows = 3, .replay_rows = 2});
   auto wrong = job;
-  wrong.notes.weights = varied_weights(6);
+  wrong.annotations.weights = varied_weights(6);
   CHECK(refusal(wrong) == "there are 6 weights of 7 rows; expected one of each");
   wrong = job;
-  wrong.replay.notes.weights = varied_weights(6);
+  wrong.replay.annotations.weights = varied_weights(6);
   CHECK(refusal(wrong) == "there are 6 weights of 5 rows to replay; expected one of each");
   wrong = job;
-  wrong.notes.targets = drawn_targets(7, 9);
+  wrong.annotations.targets = drawn_targets(7, 9);
   CHECK(refusal(wrong) == "targets of rows are Float[7, 9]; expected contiguous float32 [7, 10] of the host, a row of "
                           "each and a column per class of the loss");
-  wrong.notes.targets = drawn_targets(7, 10);
+  wrong.annotations.targets = drawn_targets(7, 10);
   wrong.objective = std::make_shared<const labels_only>();
   CHECK(refusal(wrong) == "rows have targets, and the objective 'labels' reads labels only");
   wrong = job;

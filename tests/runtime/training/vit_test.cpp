@@ -318,7 +318,7 @@ TEST_CASE("a pretrained file with some adapters must have all of them", "[models
 
 TEST_CASE("a cosine head accepts a pretrained file with a bias", "[models]") {
   const auto kind = kind_with("vit", plain);
-  kind->use_head(head_kind::cosine);
+  kind->set_head(head_kind::cosine);
   const auto net = kind->build(images, 5).value(), bare = net_of("vit", images, 5, plain);
   const auto start = initial_weights(*net, 2);
   const auto file = named_parameters(*bare, initial_weights(*bare, 1));

@@ -75,7 +75,7 @@ private:
 
 const node_address any_port{.host = "127.0.0.1", .port = 0};
 
-node_place place_of(std::uint16_t port) {
+resolved_node place_of(std::uint16_t port) {
   return {.host = "127.0.0.1", .addresses = resolved({.host = "127.0.0.1", .port = port}).value()};
 }
 
@@ -107,8 +107,8 @@ archive numbers(std::size_t count) {
 /// Sends a message over the connection and checks its content.
 void check_a_message(two_ends& ends) {
   const auto there = ends.server_sees.next_opened();
-  ends.server.trust(there);
-  ends.client.trust(ends.client_sees.next_opened());
+  ends.server.mark_authenticated(there);
+  ends.client.mark_authenticated(ends.client_sees.next_opened());
   ends.client.send(ends.which, numbers(3'000'000)); // 12 MB
   const auto message = ends.server_sees.next_message();
   CHECK((*message == *numbers(3'000'000).contents()));
@@ -183,8 +183,8 @@ TEST_CASE("plain and encrypted peers reject each other with a reason") {
 }
 
 TEST_CASE("a peer that does not authenticate, or falls silent, is disconnected") {
-  const connection_limits hasty{.introduction = std::chrono::milliseconds(300),
-                                .silence = std::chrono::milliseconds(300)};
+  const connection_limits hasty{.handshake_timeout = std::chrono::milliseconds(300),
+                                .idle_timeout = std::chrono::milliseconds(300)};
   {
     two_ends ends(nullptr, nullptr, hasty); // open, but not authenticated
     CHECK(ends.server_sees.any_reason() == "does not say who it is");
@@ -204,14 +204,14 @@ TEST_CASE("silent unknown peers do not block other connections, however many con
   const auto place = place_of(loop.listen(any_port).value());
   const auto address = place.addresses.front();
   std::vector<owned_descriptor> mute;
-  for (std::size_t i = 0; i < 2 * connection_loop::strangers_max; ++i) {
+  for (std::size_t i = 0; i < 2 * connection_loop::unauthenticated_max; ++i) {
     mute.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::connect(mute.back().get(), address.get(), address.size) == 0);
   }
   CHECK(sees.any_reason() == "has not said who it is, while too many others come");
   client.connect(place);
-  loop.trust(sees.next_opened());
-  client.trust(client_sees.next_opened());
+  loop.mark_authenticated(sees.next_opened());
+  client.mark_authenticated(client_sees.next_opened());
 }
 
 TEST_CASE("messages of a peer are limited in size until it is trusted") {

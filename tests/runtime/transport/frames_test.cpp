@@ -106,7 +106,7 @@ TEST_CASE("messages sent in pieces and as a whole are equal, for any split of th
       reader.feed(std::span(whole).subspan(at, count));
     } else {
       std::memcpy(room.data(), whole.data() + at, count);
-      reader.filled(count);
+      reader.mark_written(count);
     }
     at += count;
     for (auto& message : reader.take_messages())
@@ -127,9 +127,9 @@ TEST_CASE("a sender stops at the window and continues after acknowledgments") {
   const auto first = all_of(writer);
   CHECK(writer.waiting_bytes() == window_bytes + 8); // preceded by the length of the vector
   CHECK_FALSE(writer.has_something());
-  writer.confirmed(1000);
+  writer.acknowledged(1000);
   CHECK(all_of(writer).size() == 1000 + 8);
-  CHECK_THROWS_MATCHES(writer.confirmed(window_bytes + 1), protocol_error,
+  CHECK_THROWS_MATCHES(writer.acknowledged(window_bytes + 1), protocol_error,
                        MessageMatches(ContainsSubstring("confirms more bytes than it was sent")));
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a receiver holds back credits until whole messages have been consumed
   reader.feed(all_of(writer));
   const auto credit = reader.take_credit(); // a partial message is acknowledged as it arrives
   CHECK(credit == window_bytes);
-  writer.confirmed(credit);
+  writer.acknowledged(credit);
   reader.feed(all_of(writer));
   const auto messages = reader.take_messages();
   REQUIRE(messages.size() == 1);

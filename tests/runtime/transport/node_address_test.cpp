@@ -5,15 +5,15 @@ using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("an address consists of a host and a port") {
-  CHECK((parsed_address("127.0.0.1:7100").value() == node_address{.host = "127.0.0.1", .port = 7100}));
-  CHECK(parsed_address("host.example:80").value().text() == "host.example:80");
-  CHECK((parsed_address("[::1]:65535").value() == node_address{.host = "::1", .port = 65535}));
-  CHECK(parsed_address("[::1]:65535").value().text() == "[::1]:65535");
+  CHECK((parse_address("127.0.0.1:7100").value() == node_address{.host = "127.0.0.1", .port = 7100}));
+  CHECK(parse_address("host.example:80").value().text() == "host.example:80");
+  CHECK((parse_address("[::1]:65535").value() == node_address{.host = "::1", .port = 65535}));
+  CHECK(parse_address("[::1]:65535").value().text() == "[::1]:65535");
 }
 
 TEST_CASE("a malformed address is refused and named") {
   for (const char* text : {"", "b", ":5", "c:70000", "::1:7", "d:", "e f:1", "@list:1"}) {
-    const auto found = parsed_address(text);
+    const auto found = parse_address(text);
     REQUIRE_FALSE(found);
     CHECK_THAT(found.error().front().text, ContainsSubstring("'" + std::string(text) + "' is no address"));
   }

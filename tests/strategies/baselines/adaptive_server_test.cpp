@@ -31,7 +31,7 @@ struct server {
     return closed();
   }
   double closed() {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(half->close_round(ctx, {}), desk, *device);
     const auto went = half->predict().weights->at(flat_weights) - before;

@@ -14,8 +14,8 @@ namespace {
 
 model_ref proxy_net() {
   auto kind = kind_with("mlp", {});
-  kind->use_head(head_kind::proxies);
-  kind->use_proxies(2);
+  kind->set_head(head_kind::proxies);
+  kind->set_proxies(2);
   return kind->build({1, 1, 5}, 4).value();
 }
 
@@ -71,9 +71,9 @@ TEST_CASE("importance is the mean squared gradient of each row by a map, divided
     std::vector<at::Tensor> values;
     for (const auto& map : results.maps)
       values.push_back(map.values);
-    const auto slopes = gradients_of(loss, values);
+    const auto gradients = gradients_of(loss, values);
     for (std::size_t m = 0; m < maps.size(); ++m) {
-      const auto square = slopes[m].flatten().square().to(at::kDouble);
+      const auto square = gradients[m].flatten().square().to(at::kDouble);
       sums[m] = sums[m].defined() ? sums[m] + square : square;
     }
   }
@@ -88,15 +88,15 @@ TEST_CASE("the server sends the mean importance of its clients with the teacher"
   const auto net = proxy_net();
   const rehearsing_client client("afc", {2, 2}, {{"memory", "8"}, {"tuning_epochs", "0"}}, net);
   const auto server = client.method->make_server();
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   const auto last = client.sent(0, true);
-  (void)run_step(server->open_task(ctx, last.place), desk, *client.device);
+  (void)run_step(server->open_task(ctx, last.info), desk, *client.device);
   const auto own = client.round(client.work(last, client.rows_of(0, 0, 5)));
   server->fold({.upload = own.upload, .rows = own.rows});
-  run_step(server->close_round(ctx, last.place), desk, *client.device);
-  (void)run_step(server->open_task(ctx, client.sent(1, false).place), desk, *client.device);
-  const auto sent = server->open_round(client.sent(1, false).place);
+  run_step(server->close_round(ctx, last.info), desk, *client.device);
+  (void)run_step(server->open_task(ctx, client.sent(1, false).info), desk, *client.device);
+  const auto sent = server->open_round(client.sent(1, false).info);
   const auto name = "importance." + net->maps().front();
   CHECK(at::equal(sent.extra->at(name), own.upload->at(name)));
   CHECK_FALSE(client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 5))).upload->find(name));

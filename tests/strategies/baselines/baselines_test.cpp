@@ -33,21 +33,21 @@ struct two_tasks {
     method->prepare(setup_of(model));
     server = method->make_server();
     const auto rows = striped_rows(32, features, classes);
-    job_desk desk;
-    row_store made(row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes});
+    job_channel desk;
+    generated_row_store made(row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes});
     server_context ctx(desk, nullptr, &made);
     memory_ref memory;
     for (std::uint32_t t = 0; t < 2; ++t) {
-      auto place = class_task(t, 2);
-      place.rounds_of_task = 2;
-      (void)run_step(server->open_task(ctx, place), desk, *device);
+      auto info = class_task(t, 2);
+      info.rounds_of_task = 2;
+      (void)run_step(server->open_task(ctx, info), desk, *device);
       std::vector<std::int64_t> mine;
       for (std::int64_t r = 0; r < 32; ++r)
         if (r % classes / 2 == t)
           mine.push_back(r);
-      for (place.round_of_task = 0; place.round_of_task < 2; ++place.round_of_task, ++place.round.value) {
-        auto in = server->open_round(place);
-        in.place = place;
+      for (info.round_of_task = 0; info.round_of_task < 2; ++info.round_of_task, ++info.round.value) {
+        auto in = server->open_round(info);
+        in.info = info;
         extras.push_back(in.extra);
         sent.push_back(in.weights);
         auto result = run_round(*method, *device,
@@ -60,7 +60,7 @@ struct two_tasks {
         memories.push_back(memory);
         uploads.push_back(result.upload);
         server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
-        run_step(server->close_round(ctx, place), desk, *device);
+        run_step(server->close_round(ctx, info), desk, *device);
       }
       after.push_back(server->predict().weights->at(flat_weights));
     }
@@ -138,10 +138,11 @@ TEST_CASE("where student and teacher agree, the distillation loss is the teacher
   const auto net = setup_of().net;
   const auto weights = initial_weights(*net, 2);
   const auto rows = striped_rows(8, features, classes);
-  broadcast in{.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}},
+  broadcast in{.info = {.task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}},
                .weights = weights_only(weights),
                .extra = weights_only(weights)};
-  client_run run(*method, {.in = std::make_shared<const broadcast>(in), .samples = view_of(rows, {2, 3, 6, 7})});
+  client_round_runner run(*method,
+                          {.in = std::make_shared<const broadcast>(in), .samples = view_of(rows, {2, 3, 6, 7})});
   auto step = run.start();
   const auto job = std::get<train_job>(std::get<plan>(step).at(0));
   REQUIRE((job.options.teachers.at(0).classes == class_range{0, 2}));
@@ -152,7 +153,7 @@ TEST_CASE("where student and teacher agree, the distillation loss is the teacher
                                      .features = logits,
                                      .labels = labels,
                                      .row_weight = weight,
-                                     .sides = {},
+                                     .auxiliaries = {},
                                      .teachers = {{.logits = teacher}}});
   CHECK(out.d_logits.narrow(2, 0, 2).abs().max().item<double>() < 1e-7);
   const auto p = at::softmax(teacher / 2.0, 2);
@@ -166,9 +167,12 @@ TEST_CASE("a client whose task has no earlier classes uses no teacher and trains
   method->prepare(setup_of());
   const auto weights = weights_only(initial_weights(*setup_of().net, 2));
   for (const class_range current : {class_range{0, 4}, class_range{0, 2}}) { // domains; a client still in task 1
-    broadcast in{.place = {.task = {1}, .opened = {0, 4}, .current = current}, .weights = weights, .extra = weights};
+    broadcast in{.info = {.task = {1}, .seen_classes = {0, 4}, .current_classes = current},
+                 .weights = weights,
+                 .extra = weights};
     const auto sent = std::make_shared<const broadcast>(in);
-    client_run run(*method, {.in = sent, .samples = view_of(striped_rows(8, features, classes), {0, 1, 4, 5})});
+    client_round_runner run(*method,
+                            {.in = sent, .samples = view_of(striped_rows(8, features, classes), {0, 1, 4, 5})});
     auto step = run.start();
     const auto job = std::get<train_job>(std::get<plan>(step).at(0));
     CHECK(job.teachers.empty());
@@ -229,16 +233,16 @@ TEST_CASE("FedDyn's loss adds the gradient alpha (w - start) - g to the plain on
   auto memory = std::make_shared<tensor_map>();
   memory->put("drift", at::arange(16, at::kFloat));
   memory->put("task", at::zeros({1}, at::kLong));
-  broadcast in{.place = {.opened = {0, 4}}, .weights = weights_only(initial_weights(*setup_of().net, 2))};
-  client_run run(*method, {.in = std::make_shared<const broadcast>(in),
-                           .memory = memory,
-                           .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3})});
+  broadcast in{.info = {.seen_classes = {0, 4}}, .weights = weights_only(initial_weights(*setup_of().net, 2))};
+  client_round_runner run(*method, {.in = std::make_shared<const broadcast>(in),
+                                    .memory = memory,
+                                    .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3})});
   auto step = run.start();
   const auto job = std::get<train_job>(std::get<plan>(step).at(0));
   REQUIRE(job.objective->regularises());
   auto gradients = at::ones({3});
   const auto w = at::full({3}, 2.0F), start = at::full({3}, 1.0F);
-  job.objective->regularise(w, start, 4, job.side.get(), gradients);
+  job.objective->regularise(w, start, 4, job.auxiliary.get(), gradients);
   CHECK(at::allclose(gradients, at::tensor({1.25F - 4.0F, 1.25F - 5.0F, 1.25F - 6.0F})));
 }
 
@@ -265,9 +269,9 @@ TEST_CASE("FedET regularizes clients by the importance that they have sent", "[e
 TEST_CASE("FedET's enhancers need a frozen net and distill from those of the previous task", "[et]") {
   auto method = strategy_named("fed-et");
   give_keys(*method, {{"reading", "enhancer"}});
-  const auto wrong = method->check(setup_of("mlp"));
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong.front().where == "strategy.reading");
+  const auto errors = method->check(setup_of("mlp"));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors.front().where == "strategy.reading");
   auto frozen = setup_of("mlp");
   frozen.trainable = trainable_part::head;
   CHECK(method->check(frozen).empty());
@@ -289,7 +293,7 @@ TEST_CASE("FedIL+ equals Fed-LwF with prototypes that the server replays to the 
   }
   CHECK(at::equal(plus.uploads[2]->at("prototypes.classes"), at::tensor({2, 3}, at::kInt)));
   CHECK(at::equal(plus.uploads[2]->at("prototypes.counts"), at::tensor({8, 8}, at::kInt)));
-  CHECK(plus.server->figures().at("prototypes") == 4.0);
+  CHECK(plus.server->summary_metrics().at("prototypes") == 4.0);
   // The body comes from clients; the head was also trained by the server.
   const auto net = model_named("mlp", {1, 1, features}, classes);
   bool body = true, head = false;

@@ -29,7 +29,7 @@ std::unique_ptr<strategy> prepared(const std::string& name,
 std::vector<train_job> trainings(const strategy& method, broadcast in) {
   std::vector<std::int64_t> mine;
   for (std::int64_t r = 0; std::ssize(mine) < 8; ++r)
-    if (r % classes >= in.place.current.low && r % classes < in.place.current.high)
+    if (r % classes >= in.info.current_classes.low && r % classes < in.info.current_classes.high)
       mine.push_back(r);
   const auto device = make_executor("cpu");
   return jobs_of_kind<train_job>(jobs_of_round(method, *device,
@@ -51,13 +51,13 @@ TEST_CASE("EWC blends Fisher information by the share of earlier classes, and a 
   const auto method = prepared("fed-ewc", {}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   const std::vector<std::int64_t> opened{1, 3, 6, 6}; // classes after each task
   const auto begin = [&](std::uint32_t task) {
-    const round_place place{.task = {task}, .opened = {0, opened[task]}, .current = {0, opened[task]}};
-    (void)run_step(server->open_task(ctx, place), desk, *device);
-    return server->open_round(place).extra;
+    const round_info info{.task = {task}, .seen_classes = {0, opened[task]}, .current_classes = {0, opened[task]}};
+    (void)run_step(server->open_task(ctx, info), desk, *device);
+    return server->open_round(info).extra;
   };
   const auto value_of = [](const tensors_ref& held, const char* name) { return held->at(name)[7].item<double>(); };
   CHECK_FALSE(begin(0));
@@ -82,13 +82,13 @@ TEST_CASE("Fisher information of tasks can be summed instead of blended", "[ewc]
   const auto method = prepared("fed-ewc", {{"fisher_over_tasks", "add"}}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   for (const std::uint32_t task : {0U, 1U, 2U}) {
-    const round_place place{.task = {task}, .opened = {0, task + 1}, .current = {task, task + 1}};
-    (void)run_step(server->open_task(ctx, place), desk, *device);
+    const round_info info{.task = {task}, .seen_classes = {0, task + 1}, .current_classes = {task, task + 1}};
+    (void)run_step(server->open_task(ctx, info), desk, *device);
     if (task == 2)
-      CHECK(server->open_round(place).extra->at("fisher")[7].item<double>() == 2.5);
+      CHECK(server->open_round(info).extra->at("fisher")[7].item<double>() == 2.5);
     server->fold({.upload = fisher_upload(task == 0 ? 2.0 : 0.5), .rows = 1});
     run_step(server->close_round(ctx, {}), desk, *device);
   }
@@ -99,8 +99,8 @@ TEST_CASE("EWC as in the official code passes rows again at rate 0, which update
     const auto method =
         prepared("fed-ewc", {{"ewc_mode", "repo_noop"}, {"fisher_moves_statistics", moves ? "true" : "false"}}, 3);
     const auto start = weights_only(initial_weights(*setup_of(3).net, 2));
-    const auto jobs =
-        trainings(*method, {.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}}, .weights = start});
+    const auto jobs = trainings(
+        *method, {.info = {.task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}}, .weights = start});
     REQUIRE(jobs.size() == (moves ? 2 : 1));
     if (!moves)
       continue;
@@ -118,19 +118,21 @@ TEST_CASE("EWC's penalty has the gradient lambda F (w - w*) on each segment of t
   held->put("anchor", at::full({size}, 0.5F));
   const auto start = weights_only(at::zeros({size}));
   const auto jobs = trainings(
-      *method, {.place = {.task = {1}, .opened = {0, 6}, .current = {3, 6}}, .weights = start, .extra = held});
+      *method,
+      {.info = {.task = {1}, .seen_classes = {0, 6}, .current_classes = {3, 6}}, .weights = start, .extra = held});
   REQUIRE(jobs.size() == 1); // the last task leaves no Fisher information
   REQUIRE(jobs[0].objective->regularises());
   auto gradients = at::full({3}, 7.0F);
   const auto w = at::tensor({0.5F, 1.0F, -0.5F}), far = at::full({3}, 9.0F);
-  jobs[0].objective->regularise(w, far, 4, jobs[0].side.get(), gradients);
+  jobs[0].objective->regularise(w, far, 4, jobs[0].auxiliary.get(), gradients);
   CHECK(at::equal(gradients, at::tensor({7.0F, 7.0F + 10 * 5 * 0.5F, 7.0F - 10 * 6 * 1.0F})));
 }
 
 TEST_CASE("EWC trains on the task's classes and measures over all seen ones at the end of training", "[ewc]") {
   const auto method = prepared("fed-ewc", {}, 3);
   const auto start = weights_only(initial_weights(*setup_of(3).net, 2));
-  const auto jobs = trainings(*method, {.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}}, .weights = start});
+  const auto jobs =
+      trainings(*method, {.info = {.task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}}, .weights = start});
   REQUIRE(jobs.size() == 2);
   CHECK((jobs[0].options.classes == class_range{2, 4}));
   CHECK((jobs[1].options.classes == class_range{0, 4}));
@@ -145,7 +147,8 @@ TEST_CASE("LwF's loss and gradient equal autograd in float64, without padding ro
   const auto method = prepared("fed-lwf", {{"distillation_weight", "2"}, {"temperature", "4"}}, 2);
   const auto weights = weights_only(initial_weights(*setup_of(2).net, 2));
   const auto jobs = trainings(
-      *method, {.place = {.task = {1}, .opened = {0, 6}, .current = {4, 6}}, .weights = weights, .extra = weights});
+      *method,
+      {.info = {.task = {1}, .seen_classes = {0, 6}, .current_classes = {4, 6}}, .weights = weights, .extra = weights});
   REQUIRE(jobs.size() == 1);
   REQUIRE((jobs[0].options.teachers.at(0).classes == class_range{0, 4}));
   const auto logits = 3.0 * drawn({2, 4, 6}, 1), teacher = 3.0 * drawn({2, 4, 4}, 2);
@@ -155,7 +158,7 @@ TEST_CASE("LwF's loss and gradient equal autograd in float64, without padding ro
                                            .features = logits,
                                            .labels = labels,
                                            .row_weight = weight,
-                                           .sides = {},
+                                           .auxiliaries = {},
                                            .teachers = {{.logits = teacher}}});
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto z = leaf_of(logits[k].to(at::kDouble)), t = teacher[k].to(at::kDouble);
@@ -177,7 +180,8 @@ TEST_CASE("LwF's client uses teacher and old classes with the paper's weight 3 a
   const auto weights = weights_only(initial_weights(*setup_of(2).net, 2));
   const auto other = weights_only(initial_weights(*setup_of(2).net, 3));
   const auto jobs = trainings(
-      *method, {.place = {.task = {1}, .opened = {0, 6}, .current = {4, 6}}, .weights = weights, .extra = other});
+      *method,
+      {.info = {.task = {1}, .seen_classes = {0, 6}, .current_classes = {4, 6}}, .weights = weights, .extra = other});
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].objective->identity() == "lwf 4 3 2");
   CHECK(at::equal(jobs[0].teachers.at(0)->at(flat_weights), other->at(flat_weights)));
@@ -186,7 +190,7 @@ TEST_CASE("LwF's client uses teacher and old classes with the paper's weight 3 a
 
 TEST_CASE("FedProx adds mu (w - start) to the gradient", "[fedprox]") {
   const auto method = prepared("fedprox", {{"mu", "0.5"}}, 1);
-  const auto jobs = trainings(*method, {.place = {.opened = {0, 6}, .current = {0, 6}},
+  const auto jobs = trainings(*method, {.info = {.seen_classes = {0, 6}, .current_classes = {0, 6}},
                                         .weights = weights_only(initial_weights(*setup_of(1).net, 2))});
   REQUIRE(jobs.size() == 1);
   REQUIRE(jobs[0].objective->regularises());
@@ -202,8 +206,9 @@ TEST_CASE("a round's learning rate follows the schedule of its task", "[fedavg]"
   setup.training.schedule = schedule_kind::cosine;
   method->prepare(setup);
   for (const auto& [round, rate] : {std::pair{0, 1.0}, {1, 0.75}, {2, 0.25}}) {
-    const round_place place{.round_of_task = round, .rounds_of_task = 3, .opened = {0, 6}, .current = {0, 6}};
-    const auto jobs = trainings(*method, {.place = place, .weights = weights_only(initial_weights(*setup.net, 2))});
+    const round_info info{
+        .round_of_task = round, .rounds_of_task = 3, .seen_classes = {0, 6}, .current_classes = {0, 6}};
+    const auto jobs = trainings(*method, {.info = info, .weights = weights_only(initial_weights(*setup.net, 2))});
     CHECK_THAT(jobs.at(0).options.learning_rate, WithinRel(rate, 1e-12));
   }
 }

@@ -9,7 +9,7 @@ using Catch::Matchers::WithinAbs;
 namespace {
 
 /// Extra tensors of a broadcast: a teacher, and alpha and beta of each earlier task.
-tensors_ref taught_with(const rehearsing_client& client, const std::vector<double>& corrections) {
+tensors_ref result_with_teacher(const rehearsing_client& client, const std::vector<double>& corrections) {
   auto extra = std::make_shared<tensor_map>(*weights_only(initial_weights(*client.setup.net, 77)));
   extra->put("corrections", at::tensor(corrections, at::kDouble).view({-1, 2}));
   return extra;
@@ -20,11 +20,11 @@ struct official_step {
   at::Tensor rows = formula_tensor("bic.rows", {7, 5});
   rehearsed_step step{};
   official_step() {
-    step = {.logits = said_by("net"),
+    step = {.logits = run_value("net"),
             .labels = labels_of(golden_record("bic/ss_il")["labels"]),
-            .teacher = said_by("old").narrow(1, 0, 4).contiguous()};
+            .teacher = run_value("old").narrow(1, 0, 4).contiguous()};
   }
-  [[nodiscard]] at::Tensor said_by(const std::string& net) const {
+  [[nodiscard]] at::Tensor run_value(const std::string& net) const {
     return at::linear(rows, formula_tensor(net + ".weight", {6, 5}), formula_tensor(net + ".bias", {6}));
   }
   void check(const loss& objective, const nlohmann::json& minus_gradient) const {
@@ -54,9 +54,9 @@ TEST_CASE("stage 1 equals SS-IL's code and, with all corrections, PyCIL's", "[bi
   const official_step official;
   const rehearsing_client newest("bic", {2, 2, 2}), every_task("bic", {2, 2, 2}, {{"corrects", "all"}});
   const std::vector<double> corrections{1.0, 0.0, 0.8, -0.3};
-  official.check(*newest.training(2, false, taught_with(newest, corrections)).objective,
+  official.check(*newest.training(2, false, result_with_teacher(newest, corrections)).objective,
                  golden_record("bic/ss_il")["stage1_minus_gradient"]);
-  official.check(*every_task.training(2, false, taught_with(every_task, corrections)).objective,
+  official.check(*every_task.training(2, false, result_with_teacher(every_task, corrections)).objective,
                  golden_record("bic/pycil")["stage1_minus_gradient"]);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a hold-out is the same in all rounds of a task and is not trained on"
 TEST_CASE("the server corrects the newest classes after a task's last round, by the mean of its clients", "[bic]") {
   const rehearsing_client client("bic", {2, 2}, {{"memory", "40"}});
   const auto server = client.method->make_server();
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   (void)run_step(server->open_task(ctx, client.sent(0, false).place), desk, *client.device);
   (void)run_step(server->open_task(ctx, client.sent(1, false).place), desk, *client.device);
@@ -128,15 +128,15 @@ TEST_CASE("the server corrects the newest classes after a task's last round, by 
   CHECK(at::equal(weight(learnt).narrow(0, 0, 2), weight(flat).narrow(0, 0, 2)));
   CHECK(at::allclose(weight(learnt).narrow(0, 2, 2), weight(flat).narrow(0, 2, 2) * 0.6, 1e-6));
   CHECK(at::allclose(learnt.narrow(0, 22, 2), flat.narrow(0, 22, 2) * 0.6 - 1.5, 1e-5, 1e-6));
-  CHECK(server->figures().at("alpha_2") == 0.6);
+  CHECK(server->summary_metrics().at("alpha_2") == 0.6);
   const auto next = server->open_round(client.sent(1, false).place).extra->at("corrections");
   CHECK(at::equal(next, at::tensor({1.0, 0.0, 0.6, -1.5}, at::kDouble).view({2, 2})));
 }
 
 TEST_CASE("a hold-out that leaves no exemplar is refused", "[bic]") {
   const rehearsing_client client("bic", {2, 2}, {{"memory", "4"}});
-  const auto wrong = client.method->check(client.setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].text == "strategy.holdout_share = 0.1: of the 1 exemplars that a class has, a hold-out of 1 leaves "
-                         "none to be trained on; expected a smaller share or a larger strategy.memory");
+  const auto errors = client.method->check(client.setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].text == "strategy.holdout_share = 0.1: of the 1 exemplars that a class has, a hold-out of 1 leaves "
+                          "none to be trained on; expected a smaller share or a larger strategy.memory");
 }

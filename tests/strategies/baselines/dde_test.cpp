@@ -88,10 +88,10 @@ TEST_CASE("a step of DDE equals the official code's", "[dde]") {
 }
 
 TEST_CASE("after a task the server removes the drift from its predictions", "[dde]") {
-  const auto learnt_with = [](const std::string& alpha, const std::vector<float>& drift) {
+  const auto trained_with = [](const std::string& alpha, const std::vector<float>& drift) {
     const rehearsing_client client("dde", {2, 2}, {{"alpha", alpha}});
     const auto server = client.method->make_server();
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     (void)run_step(server->open_task(ctx, client.sent(1, false).place), desk, *client.device);
     auto upload = std::make_shared<tensor_map>(*client.setup.initial);
@@ -100,11 +100,11 @@ TEST_CASE("after a task the server removes the drift from its predictions", "[dd
     run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
     return std::pair(client.setup.initial->at(flat_weights), server->predict().weights->at(flat_weights));
   };
-  const auto [flat, learnt] = learnt_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect
+  const auto [flat, learnt] = trained_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect
   const auto before = flat.narrow(0, 0, 20).view({4, 5}), after = learnt.narrow(0, 0, 20).view({4, 5});
   CHECK(at::allclose(after.select(1, 1), before.select(1, 1) * 0.5));
   CHECK(at::equal(after.select(1, 0), before.select(1, 0))); // orthogonal to the drift
   CHECK(at::equal(learnt.narrow(0, 20, 4), flat.narrow(0, 20, 4)));
-  const auto [same, untouched] = learnt_with("0", {0, 3, 0, 0, 0});
+  const auto [same, untouched] = trained_with("0", {0, 3, 0, 0, 0});
   CHECK(at::equal(same, untouched));
 }

@@ -25,7 +25,8 @@ struct client {
     method->prepare(setup);
   }
   [[nodiscard]] assignment work(std::uint32_t task, const numbers& own, memory_ref memory, std::uint64_t seed) const {
-    broadcast in{.place = {.task = {task}, .opened = {0, classes}, .current = {0, classes}}, .weights = setup.initial};
+    broadcast in{.info = {.task = {task}, .seen_classes = {0, classes}, .current_classes = {0, classes}},
+                 .weights = setup.initial};
     return {.in = std::make_shared<const broadcast>(in),
             .memory = std::move(memory),
             .samples = view_of(rows, own),
@@ -86,11 +87,12 @@ TEST_CASE("the ring buffer keeps the last rows of each class", "[er]") {
 
 TEST_CASE("a ring smaller than the classes is refused", "[er]") {
   const client small({{"buffer", "3"}, {"selection", "ring"}});
-  const auto wrong = small.method->check(small.setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "strategy.buffer");
-  CHECK(wrong[0].text == "strategy.buffer = 3: selection = \"ring\" keeps as many rows of each of the 4 classes of the "
-                         "run; expected at least 4");
+  const auto errors = small.method->check(small.setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "strategy.buffer");
+  CHECK(errors[0].text ==
+        "strategy.buffer = 3: selection = \"ring\" keeps as many rows of each of the 4 classes of the "
+        "run; expected at least 4");
   CHECK(client({{"buffer", "3"}}).method->check(small.setup).empty());
 }
 
@@ -118,7 +120,7 @@ TEST_CASE("the loss is a mean over own and replayed rows together, without paddi
   // Two own rows and padding, three replayed ones.
   const auto weight = floats({0.5F, 0.5F, 0.0F, 1.0F / 3, 1.0F / 3, 1.0F / 3}).view({1, 6});
   const auto found = (*jobs.at(0).objective)(
-      {.logits = logits, .features = logits, .labels = labels, .row_weight = weight, .sides = {}, .replayed = 3});
+      {.logits = logits, .features = logits, .labels = labels, .row_weight = weight, .auxiliaries = {}, .replayed = 3});
   const auto z = leaf_of(logits[0].to(at::kDouble));
   const auto real = at::tensor(std::vector<std::int64_t>{0, 1, 3, 4, 5}, at::kLong);
   const auto value = at::cross_entropy_loss(z.index_select(0, real), labels[0].index_select(0, real));

@@ -28,7 +28,7 @@ struct federation {
     for (std::int64_t row = 0; row < rows; ++row)
       own.push_back(row);
     auto in = server->open_round({});
-    in.place = {.opened = {0, classes}, .current = {0, classes}};
+    in.info = {.seen_classes = {0, classes}, .current_classes = {0, classes}};
     return run_round(*method, *device,
                      {.in = std::make_shared<const broadcast>(in),
                       .samples = view_of(striped_rows(32, features, classes), own),
@@ -43,7 +43,7 @@ struct federation {
   /// Change of the server's weights if all weights change equally.
   [[nodiscard]] double step() const {
     const auto before = server->predict().weights->at(flat_weights).clone();
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(server->close_round(ctx, {}), desk, *device);
     return (before - server->predict().weights->at(flat_weights)).mean().item<double>();
@@ -67,7 +67,7 @@ TEST_CASE("a client sends its change divided by the weight of its steps", "[nova
   auto plain = strategy_named("fedavg");
   plain->prepare(one.setup);
   auto in = one.server->open_round({});
-  in.place = {.opened = {0, classes}, .current = {0, classes}};
+  in.info = {.seen_classes = {0, classes}, .current_classes = {0, classes}};
   const auto learnt = run_round(*plain, *one.device,
                                 {.in = std::make_shared<const broadcast>(in),
                                  .samples = view_of(striped_rows(32, features, classes), {0, 1, 2, 3, 4, 5, 6, 7}),
@@ -103,10 +103,10 @@ TEST_CASE("slow momentum keeps a part of earlier steps", "[nova]") {
 TEST_CASE("Adam, and a proximal term that overshoots, are refused", "[nova]") {
   federation one({{"mu", "6"}});
   one.setup.training.optimizer = optimizer_kind::adamw;
-  const auto wrong = one.method->check(one.setup);
-  REQUIRE(wrong.size() == 2);
-  CHECK(wrong[0].where == "training.optimizer");
-  CHECK(wrong[1].text ==
+  const auto errors = one.method->check(one.setup);
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].where == "training.optimizer");
+  CHECK(errors[1].text ==
         "strategy.mu = 6: with training.learning_rate = 0.2 a step would overshoot the model that it is "
         "held to; expected a product below 1");
   CHECK(one.method->needs().round_barrier);
@@ -120,8 +120,8 @@ TEST_CASE("a server momentum without a learning rate is refused: its step is 0 /
   };
   CHECK(findings(0.5, 0.1).empty());
   CHECK(findings(0.0, 0.0).empty());
-  const auto wrong = findings(0.5, 0.0);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "strategy.server_momentum");
-  CHECK(wrong[0].text.find("divided by training.learning_rate, which is 0") != std::string::npos);
+  const auto errors = findings(0.5, 0.0);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "strategy.server_momentum");
+  CHECK(errors[0].text.find("divided by training.learning_rate, which is 0") != std::string::npos);
 }

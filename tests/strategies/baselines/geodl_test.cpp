@@ -74,7 +74,7 @@ TEST_CASE("the flow and both losses equal the official code, which uses float32"
   CHECK_THAT(cosine.values.mean().item<double>(), WithinAbs(theirs["cosine"]["value"].get<double>(), 1e-4));
   CHECK(largest_difference_of(cosine.gradient / 8.0, listed_tensor(theirs["cosine"]["gradient"], {8, 20})) < 1e-4);
   const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true); };
-  const auto of_step = geodesic_flow(spanned_directions(unit(before)), spanned_directions(unit(now)));
+  const auto of_step = geodesic_flow(subspace_basis(unit(before)), subspace_basis(unit(now)));
   const auto difference = geodesic_results(now, before, of_step, geodesic_form::difference);
   CHECK_THAT(difference.values.mean().item<double>(), WithinAbs(theirs["difference"]["value"].get<double>(), 1e-4));
   CHECK(largest_difference_of(difference.gradient / 8.0, listed_tensor(theirs["difference"]["gradient"], {8, 20})) <

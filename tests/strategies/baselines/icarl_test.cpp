@@ -58,9 +58,9 @@ TEST_CASE("iCaRL's losses equal inclearn's", "[icarl]") {
 
 TEST_CASE("herding selects the rows of inclearn and PyCIL", "[icarl]") {
   const auto features = formula_tensor("icarl.features", {30, 8});
-  CHECK(chosen_exemplars(features, 12, exemplar_choice::repeats) ==
+  CHECK(choose_exemplars(features, 12, exemplar_choice::repeats) ==
         golden_record("icarl/inclearn")["herding"].get<numbers>());
-  CHECK(chosen_exemplars(features, 12, exemplar_choice::greedy) ==
+  CHECK(choose_exemplars(features, 12, exemplar_choice::greedy) ==
         golden_record("icarl/pycil")["herding"].get<numbers>());
 }
 
@@ -112,14 +112,14 @@ TEST_CASE("in a task's last round clients send sums over exemplars and current r
 TEST_CASE("the server predicts by nearest means only after a task's last round", "[icarl]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto server = client.method->make_server();
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   const auto first = client.sent(0, false), last = client.sent(0, true), next = client.sent(1, false);
   (void)run_step(server->open_task(ctx, first.place), desk, *client.device);
   const auto fold = [&](const broadcast& in) {
     const auto result = client.round(client.work(in, client.rows_of(0, 0, 5)));
     server->fold({.upload = result.upload, .rows = result.rows});
-    run_step(server->close_round(ctx, in.place), desk, *client.device);
+    run_step(server->close_round(ctx, in.info), desk, *client.device);
   };
   fold(first);
   CHECK(server->predict().kind == readout_kind::head);

@@ -29,7 +29,7 @@ model_ref classifier() {
 }
 
 mfcl_settings few_steps() {
-  mfcl_settings with{.shape = image, .opened = old_classes};
+  mfcl_settings with{.shape = image, .seen_classes = old_classes};
   with.code = 5, with.filters = 3, with.steps = 7, with.batch = 6;
   return with;
 }
@@ -80,13 +80,13 @@ TEST_CASE("MFCL smooths images by 25 weights", "[mfcl]") {
 
 TEST_CASE("MFCL's information loss is high if predictions cover few classes", "[mfcl]") {
   const auto missing_at = [](double p) {
-    return value_of(information_missing(at::tensor({p, 1.0 - p}, at::kDouble).log().unsqueeze(0)));
+    return value_of(entropy_deficit(at::tensor({p, 1.0 - p}, at::kDouble).log().unsqueeze(0)));
   };
   CHECK(missing_at(0.5) == Approx(0.0).margin(1e-12));
   CHECK(missing_at(0.9) == Approx(0.531004).epsilon(1e-6));
   const auto sure = at::tensor({1e6, 0.0}, at::kDouble).unsqueeze(0);
-  CHECK(value_of(information_missing(sure)) == Approx(1.0)); // 0 log 0 = 0
-  CHECK(value_of(information_missing(at::zeros({3, 1}, at::kDouble))) == 0.0);
+  CHECK(value_of(entropy_deficit(sure)) == Approx(1.0)); // 0 log 0 = 0
+  CHECK(value_of(entropy_deficit(at::zeros({3, 1}, at::kDouble))) == 0.0);
 }
 
 TEST_CASE("MFCL's loss on own and generated rows equals values worked out by hand", "[mfcl]") {
@@ -97,8 +97,8 @@ TEST_CASE("MFCL's loss on own and generated rows equals values worked out by han
   const auto taught = at::stack({floats({0, 0}), floats({0, 0}), floats({3, 4})}).unsqueeze(0);
   const auto y = at::tensor(std::vector<std::int64_t>{3, 2, 0}, at::kLong).unsqueeze(0);
   const auto w = floats({0.5, 0.5, 1}).unsqueeze(0);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{identity_head()};
-  loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .sides = sides};
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{identity_head()};
+  loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
   in.teachers = {{.logits = taught}};
   in.replayed = 1;
   const auto output = (*mfcl_objective(2, {}))(in);
@@ -109,7 +109,7 @@ TEST_CASE("MFCL's loss on own and generated rows equals values worked out by han
   // 2.
   auto two = in;
   const auto z2 = z.narrow(1, 0, 2), f2 = f.narrow(1, 0, 2), y2 = y.narrow(1, 0, 2), w2 = w.narrow(1, 0, 2);
-  loss_input pair{.logits = z2, .features = f2, .labels = y2, .row_weight = w2, .sides = sides};
+  loss_input pair{.logits = z2, .features = f2, .labels = y2, .row_weight = w2, .auxiliaries = auxiliaries};
   pair.teachers = {{.logits = taught.narrow(1, 0, 2)}};
   CHECK((*mfcl_objective(2, {}))(pair).terms[2].value[0].item<double>() == Approx(0.125).epsilon(1e-6));
 
@@ -127,8 +127,8 @@ TEST_CASE("MFCL's loss on own and generated rows equals values worked out by han
 }
 
 TEST_CASE("MFCL's generators have as many parameters as the official ones", "[mfcl]") {
-  CHECK(learnt_parameters(*mfcl_generator({.shape = {3, 32, 32}})) == 8'423'939);
-  CHECK(learnt_parameters(*mfcl_generator({.shape = {3, 64, 64}, .upsamplings = 3})) == 8'571'779);
+  CHECK(trained_parameter_count(*mfcl_generator({.shape = {3, 32, 32}})) == 8'423'939);
+  CHECK(trained_parameter_count(*mfcl_generator({.shape = {3, 64, 64}, .upsamplings = 3})) == 8'571'779);
 }
 
 TEST_CASE("MFCL's generator makes images of any size", "[mfcl]") {
@@ -187,7 +187,7 @@ TEST_CASE("MFCL's generator learns, and its last normalization keeps fixed scale
   const auto with = few_steps();
   const auto net = classifier(), generator = mfcl_generator(with);
   const auto start = initial_weights(*generator, 2);
-  mfcl_maker now{adam(start.unsqueeze(0)), start.unsqueeze(0)};
+  mfcl_generator_state now{adam(start.unsqueeze(0)), start.unsqueeze(0)};
   std::vector<double> totals;
   for (std::int64_t step = 0; step < 30; ++step) {
     const auto losses = mfcl_step(*net, *generator, with, initial_weights(*net, 1), drawn({6, 5}, 3), now);
@@ -220,7 +220,7 @@ train_job later_job(std::int64_t replayed, const mfcl_weights& weights) {
   if (replayed > 0)
     job.replay.samples = rows_from(drawn_data(replayed, image, old_classes), 0, replayed);
   job.options.replay_rows = replayed;
-  job.side = old_head(*net, teacher, old_classes);
+  job.auxiliary = old_head(*net, teacher, old_classes);
   return job;
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("running statistics of MFCL's clients are updated twice per step, by a
   const auto net = classifier();
   auto job = later_job(6, {});
   const auto once = trained_by(job);
-  job.options.statistics_moves = 2;
+  job.options.running_stats_updates = 2;
   const auto twice = trained_by(job);
   job.replay.samples = {};
   job.options.replay_rows = 0;
@@ -306,9 +306,13 @@ asked_of_mfcl asked_in(std::int64_t round) {
   broadcast in;
   in.weights = setup.initial;
   in.extra = sent;
-  in.place = {.task = {1}, .round_of_task = round, .rounds_of_task = 100, .opened = {0, classes}, .current = {4, 6}};
-  row_store store({.scale = source->scale, .shift = source->shift});
-  client_run run(
+  in.info = {.task = {1},
+             .round_of_task = round,
+             .rounds_of_task = 100,
+             .seen_classes = {0, classes},
+             .current_classes = {4, 6}};
+  generated_row_store store({.scale = source->scale, .shift = source->shift});
+  client_round_runner run(
       *method, {.in = std::make_shared<const broadcast>(in), .samples = rows_from(source, 0, 5), .task = {1}}, &store);
   auto first = run.start();
   asked_of_mfcl asked{.drawing = std::get<program_job>(std::get<plan>(first).front())};
@@ -328,9 +332,9 @@ TEST_CASE("MFCL's clients draw as many images as their steps need, at a falling 
   CHECK(how.replay_by == replay_pass::joint);
   CHECK(how.replay_augment == augmentation_kind::none);
   CHECK(how.augment == augmentation_kind::crop_flip);
-  CHECK(how.statistics_moves == 2);
+  CHECK(how.running_stats_updates == 2);
   CHECK(how.teachers.at(0).classes == class_range{0, 4});
-  CHECK(asked.training.side->at(old_head_weight).sizes() == at::IntArrayRef{4, 5});
+  CHECK(asked.training.auxiliary->at(old_head_weight).sizes() == at::IntArrayRef{4, 5});
   CHECK(how.learning_rate == Approx(0.1));
   CHECK(asked_in(50).training.options.learning_rate == Approx(0.031623).epsilon(1e-4));
   CHECK(asked_in(99).training.options.learning_rate == Approx(0.010233).epsilon(1e-4));
@@ -342,8 +346,8 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
   setup.shape = {3, 8, 8};
   const auto findings_of = [&] {
     std::map<std::string, std::string> findings;
-    for (const auto& wrong : method->check(setup))
-      findings[wrong.where] = wrong.text;
+    for (const auto& errors : method->check(setup))
+      findings[errors.where] = errors.text;
     return findings;
   };
   auto findings = findings_of();

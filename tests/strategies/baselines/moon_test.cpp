@@ -23,7 +23,7 @@ struct client {
     method->prepare(setup);
   }
   [[nodiscard]] assignment work(memory_ref memory = nullptr) const {
-    broadcast in{.place = {.opened = {0, classes}, .current = {0, classes}}, .weights = setup.initial};
+    broadcast in{.info = {.seen_classes = {0, classes}, .current_classes = {0, classes}}, .weights = setup.initial};
     return {.in = std::make_shared<const broadcast>(in),
             .memory = std::move(memory),
             .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3, 4, 5}),
@@ -70,10 +70,10 @@ TEST_CASE("the contrastive term and its gradient equal autograd in float64, with
                                    .features = z,
                                    .labels = labels,
                                    .row_weight = weight,
-                                   .sides = {},
+                                   .auxiliaries = {},
                                    .teachers = {{.features = global}, {.features = before}}});
   const auto plain = (*cross_entropy_objective())(
-      {.logits = logits, .features = z, .labels = labels, .row_weight = weight, .sides = {}});
+      {.logits = logits, .features = z, .labels = labels, .row_weight = weight, .auxiliaries = {}});
   CHECK(largest_difference(found.d_logits, plain.d_logits) < 1e-7);
   REQUIRE(found.terms.size() == 2);
   CHECK(std::string(found.terms[0].name) == "cross_entropy");
@@ -99,7 +99,7 @@ TEST_CASE("a row with zero features has no direction and no gradient", "[moon]")
                                    .features = nothing,
                                    .labels = at::zeros({1, 1}, at::kLong),
                                    .row_weight = at::ones({1, 1}),
-                                   .sides = {},
+                                   .auxiliaries = {},
                                    .teachers = {{.features = some}, {.features = nothing}}});
   CHECK(at::equal(found.d_features, nothing));
   CHECK_THAT(found.values.item<double>(), WithinRel(std::log(4.0) + std::log(2.0), 1e-6));
@@ -111,5 +111,5 @@ TEST_CASE("nets whose features cannot change are refused", "[moon]") {
   learner.setup.trainable = trainable_part::head;
   CHECK(learner.method->check(learner.setup).at(0).where == "model.trainable");
   const auto head = model_named("linear", {1, 1, features}, classes);
-  CHECK(wrong_with(*learner.method, head).find("is nothing but a head") != std::string::npos);
+  CHECK(setup_error(*learner.method, head).find("is nothing but a head") != std::string::npos);
 }

@@ -30,7 +30,7 @@ std::string mfcl_name(const std::string& name, std::int64_t stages) {
 }
 
 void compare_steps(official_steps& both, const char* name, std::int64_t stages) {
-  mfcl_settings with{.shape = official_image, .opened = first_classes, .upsamplings = stages};
+  mfcl_settings with{.shape = official_image, .seen_classes = first_classes, .upsamplings = stages};
   with.code = both["settings"]["code"], with.filters = both["settings"]["filters"];
   with.batch = both["settings"]["batch"];
   const auto net = official_net(), generator = mfcl_generator(with);
@@ -43,7 +43,7 @@ void compare_steps(official_steps& both, const char* name, std::int64_t stages) 
   const auto codes_of = [&](std::size_t step) {
     return (2 * values_named(fmt::format("codes.{}", step), {with.batch, with.code})).to(at::kDouble);
   };
-  mfcl_maker now{adam(flat), flat};
+  mfcl_generator_state now{adam(flat), flat};
   const auto& steps = both[name]["steps"];
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const auto ours = mfcl_step(*net, *generator, with, teacher, codes_of(step), now);
@@ -99,11 +99,11 @@ TEST_CASE("MFCL's clients step like the official code's", "[official][mfcl]") {
                    .in_order = true,
                    .classes = {0, classes}};
     job.observation = first_epoch_observation();
-    job.options.statistics_moves = 2;
+    job.options.running_stats_updates = 2;
     job.replay.samples = rows_from(images_named("replayed", both["labels"], replayed), 0, replayed * count);
     job.options.replay_rows = replayed;
     job.add_teacher(weights_only(teacher), {.classes = {0, first_classes}});
-    job.side = old_head(*net, teacher, first_classes);
+    job.auxiliary = old_head(*net, teacher, first_classes);
     const std::vector<mneme::job> batch{{.request = job}};
     const auto outcome = make_executor("cpu")->run(batch)[0];
     const auto last = static_cast<std::size_t>(count - 1);

@@ -28,7 +28,7 @@ void compare_weights(official_steps& both, const std::string& where, const model
 
 target_settings settings_of(const official_steps& both) {
   const auto& given = both["settings"];
-  target_settings with{.shape = official_image, .opened = first_classes};
+  target_settings with{.shape = official_image, .seen_classes = first_classes};
   for (std::size_t c = 0; c < 3; ++c) {
     with.scale.push_back(given["scale"][c].get<float>() / 255.0F);
     with.shift.push_back(given["shift"][c]);
@@ -55,7 +55,7 @@ void synthesise(official_steps& both, const char* rounds, outer_step outer) {
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
   const auto student = official_weights(*net, "student.", both["running"]).to(at::kDouble);
   const auto generator = image_generator(official_image, with.code, with.filters);
-  target_maker now{.generator = adam(official_generator(*generator).to(at::kDouble).unsqueeze(0))};
+  target_generator_state now{.generator = adam(official_generator(*generator).to(at::kDouble).unsqueeze(0))};
   for (std::size_t round = 0; round < both[rounds].size(); ++round) {
     const auto& official = both[rounds][round];
     const auto number = static_cast<std::int64_t>(round);
@@ -94,10 +94,10 @@ TEST_CASE("TARGET's student trains like the official code's", "[official][target
   auto student = official_weights(*net, "student.", both["running"]).to(at::kDouble);
   at::Tensor momentum;
   const std::int64_t rows = both["settings"]["student_batch"];
-  const student_rules rules{.classes = classes, .opened = first_classes, .rate = 0.2, .decay = 1e-4};
+  const student_rules rules{.classes = classes, .seen_classes = first_classes, .rate = 0.2, .decay = 1e-4};
   for (std::size_t step = 0; step < both["student"].size(); ++step) {
     const auto inputs = lesson_named(step, rows);
-    teach_student(*net, rules, teacher, inputs, student, momentum);
+    train_student(*net, rules, teacher, inputs, student, momentum);
     compare_weights(both, fmt::format("student step {} ", step + 1), *net, student, both["student"][step],
                     first_classes);
   }

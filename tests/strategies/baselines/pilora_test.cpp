@@ -47,8 +47,8 @@ loss_output step_of(const loss& objective, const at::Tensor& distances, const at
   const auto rows = distances.size(0);
   const auto z = -distances.unsqueeze(0), y = labels.unsqueeze(0);
   const auto w = at::full({1, rows}, 1.0 / static_cast<double>(rows), at::kFloat);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-  return objective({.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides});
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+  return objective({.logits = z, .features = z, .labels = y, .row_weight = w, .auxiliaries = auxiliaries});
 }
 
 rehearsing_client pilora_client(const key_list& keys = {}) {
@@ -57,17 +57,17 @@ rehearsing_client pilora_client(const key_list& keys = {}) {
   return {"pilora", {2, 2}, keys, row_prompted_vit(method->needs().prompts, halves, rehearsing_client::features)};
 }
 /// A task of two clients, one round each.
-struct learnt_task {
-  learnt_task(const rehearsing_client& client, server_half& server, std::uint32_t task) {
-    job_desk desk;
+struct trained_task {
+  trained_task(const rehearsing_client& client, server_half& server, std::uint32_t task) {
+    job_channel desk;
     server_context ctx(desk);
-    const auto place = client.sent(task, false).place;
-    (void)run_step(server.open_task(ctx, place), desk, *client.device);
-    sent = server.open_round(place);
-    sent.place = place;
+    const auto info = client.sent(task, false).info;
+    (void)run_step(server.open_task(ctx, info), desk, *client.device);
+    sent = server.open_round(info);
+    sent.info = info;
     upload = client.round(client.work(sent, client.rows_of(task, task, 6))).upload;
-    server.fold({.from = {0}, .started_from = place.round, .upload = upload, .rows = 6});
-    (void)run_step(server.close_round(ctx, place), desk, *client.device);
+    server.fold({.from = {0}, .started_from = info.round, .upload = upload, .rows = 6});
+    (void)run_step(server.close_round(ctx, info), desk, *client.device);
     evaluated = server.predict().weights->at(flat_weights);
   }
   broadcast sent;
@@ -92,8 +92,8 @@ std::string complaint(const std::function<void(method_setup&)>& changed) {
   auto setup = setup_of_run(row_prompted_vit(strategy_named("pilora")->needs().prompts, halves, 5), 5, 2);
   setup.task_classes = halves;
   changed(setup);
-  const auto wrong = strategy_named("pilora")->check(setup);
-  return wrong.empty() ? "" : wrong.front().where + ": " + wrong.front().text;
+  const auto errors = strategy_named("pilora")->check(setup);
+  return errors.empty() ? "" : errors.front().where + ": " + errors.front().text;
 }
 
 } // namespace
@@ -152,14 +152,14 @@ TEST_CASE("PILoRA's loss terms equal values worked out by hand", "[pilora]") {
   auto own = at::zeros({4, 16}), earlier = at::zeros({4, 16}), gradient = at::zeros({4 * 16});
   own[0][0] = 1.0F, own[0][1] = -1.0F, own[1][0] = 2.0F;
   earlier[0][0] = earlier[1][1] = 1.0F;
-  tensor_map side;
-  side.put(earlier_name(down), earlier);
+  tensor_map auxiliary;
+  auxiliary.put(earlier_weight_name(down), earlier);
   const auto flat = own.flatten();
-  const auto penalties = objective->penalties(flat, flat, down.offset, &side);
+  const auto penalties = objective->penalties(flat, flat, down.offset, &auxiliary);
   REQUIRE(penalties.size() == 2);
   CHECK_THAT(penalties[0].value.item<double>(), WithinAbs(0.04, 1e-9));
   CHECK_THAT(penalties[1].value.item<double>(), WithinAbs(2.0, 1e-9));
-  objective->regularise(flat, flat, down.offset, &side, gradient);
+  objective->regularise(flat, flat, down.offset, &auxiliary, gradient);
   // sign(A^s A^T)^T A^s = [[1, -1], [1, 0]]
   CHECK_THAT(gradient[0].item<double>(), WithinAbs(0.51, 1e-6));
   CHECK_THAT(gradient[1].item<double>(), WithinAbs(-0.51, 1e-6));
@@ -170,17 +170,17 @@ TEST_CASE("PILoRA's loss terms equal values worked out by hand", "[pilora]") {
 TEST_CASE("local epochs give the official code's parts, prototypes and feature means", "[pilora][official]") {
   const auto record = golden_record("prompts/pilora");
   const auto net = low_rank_net();
-  auto side = std::make_shared<tensor_map>();
+  auto auxiliary = std::make_shared<tensor_map>();
   for (const auto* const name : {"lora.0.query.down", "lora.0.value.down"}) {
     const auto& entry = named_parameter(*net, name);
-    side->put(earlier_name(entry), formula_tensor("pilora.0." + entry.name, entry.shape).to(at::kFloat));
+    auxiliary->put(earlier_weight_name(entry), formula_tensor("pilora.0." + entry.name, entry.shape).to(at::kFloat));
   }
   const double rate = record["center_rate"], low_rank_rate = record["low_rank_rate"];
   train_job job{.net = net,
                 .start = weights_only(official_low_rank(*net).to(at::kFloat)),
                 .samples = rows_from(official_rows(record["labels"]), 0, 8),
                 .objective = pilora_objective(*net, {}),
-                .side = side};
+                .auxiliary = auxiliary};
   job.options = {.optimizer = optimizer_kind::adam,
                  .epochs = 2,
                  .batch_rows = 4,
@@ -188,7 +188,7 @@ TEST_CASE("local epochs give the official code's parts, prototypes and feature m
                  .weight_decay = 1e-5,
                  .in_order = true,
                  .classes = {0, 8}};
-  job.options.learnt = {2, 4};
+  job.options.trained_classes = {2, 4};
   job.options.rates = {{low_rank_vit::layers, low_rank_rate / rate}};
   job.observation = class_feature_observation(8);
   const std::vector<mneme::job> batch{{.request = job}};
@@ -232,7 +232,7 @@ TEST_CASE("prototypes are weighted like the official code's", "[pilora][official
 TEST_CASE("a round of PILoRA trains only the parts and prototypes of its task", "[pilora]") {
   const auto client = pilora_client();
   const auto server = client.method->make_server();
-  const learnt_task first(client, *server, 0), second(client, *server, 1);
+  const trained_task first(client, *server, 0), second(client, *server, 1);
   CHECK_FALSE(first.sent.extra);
   REQUIRE(second.sent.extra);
   CHECK(second.sent.extra->at("earlier").sizes() == at::IntArrayRef{2, 24});
@@ -256,7 +256,7 @@ TEST_CASE("the evaluated net has the parts that strategy.evaluate selects", "[pi
     INFO(evaluate);
     const auto client = pilora_client({{"evaluate", evaluate}, {"low_rank_rate", "1000"}});
     const auto server = client.method->make_server();
-    const learnt_task first(client, *server, 0), second(client, *server, 1);
+    const trained_task first(client, *server, 0), second(client, *server, 1);
     const auto plain = queries_of(client, client.setup.initial->at(flat_weights));
     const auto& early = *first.upload;
     const auto& late = *second.upload;

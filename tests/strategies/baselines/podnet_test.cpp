@@ -17,8 +17,8 @@ at::Tensor pixels(const std::vector<float>& values) { return at::tensor(values).
 
 model_ref proxy_net(std::int64_t classes) {
   auto kind = kind_with("mlp", {});
-  kind->use_head(head_kind::proxies);
-  kind->use_proxies(2);
+  kind->set_head(head_kind::proxies);
+  kind->set_proxies(2);
   return kind->build({1, 1, 5}, classes).value();
 }
 
@@ -31,9 +31,9 @@ at::Tensor gradient_of_pooled(const at::Tensor& map, const at::Tensor& taught) {
 TEST_CASE("NCA equals cross-entropy if the right class has the largest score, and is larger otherwise", "[podnet]") {
   const auto z = row({0.2F, 0.5F, -0.1F});
   CHECK_THAT(nca_rows(z, label(1)).item<double>(), WithinAbs(0.828390, 1e-6));
-  const auto wrong = results_of(z, [](const at::Tensor& at) { return nca_rows(at, label(0)); });
-  CHECK_THAT(wrong.values.item<double>(), WithinAbs(1.235627, 1e-6));
-  CHECK(largest_difference_of(wrong.gradient, row({-1, 0.784679F, 0.215321F})) < 1e-6);
+  const auto errors = results_of(z, [](const at::Tensor& at) { return nca_rows(at, label(0)); });
+  CHECK_THAT(errors.values.item<double>(), WithinAbs(1.235627, 1e-6));
+  CHECK(largest_difference_of(errors.gradient, row({-1, 0.784679F, 0.215321F})) < 1e-6);
   CHECK_THAT(nca_rows(z, label(2)).item<double>(), WithinAbs(1.608256, 1e-6));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("PODNet's loss terms equal the official code's", "[podnet]") {
 TEST_CASE("PODNet's head equals the official code's", "[podnet]") {
   const auto theirs = golden_record("podnet/inclearn")["terms"]["head"];
   auto kind = kind_with("linear", {});
-  kind->use_head(head_kind::proxies);
+  kind->set_head(head_kind::proxies);
   const auto net = kind->build({1, 1, 8}, 5).value();
   const auto weights = at::cat({formula_tensor("podnet.proxies", {400}), at::ones({1})}).unsqueeze(0);
   const auto inputs = formula_tensor("podnet.features", {1, 6, 1, 1, 8});
@@ -140,7 +140,7 @@ TEST_CASE("old proxies keep their bits until the head is tuned, and the body kee
 
 TEST_CASE("a net without maps is refused", "[podnet]") {
   const rehearsing_client client("podnet", {2, 2});
-  const auto wrong = client.method->check(client.setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "model.name");
+  const auto errors = client.method->check(client.setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "model.name");
 }

@@ -19,12 +19,12 @@ rehearsing_client prompting_client(const std::string& name, const key_list& keys
 }
 /// Broadcast of a round in a task, as the method's own server sends it.
 broadcast opened(const rehearsing_client& client, server_half& server, std::uint32_t task) {
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
-  const auto place = client.sent(task, false).place;
-  (void)run_step(server.open_task(ctx, place), desk, *client.device);
-  auto sent = server.open_round(place);
-  sent.place = place;
+  const auto info = client.sent(task, false).info;
+  (void)run_step(server.open_task(ctx, info), desk, *client.device);
+  auto sent = server.open_round(info);
+  sent.info = info;
   return sent;
 }
 /// Sent tensor with this name, in the shape of model files.
@@ -67,8 +67,8 @@ loss_output contrast_of(const rehearsing_client& client, std::uint32_t task, con
   const auto rows = logits.size(0);
   const auto z = logits.unsqueeze(0), x = tokens[0].unsqueeze(0), y = labels.unsqueeze(0);
   const auto w = at::full({1, rows}, 1.0 / static_cast<double>(rows), at::kFloat);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-  loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .sides = sides};
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+  loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
   in.teachers = {{.features = tokens[1].unsqueeze(0)}};
   if (task > 0)
     in.teachers.push_back({.features = tokens[2].unsqueeze(0)});
@@ -95,8 +95,8 @@ std::string complaint(const std::string& name, const key_list& keys,
   setup.task_classes = two_tasks;
   if (changed)
     changed(setup);
-  const auto wrong = method->check(setup);
-  return wrong.empty() ? "" : wrong.front().where + ": " + wrong.front().text;
+  const auto errors = method->check(setup);
+  return errors.empty() ? "" : errors.front().where + ": " + errors.front().text;
 }
 
 } // namespace

@@ -57,10 +57,10 @@ TEST_CASE("the memory of the federation is divided among its clients", "[rehears
   client.method->prepare(client.setup);
   CHECK(client.training(1).samples.size() == 8 + 8);
   client.setup.clients = 7;
-  const auto wrong = client.method->check(client.setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].text == "strategy.memory = 24: 3 exemplars of a client are fewer than the 4 classes of the run, and "
-                         "leave none of some; expected at least 28");
+  const auto errors = client.method->check(client.setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].text == "strategy.memory = 24: 3 exemplars of a client are fewer than the 4 classes of the run, and "
+                          "leave none of some; expected at least 28");
 }
 
 TEST_CASE("a selected read-out stays when the keys are bound again", "[rehearsal]") {
@@ -85,9 +85,9 @@ TEST_CASE("tasks that repeat their classes are refused", "[rehearsal]") {
   rehearsing_client client("icarl", {2, 2});
   CHECK(client.method->check(client.setup).empty());
   client.setup.task_classes = {{0, 4}, {0, 4}};
-  const auto wrong = client.method->check(client.setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "tasks.kind");
+  const auto errors = client.method->check(client.setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "tasks.kind");
 }
 
 TEST_CASE("tensors sent with the weights are not part of their mean", "[rehearsal]") {
@@ -96,7 +96,7 @@ TEST_CASE("tensors sent with the weights are not part of their mean", "[rehearsa
   const auto result = client.round(client.work(client.sent(1, true), client.rows_of(0, 1, 5)));
   server->fold({.upload = result.upload, .rows = result.rows});
   server->fold({.upload = result.upload, .rows = 1}); // the weight of any other client
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
   CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));

@@ -1,5 +1,5 @@
 // SCAFFOLD's control variates by hand: client memory and uploads, the server's step, and refused settings.
-#include "runtime/method/wire.hpp"
+#include "runtime/method/transfer_encoding.hpp"
 #include "tests/support/shown_steps.hpp"
 #include "tests/support/tensors.hpp"
 using namespace mneme;
@@ -30,7 +30,7 @@ struct lone_client {
   /// Broadcast of the first round with another c.
   [[nodiscard]] broadcast sent(double control) const {
     auto in = server->open_round({});
-    in.place = {.opened = {0, classes}, .current = {0, classes}};
+    in.info = {.seen_classes = {0, classes}, .current_classes = {0, classes}};
     auto extra = std::make_shared<tensor_map>();
     extra->put("control.weights", at::full({size}, control, at::kFloat));
     in.extra = extra;
@@ -59,13 +59,13 @@ tensors_ref upload_of(double weight, double change) {
   return made;
 }
 
-double control_of(server_half& server, const round_place& place = {}) {
-  return server.open_round(place).extra->at("control.weights")[5].item<double>();
+double control_of(server_half& server, const round_info& info = {}) {
+  return server.open_round(info).extra->at("control.weights")[5].item<double>();
 }
 
 void close(server_half& server) {
   const auto device = make_executor("cpu");
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   run_step(server.close_round(ctx, {}), desk, *device);
 }
@@ -79,7 +79,7 @@ TEST_CASE("every step is corrected by c - c_i", "[scaffold]") {
   REQUIRE(jobs.size() == 1);
   REQUIRE(jobs[0].objective->regularises());
   auto gradients = floats({1.0F, 2.0F});
-  jobs[0].objective->regularise(floats({9.0F, 9.0F}), floats({8.0F, 8.0F}), 3, jobs[0].side.get(), gradients);
+  jobs[0].objective->regularise(floats({9.0F, 9.0F}), floats({8.0F, 8.0F}), 3, jobs[0].auxiliary.get(), gradients);
   CHECK(at::equal(gradients, floats({1.25F, 2.25F})));
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("two vectors are sent in each direction", "[scaffold]") {
         2 * size * 4);
   const auto upload = run_round(*client.method, *client.device, client.work(client.sent(0.0))).upload;
   CHECK(wire_bytes(upload.get(), wire_format::fp32) == 2 * size * 4);
-  CHECK(client.server->figures().at("paper_params") == 2.0 * size * setup_of().rounds.per_task);
+  CHECK(client.server->summary_metrics().at("paper_params") == 2.0 * size * setup_of().rounds.per_task);
 }
 
 TEST_CASE("the server changes c by |S| clients' changes over all N, and its model by eta_g", "[scaffold]") {
@@ -139,9 +139,9 @@ TEST_CASE("control variates persist across tasks unless they are reset", "[scaff
     const lone_client client({{"reset", reset ? "true" : "false"}});
     auto& server = *client.server;
     const auto device = make_executor("cpu");
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
-    const auto begin = [&](const round_place& place) { (void)run_step(server.open_task(ctx, place), desk, *device); };
+    const auto begin = [&](const round_info& info) { (void)run_step(server.open_task(ctx, info), desk, *device); };
     begin({});
     server.fold({.upload = upload_of(1.0, 4.0), .rows = 1});
     close(server);
@@ -152,7 +152,7 @@ TEST_CASE("control variates persist across tasks unless they are reset", "[scaff
     CHECK(control_of(server) == (reset ? 0.0 : 3.0));
 
     auto in = client.sent(0.0);
-    in.place.task = {1};
+    in.info.task = {1};
     const auto result = run_round(*client.method, *client.device, client.work(in, remembered(0.5)));
     const auto moved = (in.weights->at(flat_weights) - result.upload->at(flat_weights)) / 1.2;
     CHECK(largest_difference(result.memory->at("control"), reset ? moved : moved + 0.5) < 1e-6);
@@ -175,13 +175,13 @@ TEST_CASE("option II is refused if a client's change is not a sum of gradients",
   setup.training.momentum = 0.9;
   setup.training.clip_norm = 1.0;
   const lone_client second, first({{"control", "I"}});
-  const auto wrong = second.method->check(setup);
-  REQUIRE(wrong.size() == 3);
-  CHECK(wrong[0].where == "training.optimizer");
-  CHECK(wrong[1].where == "training.momentum");
-  CHECK(wrong[1].text == "training.momentum = 0.9: strategy.control = \"II\" takes what a client went for a sum of "
-                         "gradients; expected 0, or strategy.control = \"I\"");
-  CHECK(wrong[2].where == "training.clip_norm");
+  const auto errors = second.method->check(setup);
+  REQUIRE(errors.size() == 3);
+  CHECK(errors[0].where == "training.optimizer");
+  CHECK(errors[1].where == "training.momentum");
+  CHECK(errors[1].text == "training.momentum = 0.9: strategy.control = \"II\" takes what a client went for a sum of "
+                          "gradients; expected 0, or strategy.control = \"I\"");
+  CHECK(errors[2].where == "training.clip_norm");
   CHECK(first.method->check(setup).empty());
   CHECK(second.method->check(setup_of()).empty());
   CHECK(second.method->needs().round_barrier); // which rounds.mode = "async" does not have

@@ -14,8 +14,8 @@ struct lone_server {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::unique_ptr<server_half> half;
-  row_store made{row_format{.scale = {1.0F / 255.0F}, .shift = {-0.5F}, .classes = classes}};
-  round_place place{.opened = {0, classes}, .current = {0, classes}};
+  generated_row_store made{row_format{.scale = {1.0F / 255.0F}, .shift = {-0.5F}, .classes = classes}};
+  round_info info{.seen_classes = {0, classes}, .current_classes = {0, classes}};
 
   lone_server(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys)
       : method(strategy_named(name)) {
@@ -29,25 +29,25 @@ struct lone_server {
     half = method->make_server();
   }
   void open_task(std::uint32_t task) {
-    place.task = {task};
-    job_desk desk;
+    info.task = {task};
+    job_channel desk;
     server_context ctx(desk, nullptr, &made);
-    (void)run_step(half->open_task(ctx, place), desk, *device);
+    (void)run_step(half->open_task(ctx, info), desk, *device);
   }
   void fold(std::uint32_t client, tensor_map upload) {
     half->fold({.from = {client}, .upload = std::make_shared<const tensor_map>(std::move(upload)), .rows = 5});
   }
   plan close() {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, nullptr, &made);
     plan seen;
-    run_shown_step(half->close_round(ctx, place), desk, *device,
+    run_shown_step(half->close_round(ctx, info), desk, *device,
                    [&](const plan& wanted) { seen.insert(seen.end(), wanted.begin(), wanted.end()); });
-    ++place.round.value;
+    ++info.round.value;
     return seen;
   }
   /// First weight of the broadcast.
-  [[nodiscard]] double sent() { return half->open_round(place).weights->at(flat_weights)[0].item<double>(); }
+  [[nodiscard]] double sent() { return half->open_round(info).weights->at(flat_weights)[0].item<double>(); }
 };
 
 tensor_map weights_of(double value) {
@@ -89,7 +89,7 @@ TEST_CASE("FedET's server weights models by importance, averaged over clients th
   server.fold(2, weights_of(50.0));
   (void)server.close();
   server.open_task(1);
-  const auto extra = server.half->open_round(server.place).extra;
+  const auto extra = server.half->open_round(server.info).extra;
   REQUIRE(extra);
   CHECK_THAT(extra->at("importance")[3].item<double>(), WithinRel(2.0, 1e-6));
   CHECK_THAT(extra->at("weighted_model")[3].item<double>(), WithinRel((1.0 * 2.0 + 3.0 * 6.0) / 4.0, 1e-6));
@@ -109,7 +109,7 @@ TEST_CASE("FedIL+'s server replays features of the pooled mean and variance of e
   server.open_task(0);
   server.fold(0, with_prototype(1, 4.0, 0.0));
   server.fold(1, with_prototype(3, 0.0, 4.0));
-  server.place.round = {6};
+  server.info.round = {6};
   const auto jobs = jobs_of_kind<train_job>(server.close());
   REQUIRE(jobs.size() == 1);
   REQUIRE(jobs[0].samples.size() == 3);

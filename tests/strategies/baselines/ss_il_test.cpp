@@ -47,13 +47,13 @@ TEST_CASE("a step of SS-IL equals the official code's", "[ss-il]") {
   const rehearsing_client client("ss-il", {2, 2, 2});
   const auto own = formula_tensor("ss-il.rows", {4, 5}), replayed = formula_tensor("ss-il.replayed", {3, 5});
   const auto rows = at::cat({own, replayed});
-  const auto said_by = [&](const std::string& net) {
+  const auto run_value = [&](const std::string& net) {
     return at::linear(rows, formula_tensor(net + ".weight", {6, 5}), formula_tensor(net + ".bias", {6}));
   };
   const auto ours =
-      rehearsed_step{.logits = said_by("net"),
+      rehearsed_step{.logits = run_value("net"),
                      .labels = at::cat({labels_of(theirs["new_labels"]), labels_of(theirs["old_labels"])}),
-                     .teacher = said_by("old").narrow(1, 0, 4).contiguous(),
+                     .teacher = run_value("old").narrow(1, 0, 4).contiguous(),
                      .replayed = 3}
           .loss_of(*client.training(2).objective);
   const auto gradient = at::cat({ours.d_logits[0].t().mm(rows).flatten(), ours.d_logits[0].sum(0)});

@@ -31,7 +31,8 @@ model_ref classifier() {
 }
 
 target_settings few_steps() {
-  target_settings with{.shape = image, .scale = {0.02F, 0.02F, 0.02F}, .shift = {-2.0F, -2.0F, -2.0F}, .opened = 4};
+  target_settings with{
+      .shape = image, .scale = {0.02F, 0.02F, 0.02F}, .shift = {-2.0F, -2.0F, -2.0F}, .seen_classes = 4};
   with.code = 5, with.filters = 3, with.rounds = 3, with.steps = 2, with.batch = 6;
   with.student_steps = 3, with.student_batch = 4;
   return with;
@@ -58,8 +59,8 @@ TEST_CASE("TARGET distills old classes on images and learns new ones on own rows
   const auto taught = at::stack({floats({1, 5}), floats({0, 0}), floats({2, 0})}).unsqueeze(0);
   const auto y = at::tensor(std::vector<std::int64_t>{3, -1, 0}, at::kLong).unsqueeze(0);
   const auto w = floats({1, 0, 1}).unsqueeze(0);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-  loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides};
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+  loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
   in.teachers = {{.logits = taught}};
   in.replayed = 1;
   const auto output = (*target_objective(2, 25.0, 2.0))(in);
@@ -82,7 +83,7 @@ TEST_CASE("TARGET's generator takes one step per round, however many steps its c
   std::map<outer_step, at::Tensor> after;
   for (const auto outer : {outer_step::first_order, outer_step::reptile}) {
     with.outer = outer;
-    target_maker now{.generator = adam(start.unsqueeze(0))};
+    target_generator_state now{.generator = adam(start.unsqueeze(0))};
     const auto round = target_round(*net, *generator, with, teacher, student, now, drawn_once);
     CHECK(round.losses.size() == 4);
     for (const auto& step : round.losses) {
@@ -137,9 +138,9 @@ TEST_CASE("the rate of TARGET's student falls by half a cosine over all rounds")
   CHECK(with.rate_of_student(0) == Approx(0.2));
   CHECK(with.rate_of_student(100) == Approx(0.1001));
   CHECK(with.rate_of_student(200) == Approx(2e-4));
-  CHECK(with.adverse());
+  CHECK(with.uses_adversary());
   with.rounds = 10;
-  CHECK_FALSE(with.adverse());
+  CHECK_FALSE(with.uses_adversary());
 }
 
 namespace {
@@ -168,11 +169,11 @@ train_job asked_of_client(const std::string& epoch_ends, std::int64_t rows, std:
   broadcast in;
   in.weights = setup.initial;
   in.extra = pool;
-  in.place = {.task = {1}, .rounds_of_task = 1, .opened = {0, 4}, .current = {2, 4}};
+  in.info = {.task = {1}, .rounds_of_task = 1, .seen_classes = {0, 4}, .current_classes = {2, 4}};
   std::vector<std::int64_t> mine(static_cast<std::size_t>(rows));
   std::iota(mine.begin(), mine.end(), 0);
-  row_store store({.scale = source->scale, .shift = source->shift});
-  client_run run(
+  generated_row_store store({.scale = source->scale, .shift = source->shift});
+  client_round_runner run(
       *method, {.in = std::make_shared<const broadcast>(in), .samples = view_of(source, mine), .seed = 5, .task = {1}},
       &store);
   auto step = run.start();
@@ -214,8 +215,8 @@ TEST_CASE("TARGET refuses nets without batch norms, rows of numbers and tasks th
   setup.task_classes = {{0, 2}, {0, 2}};
   setup.scale.clear();
   std::map<std::string, std::string> findings;
-  for (const auto& wrong : method->check(setup))
-    findings[wrong.where] = wrong.text;
+  for (const auto& errors : method->check(setup))
+    findings[errors.where] = errors.text;
   CHECK_THAT(findings["model.name"], ContainsSubstring("no batch normalisations"));
   CHECK_THAT(findings["data.name"], ContainsSubstring("expected images"));
   CHECK_THAT(findings["tasks.kind"], ContainsSubstring("repeat classes"));

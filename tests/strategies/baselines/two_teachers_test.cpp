@@ -36,7 +36,7 @@ TEST_CASE("the loss with two teachers and its gradient equal autograd in float64
                                        .features = logits,
                                        .labels = labels,
                                        .row_weight = weight,
-                                       .sides = {},
+                                       .auxiliaries = {},
                                        .teachers = {{.logits = server}, {.logits = own.narrow(2, 0, 2)}}});
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto z = leaf_of(logits[k].to(at::kDouble));

@@ -18,11 +18,11 @@ public:
       : net_(setup.net), options_(chosen), weights_(setup.initial->at(flat_weights)),
         velocity_(at::zeros_like(weights_)) {}
 
-  broadcast open_round(const round_place&) override {
-    return {.place = {}, .weights = weights_only(weights_), .extra = nullptr, .first_contact = nullptr};
+  broadcast open_round(const round_info&) override {
+    return {.info = {}, .weights = weights_only(weights_), .extra = nullptr, .initial_payload = nullptr};
   }
   void fold(const delivery& in) override { mean_.add(in.upload->at(flat_weights), static_cast<double>(in.rows)); }
-  task<void> close_round(server_context&, const round_place&) override {
+  task<void> close_round(server_context&, const round_info&) override {
     velocity_ = options_.server_momentum * velocity_ + (mean_.take() - weights_);
     weights_ = weights_ + velocity_;
     co_return;
@@ -46,13 +46,13 @@ public:
   method_needs needs() const override { return {.upload_size_known = true}; } // one job, then weights
 
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
-    const auto local = options_for_round(setup_.training, setup_.trainable, in.place.opened, in.place.round_of_task,
-                                         in.place.rounds_of_task);
+    const auto local = options_for_round(setup_.training, setup_.trainable, in.info.seen_classes, in.info.round_of_task,
+                                         in.info.rounds_of_task);
     auto training = ctx.train({.net = setup_.net,
                                .start = in.weights,
                                .samples = ctx.samples(),
                                .objective = cross_entropy_objective(),
-                               .side = nullptr,
+                               .auxiliary = nullptr,
                                .options = local,
                                .stream = ctx.training_stream()});
     auto trained = co_await training; // a named object, alone in its statement

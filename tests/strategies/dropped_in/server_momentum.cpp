@@ -15,29 +15,30 @@ struct options {
 class server final : public averaging_server {
 public:
   server(const method_setup& setup, const options& with)
-      : averaging_server(setup), with_(with), velocity_(at::zeros_like(weights())) {}
-  task<void> close_round(server_context&, const round_place&) override {
+      : averaging_server(setup), options_(with), velocity_(at::zeros_like(weights())) {}
+  task<void> close_round(server_context&, const round_info&) override {
     const auto before = weights();
     average();
-    velocity_ = with_.momentum * velocity_ + (weights() - before); // v <- beta v + Delta w
-    go_on_from(before + velocity_);                                // w <- w + v
+    velocity_ = options_.momentum * velocity_ + (weights() - before); // v <- beta v + Delta w
+    set_weights(before + velocity_);                                  // w <- w + v
     co_return;
   }
-  std::map<std::string, double> figures() const override { return {{"momentum", with_.momentum}}; }
+  std::map<std::string, double> summary_metrics() const override { return {{"momentum", options_.momentum}}; }
   void persist(archive& state) override {
     averaging_server::persist(state);
     state(velocity_);
   }
 
 private:
-  options with_;
+  options options_;
   at::Tensor velocity_; // [P]
 };
 
 class server_momentum final : public strategy {
 public:
   void keys(key_table& table) override {
-    table.number("server_momentum", with_.momentum, {.low = 0.0, .high = 1.0}, "beta: momentum of the server's step.");
+    table.number("server_momentum", options_.momentum, {.low = 0.0, .high = 1.0},
+                 "beta: momentum of the server's step.");
   }
   std::vector<preset> presets() const override {
     return {{"plain", "FedAvg", "[strategy]\nserver_momentum = 0.0\n[rounds]\nper_task = 1\n"}};
@@ -53,15 +54,16 @@ public:
   void prepare(const method_setup& setup) override { setup_ = setup; }
 
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
-    auto training = ctx.train(local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = in.place.opened}));
+    auto training =
+        ctx.train(local_training(setup_, ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes}));
     auto trained = co_await training;
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
   }
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<server>(setup_, with_); }
+  std::unique_ptr<server_half> make_server() const override { return std::make_unique<server>(setup_, options_); }
 
 private:
   method_setup setup_;
-  options with_;
+  options options_;
 };
 
 const strategy_registration line{

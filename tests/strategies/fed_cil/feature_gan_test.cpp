@@ -59,7 +59,7 @@ TEST_CASE("a game's bits do not depend on stacked games or slice boundaries") {
       auto shape = small;
       shape.overwrites = any;
       const auto gan = std::make_shared<const feature_gan>(shape);
-      gan_training with{.steps = 15, .batch = 6, .opened = {0, 4}, .any_fakes = any};
+      gan_training with{.steps = 15, .batch = 6, .seen_classes = {0, 4}, .any_fakes = any};
       with.rates.rate = 1e-3;
       with.consistency = replays ? 1.0 : 0.0;
       std::vector<program_job> jobs;
@@ -79,7 +79,8 @@ TEST_CASE("a game of images has the same bits in any stack") {
                                                                  .image = {2, 8, 16},
                                                                  .scale = {0.01F, 0.02F},
                                                                  .shift = {-1.0F, -2.0F}});
-  gan_training with{.steps = 3, .batch = 6, .opened = {0, 4}, .any_fakes = true, .shuffles = true, .consistency = 1.0};
+  gan_training with{
+      .steps = 3, .batch = 6, .seen_classes = {0, 4}, .any_fakes = true, .shuffles = true, .consistency = 1.0};
   std::vector<program_job> jobs;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     auto job = job_of(std::make_shared<const feature_gan>(small), seed, with, true);
@@ -146,13 +147,13 @@ TEST_CASE("initialization from N(0, 0.02) sets matrices, zero biases and scales 
 
 TEST_CASE("games continue from their own moments and step counts") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 4, .batch = 6, .opened = {0, 4}, .keeps_moments = true};
+  gan_training with{.steps = 4, .batch = 6, .seen_classes = {0, 4}, .keeps_moments = true};
   with.rates.rate = 1e-3;
   const auto fresh = [&](std::uint64_t seed) {
     auto job = job_of(gan, seed, with, false);
     auto in = std::make_shared<tensor_map>(*job.in);
     for (const char* name : {"generator", "critic"})
-      adam::put_unmoved(name, in->at(name), *in);
+      adam::put_initial_moments(name, in->at(name), *in);
     job.in = in;
     return job;
   };
@@ -178,7 +179,7 @@ TEST_CASE("a pooled batch has each class of the clients equally often") {
   in->put("own_classes", at::stack({floats({0, 0, 1, 0}), floats({0, 0, 1, 1})}));
   in->put("old_generators", initial_weights(*gan->generator(), 4).unsqueeze(0));
   in->put("past_classes", floats({1, 1, 0, 0}).unsqueeze(0));
-  const gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}, .any_fakes = true};
+  const gan_training with{.steps = 60, .batch = 6, .seen_classes = {0, 4}, .any_fakes = true};
   std::vector<program_job> jobs;
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
     jobs.push_back(
@@ -190,7 +191,7 @@ TEST_CASE("a pooled batch has each class of the clients equally often") {
 
 TEST_CASE("the critic learns to classify, and the generator to make rows of the classes") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 300, .batch = 16, .opened = {0, 2}};
+  gan_training with{.steps = 300, .batch = 16, .seen_classes = {0, 2}};
   with.rates.rate = 5e-3;
   const auto device = make_executor("cpu");
   const std::vector<job> batch{{.id = {}, .request = job_of(gan, 3, with, false)}};
@@ -199,17 +200,17 @@ TEST_CASE("the critic learns to classify, and the generator to make rows of the 
   const auto& out = *std::get<program_output>(std::get<work_output>(outcome[0])).out;
   const auto critic = out.at("critic").unsqueeze(0);
   const auto rows = game_of(*gan, 3, false);
-  const auto said = [&](const at::Tensor& features) {
+  const auto error_text = [&](const at::Tensor& features) {
     return gan->critic()
         ->forward(critic, features.view({1, -1, 1, 1, 3}).contiguous(), {0, 2}, nullptr)
         .logits[0]
         .argmax(1);
   };
-  CHECK(at::equal(said(rows->at("features")), rows->at("labels")));
+  CHECK(at::equal(error_text(rows->at("features")), rows->at("labels")));
   const std::vector<std::int64_t> labels{0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
   const auto codes = gan->codes(labels, {.seed = 77}).view({1, 10, 1, 1, -1});
   const auto made = gan->generator()->forward(out.at("generator").unsqueeze(0), codes, {}, nullptr).features[0];
-  CHECK((said(made) == at::tensor(labels, at::kLong)).sum().item<std::int64_t>() >= 9);
+  CHECK((error_text(made) == at::tensor(labels, at::kLong)).sum().item<std::int64_t>() >= 9);
   const auto mean_of = [&](std::int64_t label) {
     return made.index_select(0, (at::tensor(labels) == label).nonzero().squeeze(1)).mean(0);
   };

@@ -25,41 +25,41 @@ struct cil_client {
     method->prepare(setup);
     server = method->make_server();
   }
-  [[nodiscard]] broadcast sent(const round_place& place) const {
-    auto in = server->open_round(place);
-    in.place = place;
+  [[nodiscard]] broadcast sent(const round_info& info) const {
+    auto in = server->open_round(info);
+    in.info = info;
     return in;
   }
   void fold(const tensors_ref& upload, std::int64_t upload_rows) {
     server->fold({.upload = upload, .rows = upload_rows});
   }
   void open(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(server->open_task(ctx, class_task(task, 2)), desk, *device);
   }
   plan close(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     plan jobs;
     run_shown_step(server->close_round(ctx, class_task(task, 2)), desk, *device,
                    [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
     return jobs;
   }
-  [[nodiscard]] assignment assigned(const round_place& place, const memory_ref& memory) const {
+  [[nodiscard]] assignment assigned(const round_info& info, const memory_ref& memory) const {
     std::vector<std::int64_t> mine;
     for (std::int64_t r = 0; r < 120; ++r)
-      if (place.current.low <= r % classes && r % classes < place.current.high)
+      if (info.current_classes.low <= r % classes && r % classes < info.current_classes.high)
         mine.push_back(r);
-    return {.in = std::make_shared<const broadcast>(sent(place)),
+    return {.in = std::make_shared<const broadcast>(sent(info)),
             .memory = memory,
             .samples = view_of(rows, mine),
             .seed = 5,
-            .task = place.task};
+            .task = info.task};
   }
   /// Game of a client's round.
-  program_job game(const round_place& place, const memory_ref& memory = nullptr) {
-    const auto jobs = jobs_of_kind<program_job>(jobs_of_round(*method, *device, assigned(place, memory)));
+  program_job game(const round_info& info, const memory_ref& memory = nullptr) {
+    const auto jobs = jobs_of_kind<program_job>(jobs_of_round(*method, *device, assigned(info, memory)));
     REQUIRE(jobs.size() == 1);
     return jobs[0];
   }
@@ -104,16 +104,16 @@ TEST_CASE("FedCIL's server trains on rows of all clients' generators") {
 
 TEST_CASE("FedCIL's clients use the consistency loss from the second round of a task on") {
   cil_client federation;
-  auto place = class_task(0, 2);
-  CHECK_FALSE(federation.game(place).in->find("server_generator"));
-  place.round_of_task = 1;
-  const auto later = federation.game(place);
+  auto info = class_task(0, 2);
+  CHECK_FALSE(federation.game(info).in->find("server_generator"));
+  info.round_of_task = 1;
+  const auto later = federation.game(info);
   REQUIRE(later.in->find("server_generator"));
-  CHECK(at::equal(later.in->at("server_generator"), federation.sent(place).extra->at("generator")));
+  CHECK(at::equal(later.in->at("server_generator"), federation.sent(info).extra->at("generator")));
   auto keys = quick;
   keys.pairs.emplace_back("consistency", "0");
   cil_client published(keys);
-  CHECK_FALSE(published.game(place).in->find("server_generator"));
+  CHECK_FALSE(published.game(info).in->find("server_generator"));
 }
 
 TEST_CASE("FedCIL's clients replay the generator at the end of the previous task") {
@@ -136,13 +136,13 @@ TEST_CASE("FedCIL's clients continue with their moments, and replay their own ge
   keys.pairs.insert(keys.pairs.end(), {{"replay", "own"}, {"fake_labels", "any"}, {"consolidation", "pooled"}});
   cil_client federation(keys);
   federation.open(0);
-  const auto place = class_task(0, 2);
-  CHECK(federation.game(place).in->at("critic.steps").item<std::int64_t>() == 0);
-  const auto first = run_round(*federation.method, *federation.device, federation.assigned(place, nullptr));
+  const auto info = class_task(0, 2);
+  CHECK(federation.game(info).in->at("critic.steps").item<std::int64_t>() == 0);
+  const auto first = run_round(*federation.method, *federation.device, federation.assigned(info, nullptr));
   CHECK(first.memory->at("critic.steps").item<std::int64_t>() == 2);
   CHECK(at::equal(first.upload->at("own_classes"), floats({1, 1, 0, 0, 0, 0})));
   CHECK_FALSE(first.upload->find("old_generator"));
-  const auto again = federation.game(place, first.memory);
+  const auto again = federation.game(info, first.memory);
   CHECK(at::equal(again.in->at("generator.first"), first.memory->at("generator.first")));
   CHECK_FALSE(again.in->find("old_generator")); // the task has not ended
 
@@ -217,7 +217,7 @@ TEST_CASE("FedCIL's beta2 is passed to Adam") {
 namespace {
 
 /// Error of a run with nets of images on such data.
-std::string wrong_with(const char* model, std::array<std::int64_t, 3> shape, bool has_pixels = true) {
+std::string setup_error(const char* model, std::array<std::int64_t, 3> shape, bool has_pixels = true) {
   auto method = strategy_named("fed-cil");
   give_keys(*method, {{"nets", "images"}});
   auto setup = setup_of_run(model_named(model, shape, classes), shape[0] * shape[1] * shape[2], 3);
@@ -225,19 +225,20 @@ std::string wrong_with(const char* model, std::array<std::int64_t, 3> shape, boo
   setup.shape = shape;
   if (!has_pixels)
     setup.scale.clear();
-  const auto wrong = method->check(setup);
-  return wrong.empty() ? "" : wrong.back().where + ": " + wrong.back().text;
+  const auto errors = method->check(setup);
+  return errors.empty() ? "" : errors.back().where + ": " + errors.back().text;
 }
 
 } // namespace
 
 TEST_CASE("FedCIL's nets of images refuse features, numbers, and sizes that are no multiples of 8") {
-  CHECK(wrong_with("identity", {1, 32, 32}).empty());
-  CHECK(wrong_with("linear", {3, 16, 24}).empty());
-  CHECK(wrong_with("mlp", {1, 16, 16}).find("expected model.name = \"identity\", or nets = \"features\"") !=
+  CHECK(setup_error("identity", {1, 32, 32}).empty());
+  CHECK(setup_error("linear", {3, 16, 24}).empty());
+  CHECK(setup_error("mlp", {1, 16, 16}).find("expected model.name = \"identity\", or nets = \"features\"") !=
         std::string::npos);
-  CHECK(wrong_with("identity", {1, 28, 28}).find("28 x 28 here; expected sides that divide by 8") != std::string::npos);
-  CHECK(wrong_with("identity", {1, 16, 16}, false).starts_with("data.name: "));
+  CHECK(setup_error("identity", {1, 28, 28}).find("28 x 28 here; expected sides that divide by 8") !=
+        std::string::npos);
+  CHECK(setup_error("identity", {1, 16, 16}, false).starts_with("data.name: "));
 }
 
 TEST_CASE("FedCIL's presets have the numbers of the official code", "[fed-cil]") {
@@ -271,8 +272,8 @@ TEST_CASE("FedCIL refuses codes that are shorter than the one-hot labels in them
   auto method = strategy_named("fed-cil");
   give_keys(*method, {{"latent", "3"}, {"codes", "overwritten"}});
   auto setup = setup_of_run(model_named("mlp", {1, 1, pixels}, classes), pixels, 3);
-  const auto wrong = method->check(setup);
-  REQUIRE_FALSE(wrong.empty());
-  CHECK(wrong.back().where == "strategy.latent");
-  CHECK(wrong.back().text.find("expected 6 or more") != std::string::npos);
+  const auto errors = method->check(setup);
+  REQUIRE_FALSE(errors.empty());
+  CHECK(errors.back().where == "strategy.latent");
+  CHECK(errors.back().text.find("expected 6 or more") != std::string::npos);
 }

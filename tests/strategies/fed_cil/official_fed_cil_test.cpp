@@ -21,7 +21,7 @@ struct official_game {
 
   explicit official_game(official_steps& record) : both(record), gan(shape_of(record["settings"])) {
     const auto& given = record["settings"];
-    with.opened = {0, given["classes"]};
+    with.seen_classes = {0, given["classes"]};
     with.any_fakes = true;
     with.rates.rate = given["rate"];
     with.rates.decay = given["decay"];
@@ -68,7 +68,7 @@ struct official_game {
            !name.starts_with("generator.bn") && name != "generator.deconv4.bias";
   }
   /// Compares both nets after a step with the official ones.
-  void compare(const std::string& where, const gan_players& players, const nlohmann::json& theirs) const {
+  void compare(const std::string& where, const gan_optimizers& players, const nlohmann::json& theirs) const {
     for (const auto& [net, flat] :
          {std::pair(gan.generator(), players.generator.weights()), std::pair(gan.critic(), players.critic.weights())})
       for (const auto& entry : net->layout()) {
@@ -110,7 +110,7 @@ struct official_game {
   }
   void play(const char* task, const std::string& name, bool replays) {
     const auto& record = both[task];
-    gan_players players{adam(weights(*gan.generator(), "client.")), adam(weights(*gan.critic(), "client."))};
+    gan_optimizers players{adam(weights(*gan.generator(), "client.")), adam(weights(*gan.critic(), "client."))};
     const std::size_t draws = replays ? 3 : 2;
     for (std::size_t step = 0; step < record["steps"].size(); ++step) {
       gan_draws given{.real = named(fmt::format("{}.real.{}", name, step), both["so_far"])};
@@ -119,7 +119,7 @@ struct official_game {
         given.old = named(fmt::format("{}.old.{}", name, step), both["past"]);
         given.old_fakes = drawn(name, record, step * draws + 1);
       }
-      given.fooling = drawn(name, record, step * draws + draws - 1);
+      given.generator_inputs = drawn(name, record, step * draws + draws - 1);
       const auto losses = gan_step(gan, with, players, given);
       const auto& theirs = record["steps"][step];
       const auto where = fmt::format("{} step {} ", task, step + 1);
@@ -149,8 +149,8 @@ TEST_CASE("FedCIL's nets of images and their steps equal the official code's", "
 TEST_CASE("FedCIL's server consolidates like the official code's", "[official][fed-cil]") {
   official_steps both("fed_cil/consolidation");
   official_game game(both);
-  gan_players server{adam(game.weights(*game.gan.generator(), "server.")),
-                     adam(game.weights(*game.gan.critic(), "server."))};
+  gan_optimizers server{adam(game.weights(*game.gan.generator(), "server.")),
+                        adam(game.weights(*game.gan.critic(), "server."))};
   const auto& drawn = both["drawn_labels"];
   const auto& places = both["places"];
   std::size_t labels = 0, noise = 0, place = 0;
@@ -175,7 +175,7 @@ TEST_CASE("FedCIL's server consolidates like the official code's", "[official][f
     given.old = pooled("last.");
     given.fakes = next();
     given.old_fakes = next();
-    given.fooling = next();
+    given.generator_inputs = next();
     const auto losses = gan_step(game.gan, game.with, server, given);
     const auto where = fmt::format("consolidation step {} ", step + 1);
     both.term(where + "critic's loss", both["steps"][step]["critic"], losses.critic);
@@ -190,7 +190,7 @@ TEST_CASE("FedCIL's consistency terms equal the official code's", "[official][fe
   const auto& record = both["consistency"];
   const auto server = game.weights(*game.gan.generator(), "server.");
   gan_draws given{.real = game.named("agreed.real", both["so_far"])};
-  given.fakes = given.fooling = game.drawn("agreed", record, 0);
+  given.fakes = given.generator_inputs = game.drawn("agreed", record, 0);
   const auto real_labels = given.real.labels[0];
   const labels_list listed(real_labels.const_data_ptr<std::int64_t>(),
                            real_labels.const_data_ptr<std::int64_t>() + rows);
@@ -202,8 +202,8 @@ TEST_CASE("FedCIL's consistency terms equal the official code's", "[official][fe
   given.server_any = of_server(game.coded("agreed", 2, any));
   given.own_any = game.coded("agreed", 3, any);
   game.with.consistency = 1.0;
-  gan_players players{adam(game.weights(*game.gan.generator(), "client.")),
-                      adam(game.weights(*game.gan.critic(), "client."))};
+  gan_optimizers players{adam(game.weights(*game.gan.generator(), "client.")),
+                         adam(game.weights(*game.gan.critic(), "client."))};
   const auto losses = gan_step(game.gan, game.with, players, given);
   both.term("KL(server's rows || real rows)", record["with_real"], losses.with_real);
   both.term("KL(server's rows || own) + CE(server's rows)", record["with_own_and_classes"],
@@ -236,11 +236,15 @@ TEST_CASE("the divergence of server rows at (0.8, 0.2) from real rows at (0.5, 0
   const auto labels = at::zeros({1, 1}, at::kLong);
   const labelled_rows real{at::zeros({1, 1, 1}), labels}, server{at::full({1, 1, 1}, std::log(4.0F)), labels};
   const labelled_codes codes{at::zeros({1, 1, 2}), labels};
-  gan_training with{.opened = {0, 2}, .consistency = 1.0};
-  gan_players players{adam(at::zeros({1, gan.generator()->size()}, at::kFloat)), adam(critic)};
-  const auto losses = gan_step(
-      gan, with, players,
-      {.real = real, .fakes = codes, .fooling = codes, .server = server, .server_any = server, .own_any = codes});
+  gan_training with{.seen_classes = {0, 2}, .consistency = 1.0};
+  gan_optimizers players{adam(at::zeros({1, gan.generator()->size()}, at::kFloat)), adam(critic)};
+  const auto losses = gan_step(gan, with, players,
+                               {.real = real,
+                                .fakes = codes,
+                                .generator_inputs = codes,
+                                .server = server,
+                                .server_any = server,
+                                .own_any = codes});
   CHECK(losses.with_real == Approx(0.192745).epsilon(1e-5));
   CHECK(losses.of_classes == Approx(-std::log(0.8)).epsilon(1e-5));
 }

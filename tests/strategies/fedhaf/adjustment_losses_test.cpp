@@ -24,16 +24,16 @@ at::Tensor numbers_of(std::int64_t count, std::int64_t columns, double shift) {
 struct step {
   whole_numbers labels{0, 5, 1, 5, 6, 2, 6, 4, 5, -1};
   at::Tensor logits = numbers_of(10, classes, 1.0), features = numbers_of(10, width, 7.0);
-  at::Tensor taught = numbers_of(10, old_classes, 40.0), taught_features = numbers_of(10, width, 90.0);
+  at::Tensor taught = numbers_of(10, old_classes, 40.0), teacher_features = numbers_of(10, width, 90.0);
   bool has_teacher = true;
 
   [[nodiscard]] loss_output loss_of(const adjustment_terms& terms) const {
     const auto z = logits.unsqueeze(0), f = features.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0);
     const auto w = at::full({1, std::ssize(labels)}, 1.0F / static_cast<float>(labels.size()));
-    const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-    loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .sides = sides};
+    const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+    loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
     if (has_teacher)
-      in.teachers = {{.features = taught_features.unsqueeze(0), .logits = taught.unsqueeze(0)}};
+      in.teachers = {{.features = teacher_features.unsqueeze(0), .logits = taught.unsqueeze(0)}};
     return (*adjustment_objective(terms))(in);
   }
   [[nodiscard]] whole_numbers rows_where(auto of_label) const {
@@ -58,7 +58,7 @@ at::Tensor reference(const step& at, const adjustment_terms& terms, const at::Te
   const auto fresh = at.rows_where([](auto y) { return y >= old_classes; });
   const auto old = at.rows_where([](auto y) { return y < old_classes; });
   const auto every = at.rows_where([](auto) { return true; });
-  const auto taught = at.taught.to(at::kDouble), taught_f = at.taught_features.to(at::kDouble);
+  const auto taught = at.taught.to(at::kDouble), taught_f = at.teacher_features.to(at::kDouble);
   auto sum = at::zeros({}, at::kDouble);
 
   const auto& labelled = terms.rows == label_rows::fresh ? fresh : every; // eq. 4
@@ -172,7 +172,7 @@ TEST_CASE("the feature gradient contains only the terms that reach the features"
 TEST_CASE("there is no distillation if the current model equals the previous one") {
   step same;
   same.taught = same.logits.narrow(1, 0, old_classes).contiguous();
-  same.taught_features = same.features;
+  same.teacher_features = same.features;
   for (const auto term : {&adjustment_terms::distillation, &adjustment_terms::feature_distillation}) {
     const auto found = same.loss_of(one_term(term));
     CHECK(found.values[0].item<double>() == Approx(0.0).margin(1e-12));
@@ -184,7 +184,7 @@ TEST_CASE("balanced lengths have no gradient, and doubling a step only changes t
   step level;
   level.features = at::zeros({10, width}, at::kFloat);
   level.features.select(1, 1).fill_(2.0F);
-  level.taught_features = level.features;
+  level.teacher_features = level.features;
   auto terms = one_term(&adjustment_terms::feature_balance);
   CHECK(level.loss_of(terms).values[0].item<double>() == 0.0);
   CHECK(level.loss_of(terms).d_features.abs().max().item<float>() == 0.0F);
@@ -192,7 +192,7 @@ TEST_CASE("balanced lengths have no gradient, and doubling a step only changes t
   const step single;
   auto doubled = single;
   doubled.labels.insert(doubled.labels.end(), single.labels.begin(), single.labels.end());
-  for (auto tensor : {&step::logits, &step::features, &step::taught, &step::taught_features})
+  for (auto tensor : {&step::logits, &step::features, &step::taught, &step::teacher_features})
     doubled.*tensor = at::cat({single.*tensor, single.*tensor});
   CHECK(doubled.loss_of(terms).values[0].item<double>() == Approx(single.loss_of(terms).values[0].item<double>()));
   terms.division = balance_division::class_counts;
@@ -205,7 +205,7 @@ TEST_CASE("divergences of (3/4, 1/4) and (1/2, 1/2) equal values worked out by h
   two.labels = {0, 2};
   two.logits = floats({std::log(3.0F), 0.0F, 9.0F, 0.0F, 0.0F, 0.0F}).view({2, 3});
   two.taught = at::zeros({2, 2}, at::kFloat);
-  two.features = two.taught_features = at::zeros({2, width}, at::kFloat);
+  two.features = two.teacher_features = at::zeros({2, width}, at::kFloat);
   auto terms = one_term(&adjustment_terms::distillation);
   terms.tasks = {{0, 2}, {2, 3}};
   const double present = 0.75 * std::log(0.75 / 0.5) + 0.25 * std::log(0.25 / 0.5); // 0.130812
@@ -260,9 +260,9 @@ TEST_CASE("a model's loss has the same bits in any stack") {
     const auto z = stacked(at.logits, models), f = stacked(at.features, models);
     const auto labels = y.expand({models, 10}).contiguous();
     const auto weights = at::full({models, 10}, 0.1F);
-    const std::vector<std::shared_ptr<const tensor_map>> sides(static_cast<std::size_t>(models));
-    loss_input in{.logits = z, .features = f, .labels = labels, .row_weight = weights, .sides = sides};
-    in.teachers = {{.features = stacked(at.taught_features, models), .logits = stacked(at.taught, models)}};
+    const std::vector<std::shared_ptr<const tensor_map>> auxiliaries(static_cast<std::size_t>(models));
+    loss_input in{.logits = z, .features = f, .labels = labels, .row_weight = weights, .auxiliaries = auxiliaries};
+    in.teachers = {{.features = stacked(at.teacher_features, models), .logits = stacked(at.taught, models)}};
     return (*objective)(in);
   };
   const auto alone = loss_of(1), last = loss_of(3);

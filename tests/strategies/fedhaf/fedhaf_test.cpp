@@ -44,7 +44,7 @@ TEST_CASE("shapes and numbers of parameters are those of Table 6") {
   const auto wide = adjustment_net({.shortcut = shortcut_form::input_projection}, 2048, 100);
   CHECK(parameters_of(*wide, "", false) == 2'015'972);
   CHECK(parameters_of(*adjustment_net({.shortcut = shortcut_form::none}, 768, 80), "adjustment.", false) == 790'272);
-  const auto weights = drawn_adjustment(*usual, matrix_draw::kaiming, {.seed = 3}).unsqueeze(0);
+  const auto weights = draw_adjustment(*usual, matrix_draw::kaiming, {.seed = 3}).unsqueeze(0);
   const auto seen = usual->forward(weights, drawn({1, 4, 1, 1, 2048}, 1), {0, 30}, nullptr);
   CHECK(seen.features.sizes() == at::IntArrayRef{1, 4, 256});
   CHECK(seen.logits.sizes() == at::IntArrayRef{1, 4, 30});
@@ -62,7 +62,7 @@ TEST_CASE("the net equals its layers computed by PyTorch's operators") {
                               shortcut_form::hidden_sum, shortcut_form::none}) {
     CAPTURE(static_cast<int>(shortcut));
     const auto net = adjustment_net({.hidden = {9, 9}, .width = 5, .head = 4, .shortcut = shortcut}, 7, 3);
-    const auto flat = drawn_adjustment(*net, matrix_draw::kaiming, {.seed = 3}) + 0.05 * drawn({net->size()}, 2).abs();
+    const auto flat = draw_adjustment(*net, matrix_draw::kaiming, {.seed = 3}) + 0.05 * drawn({net->size()}, 2).abs();
     const auto x = drawn({6, 7}, 1);
     const auto linear = [&](const at::Tensor& in, const std::string& name) {
       return at::linear(in, value_of(*net, flat, name + ".weight"), value_of(*net, flat, name + ".bias"));
@@ -122,7 +122,7 @@ TEST_CASE("the backbone is neither changed nor sent; module, head and statistics
   for (std::uint32_t task = 0; task < 2; ++task) {
     client.open(task);
     const auto in = client.sent(task);
-    CHECK(in.first_contact == nullptr);
+    CHECK(in.initial_payload == nullptr);
     CHECK(in.weights->bytes() == net->size() * 4);
     CHECK((in.extra ? in.extra->bytes() : 0) == (task > 0 ? net->size() * 4 : 0));
     CHECK(client.round(task).upload->bytes() == net->size() * 4);
@@ -196,7 +196,7 @@ TEST_CASE("averages weight clients by rows, with running statistics, and keep eq
     client.server->fold({.upload = weights_only(at::full({net->size()}, value)), .rows = rows});
   };
   const auto close = [&] {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(client.server->close_round(ctx, split_client::place_in(0)), desk, *client.device);
     return client.sent(0).weights->at(flat_weights);
@@ -219,7 +219,7 @@ TEST_CASE("the gradient of both parts together is no longer than the sum of its 
   std::vector<std::int64_t> every(12);
   std::iota(every.begin(), every.end(), 0);
   train_job job{.net = net,
-                .start = weights_only(drawn_adjustment(*net, matrix_draw::kaiming, {.seed = 3})),
+                .start = weights_only(draw_adjustment(*net, matrix_draw::kaiming, {.seed = 3})),
                 .samples = view_of(source, every)};
   job.options = {.batch_rows = 0, .classes = {0, 3}, .result = training_result::gradient, .evaluation = true};
   const auto norm_of = [&](std::vector<std::string> layers) {
@@ -266,7 +266,7 @@ TEST_CASE("FLwF-2T's own teacher is the client's model of its last task") {
 }
 
 TEST_CASE("Oracle trains on all clients' rows of all tasks so far, and FedProx with mu = 0 is FedAvg") {
-  CHECK(strategy_named("split-oracle")->needs().rows == rows_shown::centralised);
+  CHECK(strategy_named("split-oracle")->needs().rows == row_visibility::centralised);
   split_client plain("split-fedavg"), prox("split-fedprox", {{"mu", "0"}});
   plain.open(0);
   prox.open(0);
@@ -289,8 +289,8 @@ TEST_CASE("incomplete settings of a split net are refused with reasons") {
   setup.trainable = trainable_part::head;
   setup.training.augment = augmentation_kind::crop_flip;
   std::map<std::string, std::string> found;
-  for (const auto& wrong : method->check(setup))
-    found[wrong.where] = wrong.text;
+  for (const auto& errors : method->check(setup))
+    found[errors.where] = errors.text;
   CHECK_THAT(found["strategy.exemplar_ratio"], ContainsSubstring("losses that read them are on"));
   CHECK_THAT(found["strategy.ce_rows"], ContainsSubstring("ablation = \"cross-entropy\""));
   CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat classes"));
@@ -303,8 +303,8 @@ TEST_CASE("incomplete settings of a split net are refused with reasons") {
   setup.training.augment = augmentation_kind::none;
   setup.trainable = trainable_part::all;
   setup.task_classes = {{0, 3}, {3, 6}};
-  const auto wrong = other->check(setup);
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "strategy.feature_layer");
-  CHECK_THAT(wrong[0].text, ContainsSubstring("one of: fc1, fc2"));
+  const auto errors = other->check(setup);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "strategy.feature_layer");
+  CHECK_THAT(errors[0].text, ContainsSubstring("one of: fc1, fc2"));
 }

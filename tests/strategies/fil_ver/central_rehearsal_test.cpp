@@ -60,30 +60,30 @@ private:
     return run_plan(*device, std::move(wanted));
   }
   template <class T>
-  void drive(task<T> step, job_desk& desk) {
+  void drive(task<T> step, job_channel& desk) {
     step.start();
     while (!step.done())
       desk.answer(done(desk.take_plan()));
     step.take();
   }
   void learn(std::uint32_t task, bool first) {
-    const round_place place{.round = {round++},
-                            .task = {task},
-                            .round_of_task = first ? 0 : 1,
-                            .rounds_of_task = 2,
-                            .opened = {0, classes},
-                            .current = {0, classes}};
-    job_desk desk;
+    const round_info info{.round = {round++},
+                          .task = {task},
+                          .round_of_task = first ? 0 : 1,
+                          .rounds_of_task = 2,
+                          .seen_classes = {0, classes},
+                          .current_classes = {0, classes}};
+    job_channel desk;
     server_context ctx(desk, &central);
     memory_open_ = false;
     if (first)
-      drive(server->open_task(ctx, place), desk);
+      drive(server->open_task(ctx, info), desk);
     memory_open_ = true;
-    auto in = server->open_round(place);
-    in.place = place;
-    const auto shown = method->needs().rows == rows_shown::offline ? view_of(rows, rows_of_all()) //
-                                                                   : view_of(rows, rows_of_task(task));
-    client_run run(
+    auto in = server->open_round(info);
+    in.info = info;
+    const auto shown = method->needs().rows == row_visibility::offline ? view_of(rows, rows_of_all()) //
+                                                                       : view_of(rows, rows_of_task(task));
+    client_round_runner run(
         *method,
         {.in = std::make_shared<const broadcast>(in), .memory = memory, .samples = shown, .seed = 5, .visit = round});
     auto step = run.start();
@@ -93,7 +93,7 @@ private:
     const auto result = std::get<client_result>(step);
     memory = result.memory;
     server->fold({.upload = result.upload, .rows = result.rows});
-    drive(server->close_round(ctx, place), desk);
+    drive(server->close_round(ctx, info), desk);
   }
   static std::vector<std::int64_t> rows_of_all() {
     std::vector<std::int64_t> values;
@@ -197,8 +197,8 @@ TEST_CASE("a study has one learner and no embeddings of an encoder that is train
   const auto method = strategy_named("central-rehearsal");
   give_keys(*method, {{"encoder", "trained"}});
   method_setup setup{.net = model_named("ebr", {1, 1, pixels}, classes), .clients = 4};
-  const auto wrong = method->check(setup);
-  REQUIRE(wrong.size() == 2);
-  CHECK(wrong[0].text == "clients.count = 4: central-rehearsal has one learner; expected 1");
-  CHECK(wrong[1].where == "strategy.encoder");
+  const auto errors = method->check(setup);
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].text == "clients.count = 4: central-rehearsal has one learner; expected 1");
+  CHECK(errors[1].where == "strategy.encoder");
 }

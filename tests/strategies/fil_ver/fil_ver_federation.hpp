@@ -48,20 +48,24 @@ struct federation {
     return made;
   }
 
-  round_place place(std::uint32_t task) const {
-    return {.round = {round}, .task = {task}, .rounds_of_task = 2, .opened = {0, classes}, .current = {0, classes}};
+  round_info info(std::uint32_t task) const {
+    return {.round = {round},
+            .task = {task},
+            .rounds_of_task = 2,
+            .seen_classes = {0, classes},
+            .current_classes = {0, classes}};
   }
   void open(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     const listed_rows central(
         rows, [](std::uint32_t t) { return rows_of_task(t, 1); }, [](std::uint32_t t) { return rows_of_task(t, 2); });
     server_context ctx(desk, &central);
-    run_shown_step(server->open_task(ctx, place(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
+    run_shown_step(server->open_task(ctx, info(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
     warnings = ctx.take_warnings();
   }
   broadcast sent(std::uint32_t task) {
-    auto in = server->open_round(place(task));
-    in.place = place(task);
+    auto in = server->open_round(info(task));
+    in.info = info(task);
     return in;
   }
   client_result answer(std::uint32_t c, std::uint32_t task) {
@@ -95,9 +99,9 @@ struct federation {
   }
   /// Runs the server's step and records its training jobs.
   void close(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
-    run_shown_step(server->close_round(ctx, place(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
+    run_shown_step(server->close_round(ctx, info(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
   }
   void note(const plan& wanted) {
     if (const auto* const training = std::get_if<train_job>(&wanted.at(0)))

@@ -23,8 +23,8 @@ TEST_CASE("an encoder is trained on task 1, frozen, sent once, and part of no up
   federated.open(0);
   const auto frozen = federated.encoder().clone();
   CHECK_FALSE(at::equal(frozen, before));
-  CHECK(at::equal(federated.sent(0).first_contact->at(flat_weights), frozen));
-  CHECK(federated.sent(0).first_contact->bytes() == federated.net->encoder()->size() * 4);
+  CHECK(at::equal(federated.sent(0).initial_payload->at(flat_weights), frozen));
+  CHECK(federated.sent(0).initial_payload->bytes() == federated.net->encoder()->size() * 4);
   CHECK(federated.sent(0).weights->bytes() == federated.net->classifier()->size() * 4);
   for (std::uint32_t task = 0; task < tasks; ++task) {
     if (task > 0)
@@ -46,8 +46,8 @@ TEST_CASE("the encoder may be trained on rows of enrolled clients, or keep its i
     run->open(0);
   CHECK_FALSE(at::equal(federated.encoder(), enrolled.encoder()));
   CHECK(at::equal(as_drawn.encoder(), drawn));
-  CHECK(federated.method->needs().central_data);
-  CHECK_FALSE(as_drawn.method->needs().central_data);
+  CHECK(federated.method->needs().server_trains_on_rows);
+  CHECK_FALSE(as_drawn.method->needs().server_trains_on_rows);
 }
 
 TEST_CASE("a small KL divergence gives a warning with its value in nats, and metrics in the summary") {
@@ -55,7 +55,7 @@ TEST_CASE("a small KL divergence gives a warning with its value in nats, and met
   tight.open(0);
   REQUIRE(tight.warnings.size() == 1);
   CHECK(tight.warnings[0].find("nats of KL divergence per sample") != std::string::npos);
-  const auto figures = tight.server->figures();
+  const auto figures = tight.server->summary_metrics();
   CHECK(figures.at("kl_per_sample") < 50.0);
   CHECK(figures.at("kl_per_dimension") == figures.at("kl_per_sample") / width);
   CHECK(figures.at("sigma_mean") > 0.0);
@@ -116,7 +116,7 @@ TEST_CASE("a row is sent once per run unless several samples of it are allowed")
       sent.push_back(labels ? labels->numel() : 0);
     }
     CHECK(sent == (once ? std::vector<std::int64_t>{8, 8, 4, 0} : std::vector<std::int64_t>{8, 8, 8, 8}));
-    CHECK(federated.server->figures().at("pool_rows") == (once ? 20.0 : 32.0));
+    CHECK(federated.server->summary_metrics().at("pool_rows") == (once ? 20.0 : 32.0));
   }
 }
 
@@ -135,12 +135,12 @@ TEST_CASE("a client encodes its rows once per task and rehearses a share of each
       std::vector<std::int64_t> mine;
       for (std::int64_t row = 0; row < rows_each; row += 2)
         mine.push_back(row + task * rows_each);
-      client_run run(*federated.method, {.client = {0},
-                                         .in = std::make_shared<const broadcast>(federated.sent(task)),
-                                         .memory = federated.memory[0],
-                                         .samples = view_of(federated.rows, mine),
-                                         .seed = 5,
-                                         .visit = federated.visits[0]});
+      client_round_runner run(*federated.method, {.client = {0},
+                                                  .in = std::make_shared<const broadcast>(federated.sent(task)),
+                                                  .memory = federated.memory[0],
+                                                  .samples = view_of(federated.rows, mine),
+                                                  .seed = 5,
+                                                  .visit = federated.visits[0]});
       auto step = run.start();
       if (i == 0) {
         auto first = std::get<plan>(std::move(step));
@@ -171,23 +171,25 @@ TEST_CASE("a client that has left keeps its vectors in the pool and receives not
   federation federated({{"pool", "all"}, {"rehearsal_ratio", "0.5"}});
   federated.open(0);
   (void)federated.run(0, {0, 1});
-  CHECK(federated.server->figures().at("pool_rows") == 20.0);
+  CHECK(federated.server->summary_metrics().at("pool_rows") == 20.0);
   federated.open(1);
   (void)federated.run(1, {1});
-  CHECK(federated.server->figures().at("pool_rows") == 30.0);
+  CHECK(federated.server->summary_metrics().at("pool_rows") == 30.0);
 }
 
 TEST_CASE("vectors count for the task in which they were made, even if they arrive late") {
   federation federated({{"pool_size", "8"}, {"rehearsal_ratio", "1.0"}});
   federated.open(0);
   (void)federated.run(0, {0});
-  CHECK(federated.server->figures().at("pool_rows") == 4.0); // its rows have every other label, with 2 places each
+  CHECK(federated.server->summary_metrics().at("pool_rows") ==
+        4.0); // its rows have every other label, with 2 places each
   const auto late = federated.answer(1, 0);
   federated.open(1);
   federated.server->fold({.from = {1}, .started_from = {0}, .upload = late.upload, .rows = late.rows});
-  CHECK(federated.server->figures().at("pool_rows") == 8.0); // the other labels of task 1: its reservoir is full
+  CHECK(federated.server->summary_metrics().at("pool_rows") ==
+        8.0); // the other labels of task 1: its reservoir is full
   (void)federated.run(1, {0});
-  CHECK(federated.server->figures().at("pool_rows") == 12.0);
+  CHECK(federated.server->summary_metrics().at("pool_rows") == 12.0);
 }
 
 TEST_CASE("vanilla equals VER without server training bit by bit if clients have no earlier task") {
@@ -214,9 +216,9 @@ TEST_CASE("classifiers are averaged by rows: 0 from 100 and 4 from 300 make 3") 
   const auto size = federated.net->classifier()->size();
   for (const auto& [value, rows] : {std::pair{0.0F, 100}, std::pair{4.0F, 300}})
     federated.server->fold({.upload = weights_only(at::full({size}, value)), .rows = rows});
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
-  run_step(federated.server->close_round(ctx, federated.place(0)), desk, *federated.device);
+  run_step(federated.server->close_round(ctx, federated.info(0)), desk, *federated.device);
   CHECK(at::equal(federated.model().narrow(0, federated.net->encoder()->size(), size), at::full({size}, 3.0F)));
 }
 
@@ -240,9 +242,9 @@ TEST_CASE("the server takes S steps of plain SGD on its pool, equal to PyTorch's
   federated.open(0);
   const auto result = federated.answer(0, 0); // a single vector: every batch is it, four times
   federated.server->fold({.from = {0}, .started_from = {0}, .upload = result.upload, .rows = result.rows});
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
-  run_step(federated.server->close_round(ctx, federated.place(0)), desk, *federated.device);
+  run_step(federated.server->close_round(ctx, federated.info(0)), desk, *federated.device);
   const auto trained =
       federated.model().narrow(0, federated.net->encoder()->size(), federated.net->classifier()->size());
 
@@ -266,12 +268,13 @@ TEST_CASE("EBR may rehearse more vectors than drawn rows, up to a limit of repet
     federated.open(0);
     (void)federated.run(0, {0});
     federated.open(1);
-    client_run run(*federated.method, {.client = {0},
-                                       .in = std::make_shared<const broadcast>(federated.sent(1)),
-                                       .memory = federated.memory[0],
-                                       .samples = view_of(federated.rows, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49}),
-                                       .seed = 5,
-                                       .visit = 1});
+    client_round_runner run(*federated.method,
+                            {.client = {0},
+                             .in = std::make_shared<const broadcast>(federated.sent(1)),
+                             .memory = federated.memory[0],
+                             .samples = view_of(federated.rows, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49}),
+                             .seed = 5,
+                             .visit = 1});
     auto step = run.start();
     step = run.resume(run_plan(*federated.device, std::get<plan>(std::move(step))));
     return std::get<train_job>(std::get<plan>(step).at(0)).samples.size();
@@ -287,7 +290,8 @@ TEST_CASE("a system with a wrong encoder, and a pool smaller than a batch, are r
     const auto method = strategy_named("fil-ver");
     give_keys(*method, {{"system", system}});
     const embedding_shape shape{.hidden = {4}, .embedding = 2, .classifier = {4}, .normal = normal};
-    return wrong_with(*method, std::make_shared<const embedding_model>(shape, std::array<std::int64_t, 3>{1, 1, 3}, 2));
+    return setup_error(*method,
+                       std::make_shared<const embedding_model>(shape, std::array<std::int64_t, 3>{1, 1, 3}, 2));
   };
   for (const std::string system : {"ver-stats", "ver-sampled"}) {
     CHECK(objection(system, true).empty());
@@ -297,13 +301,13 @@ TEST_CASE("a system with a wrong encoder, and a pool smaller than a batch, are r
   CHECK(objection("ebr", true).find("model.name = \"ebr\"") != std::string::npos);
   CHECK(objection("vanilla", true).empty());
   CHECK(objection("vanilla", false).empty());
-  CHECK(wrong_with(*strategy_named("fil-ver"), model_named("mlp", {1, 1, 3}, 2)).find("\"vee\"") != std::string::npos);
+  CHECK(setup_error(*strategy_named("fil-ver"), model_named("mlp", {1, 1, 3}, 2)).find("\"vee\"") != std::string::npos);
 
   federation small({{"pool_size", "7"}});
-  const auto wrong = small.method->check(small.setup());
-  REQUIRE(wrong.size() == 1);
-  CHECK(wrong[0].where == "strategy.pool_size");
-  CHECK(wrong[0].text == "strategy.pool_size = 7: expected at least one batch, strategy.server_batch = 8");
+  const auto errors = small.method->check(small.setup());
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].where == "strategy.pool_size");
+  CHECK(errors[0].text == "strategy.pool_size = 7: expected at least one batch, strategy.server_batch = 8");
   CHECK(federation({{"pool_size", "8"}}).method->check(small.setup()).empty());
   CHECK(federation({{"pool_size", "7"}, {"pool", "all"}}).method->check(small.setup()).empty());
 }

@@ -125,7 +125,7 @@ TEST_CASE("every round draws new rehearsal rows, separately for each earlier tas
     REQUIRE(rows->vectors.size(0) == 28);
     for (std::uint32_t past = 0; past < 2; ++past) {
       const rng_key key{.seed = 5, .purpose = rehearsal_draw, .task = {2}, .visit = federated.visits[0], .index = past};
-      drawn.push_back(drawn_positions(20, 4, key));
+      drawn.push_back(draw_positions(20, 4, key));
       CHECK(at::equal(rows->vectors.narrow(0, 20 + 4 * past, 4), remembered_means(federated, past, drawn.back())));
     }
     (void)federated.run(2, {0});
@@ -139,7 +139,7 @@ TEST_CASE("VER-Sampled sends samples under a key of the round, of rows drawn by 
   federated.open(0);
   for (std::uint32_t visit = 0; visit < 2; ++visit) {
     const auto upload = federated.run(0, {0}).front().upload;
-    const auto chosen = drawn_positions(20, 4, {.seed = 5, .purpose = material_draw, .visit = visit});
+    const auto chosen = draw_positions(20, 4, {.seed = 5, .purpose = material_draw, .visit = visit});
     const embedding_rows current{.features = federated.memory[0]->at("features.1"),
                                  .labels = federated.memory[0]->at("labels.1")};
     const auto z =
@@ -241,7 +241,7 @@ TEST_CASE("embedding metrics are means over rows: KL divergence in nats, and dev
   const auto features = std::get<extract_output>(std::get<work_output>(seen[0])).features.to(at::kDouble);
   const auto mean = features.narrow(1, 0, width), log = features.narrow(1, width, width).clamp(-6.0, 3.0);
   const auto kl = (0.5 * (mean.square() + (2.0 * log).exp() - 1.0 - 2.0 * log)).sum(1).mean().item<double>();
-  const auto figures = federated.server->figures();
+  const auto figures = federated.server->summary_metrics();
   CHECK_THAT(figures.at("kl_per_sample"), WithinRel(kl, 1e-6));
   CHECK_THAT(figures.at("kl_per_dimension"), WithinRel(kl / width, 1e-6));
   CHECK_THAT(figures.at("sigma_mean"), WithinRel(log.exp().mean().item<double>(), 1e-6));
@@ -253,7 +253,7 @@ TEST_CASE("two thousand rows, spread over all, are measured") {
   std::vector<std::int64_t> rows(4'000);
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i] = static_cast<std::int64_t>(10 * i);
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   auto step = encoder.train(ctx, view_of(from.rows, rows), {0, classes});
   step.start();

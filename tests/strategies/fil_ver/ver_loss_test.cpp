@@ -26,7 +26,7 @@ struct step {
   at::Tensor row_weight = at::tensor({0.5F, 0.5F}).view({1, 2});
   loss_output at_beta(double beta) const {
     return (*ver_loss(beta, low, high))(
-        {.logits = logits, .features = features, .labels = labels, .row_weight = row_weight, .sides = {}});
+        {.logits = logits, .features = features, .labels = labels, .row_weight = row_weight, .auxiliaries = {}});
   }
 };
 

@@ -3,7 +3,7 @@
 #include "runtime/models/function.hpp"
 #include "runtime/models/image_layers.hpp"
 #include "strategies/lander/anchored_loss.hpp"
-#include "strategies/lander/image_dreams.hpp"
+#include "strategies/lander/image_synthesis.hpp"
 #include "strategies/shared/adam.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include "tests/support/method_driver.hpp"
@@ -48,15 +48,15 @@ TEST_CASE("loss weights for ten old of twenty classes are those of the official 
 
 TEST_CASE("a client's loss and gradient equal the formula, with one hinge for the batch") {
   const std::vector<std::int64_t> labels{2, 3, 3, 2, -1, 0, 1, 1}; // a padding row, then three replayed ones
-  anchored_terms terms{.classes = 6, .old = 2, .opened = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
+  anchored_terms terms{.classes = 6, .old = 2, .seen_classes = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
   terms.anchors = drawn({classes, embedding}, 4);
   auto logits = drawn({8, 11}, 1);
   logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: drawn with the others of its batch
   const auto taught = drawn({8, 11}, 2);
   const auto weights = floats({0.25F, 0.25F, 0.25F, 0.25F, 0.0F, 0.5F / 3.0F, 0.5F / 3.0F, 0.5F / 3.0F});
   const auto z = logits.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0), w = weights.unsqueeze(0);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-  loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides};
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+  loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .auxiliaries = auxiliaries};
   in.teachers = {{.logits = taught.unsqueeze(0)}};
   in.replayed = 3;
 
@@ -90,22 +90,22 @@ TEST_CASE("a client's loss and gradient equal the formula, with one hinge for th
 }
 
 TEST_CASE("rows at 0.01 and 0.03 exceed a radius of 0.015 by 0.005, and both are drawn to anchors") {
-  anchored_terms terms{.classes = 2, .old = 0, .opened = 2, .anchoring = 1.0, .radius = 0.015};
+  anchored_terms terms{.classes = 2, .old = 0, .seen_classes = 2, .anchoring = 1.0, .radius = 0.015};
   terms.anchors = at::zeros({2, 1});
   auto z = at::zeros({1, 2, 3});
   z[0][0][2] = std::sqrt(0.01F);
   z[0][1][2] = std::sqrt(0.03F);
   const auto y = at::zeros({1, 2}, at::kLong), w = at::full({1, 2}, 0.5F);
-  const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
-  const auto found =
-      (*anchored_objective(terms))({.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides});
+  const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{nullptr};
+  const auto found = (*anchored_objective(terms))(
+      {.logits = z, .features = z, .labels = y, .row_weight = w, .auxiliaries = auxiliaries});
   CHECK(found.terms[1].value[0].item<double>() == Approx(0.005).epsilon(1e-5));
   CHECK(found.d_logits[0][0][2].item<float>() > 0.0F);
   CHECK(found.d_logits[0][1][2].item<float>() > 0.0F);
 }
 
 TEST_CASE("anchors without texts have the moments of the official table") {
-  const auto anchors = drawn_anchors(100, 512, {.seed = 1, .purpose = first_method_purpose}).to(at::kDouble);
+  const auto anchors = draw_anchors(100, 512, {.seed = 1, .purpose = first_method_purpose}).to(at::kDouble);
   const auto unit = anchors / anchors.norm(2, {1}, true);
   const auto off = 1.0 / (100.0 * 99.0);
   CHECK(anchors.square().mean().sqrt().item<double>() == Approx(0.429).margin(0.02));
@@ -125,11 +125,11 @@ TEST_CASE("statistics are the batch's in the first round, later 0.1 of it plus 0
   for (const auto& entry : one->layout())
     if (entry.name == "conv.weight")
       put_as_in_files(flat, entry, at::ones(entry.shape));
-  const dream_settings with{.shape = {1, 1, 1}, .classes = 2, .opened = 2};
+  const synthesis_settings with{.shape = {1, 1, 1}, .classes = 2, .seen_classes = 2};
   const auto x = leaf_of(floats({1.0F + std::sqrt(3.0F), 1.0F - std::sqrt(3.0F)}).view({2, 1, 1, 1})); // 1, 3
   const auto labels = at::arange(2, at::kLong);
   const auto of_round = [&](const at::Tensor& past) {
-    return loss_of_dreams(*one, with, flat, {}, x, labels, at::zeros({2, 0}), past).statistics;
+    return compute_generator_loss(*one, with, flat, {}, x, labels, at::zeros({2, 0}), past).statistics;
   };
   const auto first = of_round({}), later = of_round(floats({0.5F, 2.0F})); // running: 0, 1
   CHECK(first.item<double>() == Approx(3.0).epsilon(1e-5));
@@ -139,7 +139,7 @@ TEST_CASE("statistics are the batch's in the first round, later 0.1 of it plus 0
 }
 
 TEST_CASE("a batch of 256 images has 26 noise layers, and eight runs of 30 classes with 16 at random") {
-  const dream_settings with{};
+  const synthesis_settings with{};
   CHECK(with.noise_layers() == 26);
   constexpr std::int64_t texts = 512;
   const auto noise = with.noise_layers() * (texts * with.noise + with.noise);
@@ -149,7 +149,7 @@ TEST_CASE("a batch of 256 images has 26 noise layers, and eight runs of 30 class
   for (const auto& entry : generator->layout())
     learnt += entry.buffer ? 0 : entry.size;
   CHECK(learnt == 5'744'451);
-  const auto labels = dream_labels(256, 30, {.seed = 1}), others = dream_labels(256, 30, {.seed = 2});
+  const auto labels = synthesis_labels(256, 30, {.seed = 1}), others = synthesis_labels(256, 30, {.seed = 2});
   CHECK(at::equal(labels.narrow(0, 0, 240), at::arange(240, at::kLong) % 30));
   CHECK_FALSE(at::equal(labels, others));
   CHECK(labels.max().item<std::int64_t>() < 30);
@@ -180,7 +180,7 @@ TEST_CASE("a student starts with the task's head and statistics and new layers")
 TEST_CASE("views are crops of the padded image, flipped if requested") {
   const auto x = at::arange(2 * 3 * 5 * 4, at::kFloat).view({2, 3, 5, 4});
   const auto views = at::tensor(std::vector<std::int64_t>{4, 4, 0, 1, 7, 1}, at::kLong).view({2, 3});
-  const auto crops = viewed(x, views);
+  const auto crops = crop_and_flip(x, views);
   CHECK(at::equal(crops[0], x[0]));
   const auto padded = at::constant_pad_nd(x[1], {4, 4, 4, 4});
   CHECK(at::equal(crops[1], padded.narrow(1, 1, 5).narrow(2, 7, 4).flip({2})));
@@ -188,7 +188,7 @@ TEST_CASE("views are crops of the padded image, flipped if requested") {
 
 TEST_CASE("the pool has one batch per round after the warm-up, all seen classes, and a falling loss") {
   const auto net = classifier();
-  dream_settings with{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
+  synthesis_settings with{.shape = image, .classes = classes, .seen_classes = 4, .embedding = embedding};
   with.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   with.shift = {-1.0F, -1.0F, -1.0F};
   with.noise = 8, with.filters = 4, with.rounds = 5, with.warm_up = 3, with.steps = 6, with.batch = 10;
@@ -200,7 +200,7 @@ TEST_CASE("the pool has one batch per round after the warm-up, all seen classes,
   in->put("anchors", drawn({classes, embedding}, 3));
   std::vector<program_job> jobs;
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
-    jobs.push_back({.body = dream_program(net, with),
+    jobs.push_back({.body = synthesis_program(net, with),
                     .in = in,
                     .stream = {.seed = seed, .purpose = first_method_purpose},
                     .rows = 1});
@@ -215,7 +215,7 @@ TEST_CASE("the pool has one batch per round after the warm-up, all seen classes,
 
 TEST_CASE("the generator fools the student only after the warm-up, at any temperature") {
   const auto net = classifier();
-  dream_settings usual{.shape = image, .classes = classes, .opened = 4, .embedding = embedding};
+  synthesis_settings usual{.shape = image, .classes = classes, .seen_classes = 4, .embedding = embedding};
   usual.scale = {1.0F / 127.5F, 1.0F / 127.5F, 1.0F / 127.5F};
   usual.shift = {-1.0F, -1.0F, -1.0F};
   usual.noise = 8, usual.filters = 4, usual.rounds = 5, usual.warm_up = 3, usual.steps = 6, usual.batch = 10;
@@ -225,29 +225,31 @@ TEST_CASE("the generator fools the student only after the warm-up, at any temper
   in->put("weights", moved_weights(*net, 1));
   in->put("student", moved_weights(*net, 1) + 0.1 * drawn({net->size()}, 7)); // they agree on most images
   in->put("anchors", drawn({classes, embedding}, 3));
-  const auto objective = [&](const std::function<void(dream_settings&)>& change) {
+  const auto objective = [&](const std::function<void(synthesis_settings&)>& change) {
     auto with = usual;
     change(with);
-    const program_job job{
-        .body = dream_program(net, with), .in = in, .stream = {.seed = 1, .purpose = first_method_purpose}, .rows = 1};
+    const program_job job{.body = synthesis_program(net, with),
+                          .in = in,
+                          .stream = {.seed = 1, .purpose = first_method_purpose},
+                          .rows = 1};
     return tensors_of(run_by_width({job}, 1)[0]).at("objective").clone();
   };
   const auto away = [](const at::Tensor& a, const at::Tensor& b) {
     return (a - b).narrow(0, 3, 2).abs().max().item<double>();
   };
-  const auto fooling = objective([](dream_settings&) {});
-  const auto alone = objective([](dream_settings& with) { with.adversary = 0.0; });
+  const auto fooling = objective([](synthesis_settings&) {});
+  const auto alone = objective([](synthesis_settings& with) { with.adversary = 0.0; });
   CHECK(at::equal(fooling.narrow(0, 0, 3), alone.narrow(0, 0, 3)));
   CHECK(away(fooling, alone) > 0.0);
-  CHECK(at::equal(objective([](dream_settings& with) { with.lead = 2; }), alone));
+  CHECK(at::equal(objective([](synthesis_settings& with) { with.lead = 2; }), alone));
 
   // T^2 KL at T has the same gradient for all large T: (z - z of the teacher)
   // C.
   const auto at_temperature = [&](double T) {
-    return objective([T](dream_settings& with) { with.student_temperature = T; });
+    return objective([T](synthesis_settings& with) { with.student_temperature = T; });
   };
   const auto warm = at_temperature(200.0), warmer = at_temperature(400.0);
-  const auto untaught = objective([](dream_settings& with) { with.student_rate = 0.0; });
+  const auto untaught = objective([](synthesis_settings& with) { with.student_rate = 0.0; });
   CHECK(away(warm, untaught) > 20.0 * away(warm, warmer));
 }
 
@@ -282,22 +284,23 @@ TEST_CASE("a client's later rounds replay the pool, and the map's head rows trai
   CHECK(method->check(setup).empty());
   method->prepare(setup);
   const auto server = method->make_server();
-  row_store made({.scale = source->scale, .shift = source->shift});
+  generated_row_store made({.scale = source->scale, .shift = source->shift});
   at::Tensor last = setup.initial->at(flat_weights);
   for (std::uint32_t task = 0; task < 2; ++task) {
     const auto current = setup.task_classes[task];
-    const round_place place{.task = {task}, .rounds_of_task = 2, .opened = {0, current.high}, .current = current};
-    job_desk desk;
+    const round_info info{
+        .task = {task}, .rounds_of_task = 2, .seen_classes = {0, current.high}, .current_classes = current};
+    job_channel desk;
     server_context ctx(desk, nullptr, &made);
-    run_step(server->open_task(ctx, place), desk, *device);
-    auto in = server->open_round(place);
-    in.place = place;
+    run_step(server->open_task(ctx, info), desk, *device);
+    auto in = server->open_round(info);
+    in.info = info;
     CHECK((in.extra != nullptr) == (task > 0));
     if (in.extra)
       CHECK(in.extra->at("images").sizes() == at::IntArrayRef{16, 3, side, side});
     std::vector<std::int64_t> mine;
     for (std::int64_t r = 0; r < 48; ++r)
-      if (r % 6 >= place.current.low && r % 6 < place.current.high)
+      if (r % 6 >= info.current_classes.low && r % 6 < info.current_classes.high)
         mine.push_back(r);
     const auto result = run_round(
         *method, *device,
@@ -307,16 +310,17 @@ TEST_CASE("a client's later rounds replay the pool, and the map's head rows trai
       if (entry.name == "fc.weight")
         for (std::int64_t row = 0; row < classes + embedding; ++row) {
           const bool moved = !at::equal(as_in_files(last, entry)[row], as_in_files(next, entry)[row]);
-          CHECK(moved == (row < place.opened.high || row >= classes)); // no weight decay: rows of later classes stay
+          CHECK(moved ==
+                (row < info.seen_classes.high || row >= classes)); // no weight decay: rows of later classes stay
         }
     const auto& first_epoch = result.upload->at("first_losses");
     CHECK(first_epoch[0].item<float>() > 0.0F);
     CHECK(first_epoch[1].item<float>() == (task == 0 ? 2.0F : 4.0F)); // 16 rows, 32 rows
     server->fold({.upload = result.upload, .rows = result.rows});
-    run_step(server->close_round(ctx, place), desk, *device);
+    run_step(server->close_round(ctx, info), desk, *device);
     last = server->predict().weights->at(flat_weights).clone();
   }
-  CHECK(server->figures().at("dream_objective") > 0.0);
+  CHECK(server->summary_metrics().at("dream_objective") > 0.0);
 }
 
 namespace {
@@ -351,32 +355,32 @@ struct small_server {
     server = method->make_server();
   }
   [[nodiscard]] at::Tensor model() const { return server->predict().weights->at(flat_weights).clone(); }
-  [[nodiscard]] static round_place place_of(std::uint32_t task, std::int64_t round, std::int64_t rounds) {
+  [[nodiscard]] static round_info place_of(std::uint32_t task, std::int64_t round, std::int64_t rounds) {
     const class_range current = task == 0 ? class_range{0, 2} : class_range{2, 6};
     return {.task = {task},
             .round_of_task = round,
             .rounds_of_task = rounds,
-            .opened = {0, current.high},
-            .current = current};
+            .seen_classes = {0, current.high},
+            .current_classes = current};
   }
   void open(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(server->open_task(ctx, place_of(task, 0, 1)), desk, *device);
   }
   struct first_epoch {
     float losses = 0.0F, steps = 1.0F;
   };
-  void round(const round_place& place, float value, const std::vector<first_epoch>& clients) {
+  void round(const round_info& info, float value, const std::vector<first_epoch>& clients) {
     for (const auto& client : clients) {
       auto upload = std::make_shared<tensor_map>();
       upload->put(flat_weights, at::full({net->size()}, value));
       upload->put("first_losses", floats({client.losses, client.steps}));
       server->fold({.upload = upload, .rows = 4});
     }
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
-    run_step(server->close_round(ctx, place), desk, *device);
+    run_step(server->close_round(ctx, info), desk, *device);
   }
 };
 
@@ -443,8 +447,8 @@ TEST_CASE("nets without batch norms and impossible schedules are refused") {
   auto setup = setup_of_run(model_named("mlp", {1, 1, 6}, 4), 6, 2);
   setup.task_classes = {{0, 2}, {0, 2}};
   std::map<std::string, std::string> found;
-  for (const auto& wrong : method->check(setup))
-    found[wrong.where] = wrong.text;
+  for (const auto& errors : method->check(setup))
+    found[errors.where] = errors.text;
   CHECK_THAT(found["model.name"], ContainsSubstring("no batch normalisations"));
   CHECK_THAT(found["strategy.warm_up"], ContainsSubstring("at most strategy.generator_rounds = 3"));
   CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat classes"));

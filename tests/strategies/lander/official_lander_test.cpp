@@ -3,7 +3,7 @@
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
-#include "strategies/lander/image_dreams.hpp"
+#include "strategies/lander/image_synthesis.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/official_images.hpp"
@@ -33,16 +33,17 @@ void compare_weights(official_steps& both, const std::string& where, const model
   }
 }
 
-dream_settings settings_of(const official_steps& both) {
+synthesis_settings settings_of(const official_steps& both) {
   const auto& given = both["settings"];
-  dream_settings with{.shape = official_image, .classes = classes, .opened = first_classes, .embedding = embedding};
+  synthesis_settings with{
+      .shape = official_image, .classes = classes, .seen_classes = first_classes, .embedding = embedding};
   with.batch = given["batch"], with.noise = given["noise"], with.filters = given["filters"];
   with.chunk = given["chunk"], with.warm_up = given["warm_up"], with.steps = given["steps"];
   return with;
 }
 
 /// Draws of the script in a round: noise layers by name, labels, and views, which are counted over all rounds.
-dream_draws draws_of(const dream_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
+dream_draws draws_of(const synthesis_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
   dream_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
   std::vector<at::Tensor> layers;
   for (std::int64_t i = 0; i < with.noise_layers(); ++i)
@@ -60,20 +61,20 @@ void synthesise(official_steps& both, const char* rounds, bool views) {
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
   const auto student = official_weights(*net, "student.", both["running"]).to(at::kDouble);
   const auto generator = image_generator(official_image, with.noise, with.filters);
-  dreamer now{.generator = official_generator(*generator),
-              .norm = at::stack(
-                  {made_values("generator.n1.weight", {embedding}), made_values("generator.n1.bias", {embedding})}),
-              .mean = at::full({3}, 0.5),
-              .deviation = at::full({3}, 0.2)};
+  synthesis_state now{.generator = official_generator(*generator),
+                      .norm = at::stack({made_values("generator.n1.weight", {embedding}),
+                                         made_values("generator.n1.bias", {embedding})}),
+                      .mean = at::full({3}, 0.5),
+                      .deviation = at::full({3}, 0.2)};
   for (auto* part : {&now.generator, &now.norm, &now.mean, &now.deviation})
     *part = part->to(at::kDouble);
   for (std::size_t round = 0; round < both[rounds].size(); ++round) {
     const auto& official = both[rounds][round];
     const auto number = static_cast<std::int64_t>(round);
-    const bool adverse = number >= with.warm_up + with.lead;
+    const bool uses_adversary = number >= with.warm_up + with.lead;
     const auto draws = draws_of(with, number, official, views);
-    const auto dreamt = dream_round(*net, *generator, with, teacher, adverse ? student : at::Tensor{},
-                                    official_anchors().to(at::kDouble), now, draws);
+    const auto dreamt = synthesis_round(*net, *generator, with, teacher, uses_adversary ? student : at::Tensor{},
+                                        official_anchors().to(at::kDouble), now, draws);
     const auto in_round = fmt::format("{}{} ", rounds, round + 1);
     for (std::size_t step = 0; step < dreamt.losses.size(); ++step) {
       const auto& ours = dreamt.losses[step];
@@ -120,7 +121,7 @@ TEST_CASE("LANDER's student trains like the official code's", "[official][lander
   const std::int64_t rows = both["settings"]["student_batch"];
   for (std::size_t step = 0; step < both["student"].size(); ++step) {
     const auto inputs = lesson_named(step, rows);
-    teach_student(*net, with.student(), teacher, inputs, student, momentum);
+    train_student(*net, with.student(), teacher, inputs, student, momentum);
     compare_weights(both, fmt::format("student step {} ", step + 1), *net, student, both["student"][step],
                     first_classes);
   }
@@ -135,7 +136,8 @@ TEST_CASE("LANDER's clients step like the official code's, in both tasks", "[off
     const auto& official = both[task];
     const std::int64_t own = given["own"], replayed = given["replayed"];
     const auto steps = std::ssize(official["steps"]);
-    anchored_terms terms{.classes = classes, .old = old, .opened = opened, .anchoring = 5.0, .radius = given["radius"]};
+    anchored_terms terms{
+        .classes = classes, .old = old, .seen_classes = opened, .anchoring = 5.0, .radius = given["radius"]};
     terms.anchors = official_anchors();
     const auto images = images_named("own", official["labels"], own);
     for (std::int64_t count = 1; count <= steps; ++count) {

@@ -31,16 +31,17 @@ std::vector<at::Tensor> gradients_of_image(const gradient_encoder& encoder, cons
 
 struct distance {
   double value = 0.0;
-  at::Tensor slope{}; ///< [C H W]
+  at::Tensor gradient{}; ///< [C H W]
 };
 
 distance by_hand(const gradient_encoder& encoder, const at::Tensor& weights, const std::vector<at::Tensor>& sent,
                  const at::Tensor& image, std::int64_t label) {
-  distance found{.slope = at::full({image.numel()}, 7.0F)};
+  distance found{.gradient = at::full({image.numel()}, 7.0F)};
   encoder_distance measure(encoder, weights);
   const auto wanted = sent_by(sent, label);
   for (int times = 0; times < 2; ++times) // the first call must leave nothing
-    found.value = measure.value_and_slope(image.const_data_ptr<float>(), wanted, found.slope.mutable_data_ptr<float>());
+    found.value =
+        measure.value_and_gradient(image.const_data_ptr<float>(), wanted, found.gradient.mutable_data_ptr<float>());
   return found;
 }
 
@@ -51,8 +52,8 @@ distance by_autograd(const gradient_encoder& encoder, const at::Tensor& weights,
   auto sum = at::zeros({}, at::kDouble);
   for (std::size_t g = 0; g < here.size(); ++g)
     sum = sum + (here[g] - sent[g].to(at::kDouble)).square().sum();
-  const auto slope = gradients_of(sum, {x}).front().flatten();
-  return {.value = sum.item<double>(), .slope = slope};
+  const auto gradient = gradients_of(sum, {x}).front().flatten();
+  return {.value = sum.item<double>(), .gradient = gradient};
 }
 
 } // namespace
@@ -69,9 +70,9 @@ TEST_CASE("value and gradient by our code equal autograd for the images of every
       const auto expected = by_autograd(encoder, weights, sent, image, label);
       const auto found = by_hand(encoder, weights, sent, image, label);
       CHECK(found.value == Approx(expected.value).epsilon(1e-5));
-      const double largest = expected.slope.abs().max().item<double>();
+      const double largest = expected.gradient.abs().max().item<double>();
       CHECK(largest > 0.0);
-      CHECK((found.slope.to(at::kDouble) - expected.slope).abs().max().item<double>() < 2e-5 * largest);
+      CHECK((found.gradient.to(at::kDouble) - expected.gradient).abs().max().item<double>() < 2e-5 * largest);
     }
   }
 }
@@ -83,5 +84,5 @@ TEST_CASE("at the sent image the objective and its gradient are 0") {
   const auto sent = gradients_of_image(encoder, weights, image, 41);
   const auto here = by_hand(encoder, weights, sent, image, 41), away = by_hand(encoder, weights, sent, image * 0.5, 41);
   CHECK(here.value < 1e-9 * away.value);
-  CHECK(here.slope.abs().max().item<double>() < 1e-4 * away.slope.abs().max().item<double>());
+  CHECK(here.gradient.abs().max().item<double>() < 1e-4 * away.gradient.abs().max().item<double>());
 }

@@ -1,6 +1,6 @@
 // Losses of GLFC and LGA compared with float64 and LibTorch's autograd, row by row.
 #include "runtime/method/gradients.hpp"
-#include "strategies/lga/compensating.hpp"
+#include "strategies/lga/gradient_compensation.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/tensors.hpp"
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@ namespace {
 using numbers = std::vector<double>;
 constexpr std::int64_t classes = 7, old_classes = 4, rows = 9;
 const std::vector<std::int64_t> labels{0, 4, 1, 5, 6, 2, 3, 4, -1}; // the last row is padding
-const forgetting_side known{.group_of_class = {0, 0, 1, 1, -1, -1, -1}, .old_tasks = 2, .exponent = 2.0 / 3.0};
+const forgetting_context known{.group_of_class = {0, 0, 1, 1, -1, -1, -1}, .old_tasks = 2, .exponent = 2.0 / 3.0};
 
 at::Tensor numbers_of(std::int64_t count, std::int64_t columns, double shift) {
   const auto at = at::arange(count * columns, at::kDouble) + shift;
@@ -30,8 +30,8 @@ struct step {
 
   [[nodiscard]] loss_output loss_of(const forgetting_terms& terms) const {
     const auto z = logits.unsqueeze(0), y = truth.unsqueeze(0), r = weight.unsqueeze(0);
-    const std::vector<std::shared_ptr<const tensor_map>> sides{has_memory ? as_side(known) : nullptr};
-    loss_input in{.logits = z, .features = z, .labels = y, .row_weight = r, .sides = sides};
+    const std::vector<std::shared_ptr<const tensor_map>> auxiliaries{has_memory ? to_auxiliary(known) : nullptr};
+    loss_input in{.logits = z, .features = z, .labels = y, .row_weight = r, .auxiliaries = auxiliaries};
     if (has_teacher)
       in.teachers = {{.logits = taught.unsqueeze(0)}};
     return (*forgetting_objective(terms))(in);
@@ -102,7 +102,7 @@ at::Tensor reference(const step& at, const forgetting_terms& terms, const at::Te
       continue;
     auto mixed = hot.clone();
     mixed.narrow(0, 0, old_classes).copy_(softmax ? at::softmax(taught[i], 0) : at::sigmoid(taught[i]));
-    const auto term = terms.distillation == old_knowledge::mixed
+    const auto term = terms.distillation == distillation_kind::mixed
                           ? against(mixed)
                           : bce_sum(at::sigmoid(taught[i]), old_classes) / (softmax ? 1.0 : double(classes));
     sum = sum + term * (teacher_w * terms.distillation_factor / 8.0);
@@ -133,13 +133,13 @@ void check_close(const at::Tensor& found, const numbers& expected, double margin
 TEST_CASE("values and gradients of every form agree with autograd in float64") {
   using enum gradient_weighting;
   const forgetting_terms forms[] = {
-      {class_likelihood::softmax, per_task, old_knowledge::mixed},
-      {class_likelihood::sigmoid, cumulative, old_knowledge::mixed},
-      {class_likelihood::sigmoid, old_new, old_knowledge::mixed, true, false, 0.5, 0.5},
-      {class_likelihood::softmax, per_task, old_knowledge::icarl, true, false},
-      {class_likelihood::sigmoid, cumulative, old_knowledge::icarl, true, false},
-      {class_likelihood::sigmoid, cumulative, old_knowledge::mixed, false, true},
-      {class_likelihood::softmax, none, old_knowledge::mixed},
+      {class_likelihood::softmax, per_task, distillation_kind::mixed},
+      {class_likelihood::sigmoid, cumulative, distillation_kind::mixed},
+      {class_likelihood::sigmoid, old_new, distillation_kind::mixed, true, false, 0.5, 0.5},
+      {class_likelihood::softmax, per_task, distillation_kind::icarl, true, false},
+      {class_likelihood::sigmoid, cumulative, distillation_kind::icarl, true, false},
+      {class_likelihood::sigmoid, cumulative, distillation_kind::mixed, false, true},
+      {class_likelihood::softmax, none, distillation_kind::mixed},
   };
   for (const auto& terms : forms)
     for (const bool has_teacher : {true, false})
@@ -191,14 +191,15 @@ TEST_CASE("a mixed target has the teacher's old classes and the label among the 
 }
 
 TEST_CASE("a student equal to its teacher has no distillation gradient on old classes") {
-  for (const auto kind : {old_knowledge::icarl, old_knowledge::mixed}) {
+  for (const auto kind : {distillation_kind::icarl, distillation_kind::mixed}) {
     step at;
     at.taught = at.logits.narrow(1, 0, old_classes).contiguous();
     const auto found =
         at.loss_of({class_likelihood::sigmoid, gradient_weighting::none, kind, true, true, /*label_factor=*/0.0});
     CHECK(found.d_logits[0].narrow(1, 0, old_classes).abs().max().item<double>() < 1e-8);
     const auto fresh = found.d_logits[0].narrow(1, old_classes, found.d_logits.size(2) - old_classes);
-    CHECK((fresh.abs().max().item<double>() > 1e-3) == (kind == old_knowledge::mixed)); // its label is among new ones
+    CHECK((fresh.abs().max().item<double>() > 1e-3) ==
+          (kind == distillation_kind::mixed)); // its label is among new ones
   }
 }
 
@@ -227,16 +228,16 @@ TEST_CASE("exemplars per class are those of the papers' tables") {
 
 TEST_CASE("herding begins at the row nearest to the mean, and early picks do not depend on the number") {
   const auto features = numbers_of(12, 5, 3.0);
-  const auto all = chosen_exemplars(features, 12, exemplar_choice::greedy);
+  const auto all = choose_exemplars(features, 12, exemplar_choice::greedy);
   const std::vector<std::int64_t> first(all.begin(), all.begin() + 5);
-  CHECK(chosen_exemplars(features, 5, exemplar_choice::greedy) == first);
-  CHECK(all.front() == chosen_exemplars(features, 1, exemplar_choice::rank).front());
+  CHECK(choose_exemplars(features, 5, exemplar_choice::greedy) == first);
+  CHECK(all.front() == choose_exemplars(features, 1, exemplar_choice::rank).front());
   auto sorted = all;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t i = 0; i < 12; ++i)
     CHECK(sorted[static_cast<std::size_t>(i)] == i); // each once, and no more than exist
-  CHECK(chosen_exemplars(features, 20, exemplar_choice::greedy).size() == 12);
-  CHECK(chosen_exemplars(features, 20, exemplar_choice::duplicates).size() == 20);
+  CHECK(choose_exemplars(features, 20, exemplar_choice::greedy).size() == 12);
+  CHECK(choose_exemplars(features, 20, exemplar_choice::duplicates).size() == 20);
 
   // Greedy selection from the definition.
   const auto unit = features.to(at::kDouble) / features.to(at::kDouble).norm(2, {1}, true);

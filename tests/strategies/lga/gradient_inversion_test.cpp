@@ -98,14 +98,14 @@ TEST_CASE("the objective's gradient equals finite differences") {
   const auto x = leaf_of(images.narrow(0, 1, 1));
   const auto value = objective(x);
   CHECK(value.item<double>() > 0.0);
-  const auto slope = gradients_of(value, {x}).front().flatten();
+  const auto gradient = gradients_of(value, {x}).front().flatten();
   for (const std::int64_t i : {0, 17, 100, 191}) {
     const double step = 1e-5;
     auto up = x.detach().clone(), down = x.detach().clone();
     up.flatten()[i] += step;
     down.flatten()[i] -= step;
     const double expected = (objective(up).item<double>() - objective(down).item<double>()) / (2 * step);
-    CHECK(slope[i].item<double>() == Approx(expected).epsilon(1e-5));
+    CHECK(gradient[i].item<double>() == Approx(expected).epsilon(1e-5));
   }
 }
 
@@ -151,18 +151,18 @@ TEST_CASE("an inversion that diverges is restarted, and given up after the third
 // ) rate, the next ones are Newton's times the rate.
 TEST_CASE("L-BFGS takes the steps worked out by hand, also across a saved state") {
   lbfgs walk(at::tensor({1.0f}), 0.5);
-  const auto slope = [&] { return walk.x() * 4.0; };
+  const auto gradient = [&] { return walk.x() * 4.0; };
   const auto value = [&] { return 2.0 * walk.x().square().item<double>(); };
   for (const double expected : {0.5, 0.25, 0.125}) { // 1 - 4 / 8, then half of what is left
-    CHECK(walk.tell(value(), slope()));
+    CHECK(walk.advance_step(value(), gradient()));
     CHECK(walk.x().item<double>() == Approx(expected));
     lbfgs other;
     other.load(walk.save());
     walk = other;
   }
   std::int64_t steps = 0;
-  for (bool goes_on = true; goes_on && steps < 100; ++steps)
-    goes_on = walk.tell(value(), slope());
+  for (bool continues = true; continues && steps < 100; ++steps)
+    continues = walk.advance_step(value(), gradient());
   CHECK(steps == 14); // x = 1/8 / 2^13: gradient times direction, -4 x^2, is above -1e-9
 }
 

@@ -20,7 +20,7 @@ struct bowl {
   [[nodiscard]] double value(const matrix& x) const {
     return 0.5 * (x.transpose() * a * x)(0, 0) + 0.25 * x.array().pow(4).sum();
   }
-  [[nodiscard]] matrix slope(const matrix& x) const { return a * x + matrix(x.array().cube()); }
+  [[nodiscard]] matrix gradient(const matrix& x) const { return a * x + matrix(x.array().cube()); }
 };
 
 /// Direction -H g, where H starts at gamma I with one update for each pair of steps s and changes y:
@@ -47,16 +47,16 @@ TEST_CASE("the steps of L-BFGS equal those of dense BFGS from the first gradient
   matrix x = drawn_matrix(size, 1, 9);
   lbfgs walk(tensor_of(x).flatten().to(at::kFloat), rate);
   std::vector<matrix> moves, changes;
-  matrix g = f.slope(x), move;
+  matrix g = f.gradient(x), move;
   for (int step = 0; step < 8; ++step) {
     const matrix at_walk = matrix_of(walk.x()).transpose();
-    REQUIRE(walk.tell(f.value(at_walk), tensor_of(f.slope(at_walk)).flatten().to(at::kFloat)));
+    REQUIRE(walk.advance_step(f.value(at_walk), tensor_of(f.gradient(at_walk)).flatten().to(at::kFloat)));
     if (step == 0)
       move = -g * (rate * std::min(1.0, 1.0 / g.array().abs().sum()));
     else
       move = rate * dense_direction(moves, changes, g);
     x += move;
-    const matrix next = f.slope(x);
+    const matrix next = f.gradient(x);
     moves.push_back(move);
     changes.push_back(next - g);
     g = next;

@@ -1,6 +1,6 @@
 // GLFC and LGA without actors: task detection, memories and uploads of clients, and refused settings.
 #include "runtime/data/data_sources.hpp"
-#include "strategies/lga/compensating.hpp"
+#include "strategies/lga/gradient_compensation.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/data.hpp"
@@ -22,7 +22,7 @@ constexpr std::int64_t features = 6, classes = 4;
 using rows_of_client = std::vector<std::int64_t>;
 
 /// Two tasks of two classes, and one client, which is informed of new tasks.
-struct told_client {
+struct observing_client {
   std::unique_ptr<strategy> method;
   std::unique_ptr<executor> device = make_executor("cpu");
   std::shared_ptr<const dataset> rows = striped_rows(80, features, classes);
@@ -31,7 +31,7 @@ struct told_client {
   memory_ref memory;
   tensors_ref advice;
 
-  explicit told_client(const std::string& name) : method(strategy_named(name)) {
+  explicit observing_client(const std::string& name) : method(strategy_named(name)) {
     give_keys(*method, {{"memory", "8"}, {"reconstruction_steps", "2"}, {"images_per_gradient", "1"}});
     setup.training.batch = 4;
     setup.task_classes = {{0, 2}, {2, 4}};
@@ -39,10 +39,10 @@ struct told_client {
     method->prepare(setup);
     server = method->make_server();
   }
-  [[nodiscard]] static round_place place_in(std::uint32_t task, std::uint32_t round) {
-    auto place = class_task(task, 2);
-    place.round = {round};
-    return place;
+  [[nodiscard]] static round_info place_in(std::uint32_t task, std::uint32_t round) {
+    auto info = class_task(task, 2);
+    info.round = {round};
+    return info;
   }
   [[nodiscard]] rows_of_client held_in(std::uint32_t task) const {
     rows_of_client mine;
@@ -51,9 +51,9 @@ struct told_client {
         mine.push_back(r);
     return mine;
   }
-  [[nodiscard]] assignment work_in(std::uint32_t task, std::uint32_t round, bool looks) const {
+  [[nodiscard]] assignment work_in(std::uint32_t task, std::uint32_t round, bool observes) const {
     auto in = server->open_round(place_in(task, round));
-    in.place = place_in(task, round);
+    in.info = place_in(task, round);
     in.advice = advice;
     return {.in = std::make_shared<const broadcast>(in),
             .memory = memory,
@@ -61,10 +61,10 @@ struct told_client {
             .seed = 5,
             .visit = round,
             .task = {task},
-            .looks = looks};
+            .observes = observes};
   }
-  client_result take_part(std::uint32_t task, std::uint32_t round, bool looks = false) {
-    auto result = run_round(*method, *device, work_in(task, round, looks));
+  client_result take_part(std::uint32_t task, std::uint32_t round, bool observes = false) {
+    auto result = run_round(*method, *device, work_in(task, round, observes));
     memory = result.memory;
     return result;
   }
@@ -78,9 +78,9 @@ struct told_client {
 
 TEST_CASE("a client keeps its rows until it detects the end of a task, and exemplars afterwards") {
   for (const auto* name : {"lga", "glfc"}) {
-    for (const bool looks : {false, true}) {
-      CAPTURE(name, looks);
-      told_client client(name);
+    for (const bool observes : {false, true}) {
+      CAPTURE(name, observes);
+      observing_client client(name);
       const auto first = client.take_part(0, 0);
       CHECK(first.counts.at("transitions_detected") == 1.0);
       REQUIRE(first.to_proxy);
@@ -93,10 +93,10 @@ TEST_CASE("a client keeps its rows until it detects the end of a task, and exemp
         CHECK(second.counts.at(count) == 0.0);
       CHECK_FALSE(second.to_proxy);
 
-      const auto third = client.take_part(1, 2, looks);
+      const auto third = client.take_part(1, 2, observes);
       CHECK(third.counts.at("transitions_detected") == 1.0);
-      CHECK((third.upload == nullptr) == looks);
-      CHECK((third.to_proxy == nullptr) == looks);
+      CHECK((third.upload == nullptr) == observes);
+      CHECK((third.to_proxy == nullptr) == observes);
       CHECK(client.remembered("current") == client.held_in(1));
       CHECK(client.remembered("pending").empty());
       const auto kept = client.remembered("exemplars");
@@ -111,17 +111,17 @@ TEST_CASE("a client keeps its rows until it detects the end of a task, and exemp
 }
 
 TEST_CASE("the proxy sends no advice before its first model, and B1 follows B2 when gradients arrive") {
-  told_client client("glfc");
+  observing_client client("glfc");
   const auto proxy = client.method->make_proxy();
-  job_desk desk;
-  row_store made(row_format{.scale = {1.0f / 255.0f}, .shift = {-0.5f}, .classes = classes});
+  job_channel desk;
+  generated_row_store made(row_format{.scale = {1.0f / 255.0f}, .shift = {-0.5f}, .classes = classes});
   server_context ctx(desk, nullptr, &made);
   const auto advice_after = [&](std::uint32_t task, std::uint32_t round, float fill, const tensors_ref& sent) {
     if (sent)
       proxy->receive({.upload = sent});
     const auto model = weights_only(at::full_like(client.setup.initial->at(flat_weights), fill));
-    const auto place = told_client::place_in(task, round);
-    return read_advice(run_step(proxy->advise(ctx, place, model), desk, *client.device));
+    const auto info = observing_client::place_in(task, round);
+    return read_advice(run_step(proxy->advise(ctx, info, model), desk, *client.device));
   };
   const auto fill_of = [](const old_model& which) {
     return which.weights ? which.weights->at(flat_weights)[0].item<float>() : -1.0f;
@@ -137,7 +137,7 @@ TEST_CASE("the proxy sends no advice before its first model, and B1 follows B2 w
   CHECK(later.before.classes == 2);
   CHECK(fill_of(later.latest) == 0.125f);
   CHECK(later.latest.classes == 4);
-  CHECK(proxy->figures().at("reconstructions") == 4.0);
+  CHECK(proxy->summary_metrics().at("reconstructions") == 4.0);
 
   archive saved;
   proxy->persist(saved);
@@ -146,7 +146,7 @@ TEST_CASE("the proxy sends no advice before its first model, and B1 follows B2 w
   const auto elsewhere = client.method->make_proxy();
   elsewhere->persist(loaded);
   loaded.expect_end();
-  CHECK(elsewhere->figures() == proxy->figures());
+  CHECK(elsewhere->summary_metrics() == proxy->summary_metrics());
 }
 
 TEST_CASE("the last of the models with the best score is kept until a task begins") {
@@ -232,8 +232,8 @@ TEST_CASE("incomplete settings are refused with reasons") {
   setup.task_classes = {{0, 4}, {0, 4}};
   setup.rounds.per_task = 10;
   std::map<std::string, std::string> found;
-  for (const auto& wrong : method->check(setup))
-    found[wrong.where] = wrong.text;
+  for (const auto& errors : method->check(setup))
+    found[errors.where] = errors.text;
   CHECK_THAT(found["strategy.memory"], ContainsSubstring("strategy.memory = 3") && ContainsSubstring("at least 4"));
   CHECK_THAT(found["strategy.proxy_init"], ContainsSubstring("less than rounds.per_task = 10"));
   CHECK_THAT(found["strategy.images_per_gradient"], ContainsSubstring("at most strategy.reconstruction_steps = 5"));
@@ -250,7 +250,7 @@ TEST_CASE("a head of several layers is refused, because the proxy scores linear 
       setup.rounds.per_task = 20;
       const auto findings = strategy_named(name)->check(setup);
       CHECK(std::count_if(findings.begin(), findings.end(),
-                          [](const auto& wrong) { return wrong.where == "model.head_hidden"; }) == !hidden.empty());
+                          [](const auto& errors) { return errors.where == "model.head_hidden"; }) == !hidden.empty());
     }
 }
 
@@ -259,8 +259,8 @@ TEST_CASE("a net with frozen parts is refused, because all parts of the net must
   auto setup = setup_of_run(kind->build({1, 8, 8}, classes).value(), 64, 2);
   setup.task_classes = {{0, 2}, {2, 4}};
   const auto findings = strategy_named("glfc")->check(setup);
-  CHECK(std::any_of(findings.begin(), findings.end(), [](const auto& wrong) {
-    return wrong.where == "model.name" && wrong.text.find("without model.adapter") != std::string::npos;
+  CHECK(std::any_of(findings.begin(), findings.end(), [](const auto& errors) {
+    return errors.where == "model.name" && errors.text.find("without model.adapter") != std::string::npos;
   }));
 }
 
@@ -275,7 +275,7 @@ TEST_CASE("decays made for other numbers of rounds give a warning") {
     method->prepare(setup);
     const auto server = method->make_server();
     const auto device = make_executor("cpu");
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     const auto plan = run_step(server->open_task(ctx, class_task(0, 2)), desk, *device);
     CHECK(plan.observers == setup.clients);

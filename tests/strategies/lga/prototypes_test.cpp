@@ -31,8 +31,8 @@ TEST_CASE("prototypes take 50 steps of descent on the binary cross-entropy of th
   const auto b = as_in_files(weights, net->layout()[1]).narrow(0, 0, seen).to(at::kDouble);
   auto x = pixels.flatten(1);
   for (int step = 0; step < 50; ++step) {
-    const auto slope = (at::sigmoid(x.mm(w.t()) + b) - at::one_hot(labels, seen)).mm(w) / static_cast<double>(seen);
-    x = x - 0.2 * (slope + 1e-5 * x);
+    const auto gradient = (at::sigmoid(x.mm(w.t()) + b) - at::one_hot(labels, seen)).mm(w) / static_cast<double>(seen);
+    x = x - 0.2 * (gradient + 1e-5 * x);
   }
   const auto moved = x.view_as(pixels);
   REQUIRE((moved - pixels).abs().max().item<double>() > 0.05);
@@ -80,8 +80,8 @@ TEST_CASE("in latent space they descend the cross-entropy of noisy features") {
     for (std::int64_t i = 0; i < noise.numel(); ++i)
       noise.mutable_data_ptr<double>()[i] = draw.normal();
     const auto features = (x * scale + shift).flatten(1) + 0.1 * variances.sqrt() * noise;
-    const auto slope = (at::softmax(features.mm(w.t()) + b, 1) - at::one_hot(labels, seen)).mm(w);
-    x = x - slope.view_as(x) * scale; // rate 1
+    const auto gradient = (at::softmax(features.mm(w.t()) + b, 1) - at::one_hot(labels, seen)).mm(w);
+    x = x - gradient.view_as(x) * scale; // rate 1
   }
   const auto body = prototype_program(net, encoder, prototype_perturbation::latent);
   const auto done =

@@ -82,11 +82,13 @@ TEST_CASE("an oracle recognizes generated images, and a classifier trained on th
     explicit open_rows(const task_stream& from) : tasks(from) {}
     [[nodiscard]] sample_view of_task(task_id) const override { return {}; }
     [[nodiscard]] sample_view of_enrolled(task_id) const override { return {}; }
-    [[nodiscard]] sample_view of_public(task_id) const override { return view_of(tasks.train, tasks.tasks[0].open); }
+    [[nodiscard]] sample_view of_public(task_id) const override {
+      return view_of(tasks.train, tasks.tasks[0].public_rows);
+    }
   };
   const open_rows open(tasks);
   const auto device = make_executor("cpu");
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk, &open);
   run_step(generator.train(ctx), desk, *device);
   const auto trained = cpu_seconds();
@@ -105,7 +107,7 @@ TEST_CASE("an oracle recognizes generated images, and a classifier trained on th
     labels.push_back(at::full({of_class}, label, at::kLong));
   }
   const auto generated = cpu_seconds();
-  row_store store({.scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes});
+  generated_row_store store({.scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes});
   const auto whole = at::cat(images), kinds = at::cat(labels);
   const auto made = every_row_of(store.rows_of(whole, kinds));
 

@@ -361,7 +361,7 @@ TEST_CASE("a generator trained on two kinds of images generates both from their 
     std::iota(every.begin(), every.end(), 0);
     return every;
   });
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk, &rows);
   run_step(generator.train(ctx), desk, *device);
   const auto means = run_by_width({{.body = class_means(latent_generator::shape_of(setup), 2),

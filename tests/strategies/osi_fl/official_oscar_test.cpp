@@ -94,11 +94,11 @@ TEST_CASE("the best epoch does not depend on stacked trainings and may be the st
   CHECK(at::equal(best_of(together[1]), outcome_of(long_one).observed->at(best_epoch_weights)));
 
   // One row at a rate of 0: the net predicts one class in every epoch, and only running statistics change.
-  auto wrong = training(net, {{"rows", 1}, {"batch", 1}, {"rate", 0.0}, {"momentum", 0.0}, {"epochs", 2}});
-  wrong.observation = best_epoch_observation();
+  auto errors = training(net, {{"rows", 1}, {"batch", 1}, {"rate", 0.0}, {"momentum", 0.0}, {"epochs", 2}});
+  errors.observation = best_epoch_observation();
   const auto keeps_an_epoch = [&](std::int64_t label) {
-    wrong.samples = rows_from(small_nets::rows({{"rows", {label}}}), 0, 1);
-    return !at::equal(outcome_of(wrong).observed->at(best_epoch_weights), wrong.start->at(flat_weights));
+    errors.samples = rows_from(small_nets::rows({{"rows", {label}}}), 0, 1);
+    return !at::equal(outcome_of(errors).observed->at(best_epoch_weights), errors.start->at(flat_weights));
   };
   std::int64_t kept = 0;
   for (std::int64_t label = 0; label < classes; ++label)

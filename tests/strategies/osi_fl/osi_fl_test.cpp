@@ -35,7 +35,7 @@ struct federation {
   std::unique_ptr<strategy> method = strategy_named("osi-fl");
   std::unique_ptr<executor> device = make_executor("cpu");
   model_ref net = model_named("mlp", images, classes);
-  row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
+  generated_row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
   std::unique_ptr<server_half> server;
 
   explicit federation(const key_list& keys = {}) {
@@ -57,7 +57,7 @@ struct federation {
     given.training = {.optimizer = optimizer_kind::adam, .epochs = 4, .batch = 4, .learning_rate = 3e-3};
     return given;
   }
-  [[nodiscard]] static round_place place(std::uint32_t task) {
+  [[nodiscard]] static round_info info(std::uint32_t task) {
     auto where = class_task(task, 2);
     where.round = {task};
     return where;
@@ -79,7 +79,7 @@ struct federation {
       const auto bytes = trained().contents();
       archive loading(bytes, 0, bytes->size());
       server->persist(loading);
-      return {.rounds = 1, .everybody = true};
+      return {.rounds = 1, .all_enrolled = true};
     }
     auto plan = opened(task);
     if (task == 0)
@@ -94,13 +94,13 @@ struct federation {
           open.push_back(row);
       return open;
     });
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, &central, &made);
-    return run_step(server->open_task(ctx, place(task)), desk, *device);
+    return run_step(server->open_task(ctx, info(task)), desk, *device);
   }
   client_result answer(std::uint32_t client, std::uint32_t task) {
-    auto in = server->open_round(place(task));
-    in.place = place(task);
+    auto in = server->open_round(info(task));
+    in.info = info(task);
     return run_round(*method, *device,
                      {.client = {client},
                       .in = std::make_shared<const broadcast>(in),
@@ -111,13 +111,13 @@ struct federation {
     server->fold({.from = {client}, .upload = result.upload, .rows = result.rows});
   }
   void close(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk, nullptr, &made);
-    run_step(server->close_round(ctx, place(task)), desk, *device);
+    run_step(server->close_round(ctx, info(task)), desk, *device);
   }
   /// Training jobs at the end of a round.
-  std::vector<train_job> closed(const round_place& where) {
-    job_desk desk;
+  std::vector<train_job> closed(const round_info& where) {
+    job_channel desk;
     server_context ctx(desk, nullptr, &made);
     plan jobs;
     run_shown_step(server->close_round(ctx, where), desk, *device,
@@ -149,7 +149,7 @@ TEST_CASE("a client sends 512 numbers for each of its classes and little else") 
   federation federated;
   const auto plan = federated.open(0);
   CHECK(plan.rounds == 1);
-  CHECK(plan.everybody);
+  CHECK(plan.all_enrolled);
   const auto sent = federated.answer(0, 0);
   CHECK(sent.rows == 40);
   CHECK_FALSE(sent.memory);
@@ -161,9 +161,9 @@ TEST_CASE("a client sends 512 numbers for each of its classes and little else") 
   CHECK(10 * 512 * 4 == 20'480);
   CHECK(60 * 512 * 4 == 122'880);
   CHECK(77 * 768 * 4 == 236'544); // one class of sd77x768
-  const auto broadcast = federated.server->open_round(federation::place(0));
+  const auto broadcast = federated.server->open_round(federation::info(0));
   CHECK(broadcast.weights->bytes() == 0);
-  CHECK(broadcast.first_contact->size() == 1);
+  CHECK(broadcast.initial_payload->size() == 1);
 }
 
 TEST_CASE("a method that trains sends a model in each round of a task, as the paper counts it") {
@@ -174,7 +174,7 @@ TEST_CASE("a method that trains sends a model in each round of a task, as the pa
     setup.rounds.per_task = rounds;
     setup.trainable = part;
     method->prepare(setup);
-    return method->make_server()->figures().at("paper_params");
+    return method->make_server()->summary_metrics().at("paper_params");
   };
   const auto resnet = net_of("resnet18", {3, 224, 224}, 1000, {{"stem", "imagenet"}});
   const auto whole = counted("fedavg", resnet, 20);
@@ -237,26 +237,26 @@ TEST_CASE("p images of each class and task are retained, and the ceiling keeps a
     CAPTURE(p);
     federation federated({{"p", p}});
     federated.run();
-    CHECK(federated.server->figures().at("generated_images") == 24.0);
-    CHECK(federated.server->figures().at("retained_images") == kept);
-    CHECK(federated.server->figures().at("paper_params") == 1024.0);
+    CHECK(federated.server->summary_metrics().at("generated_images") == 24.0);
+    CHECK(federated.server->summary_metrics().at("retained_images") == kept);
+    CHECK(federated.server->summary_metrics().at("paper_params") == 1024.0);
   }
   federation ceiling({{"mode", "oscar"}});
   ceiling.run();
-  CHECK(ceiling.server->figures().at("retained_images") == 24.0);
+  CHECK(ceiling.server->summary_metrics().at("retained_images") == 24.0);
 }
 
 TEST_CASE("the largest memory of server and clients is counted") {
   federation federated({{"p", "2"}});
   federated.run();
-  const auto figures = federated.server->figures();
-  const auto encoder = federated.server->open_round(federation::place(0)).first_contact->bytes();
+  const auto figures = federated.server->summary_metrics();
+  const auto encoder = federated.server->open_round(federation::info(0)).initial_payload->bytes();
   const auto upload = federated.answer(0, 0).upload->bytes();
   CHECK(figures.at("client_held_bytes") == static_cast<double>(40 * 64 + encoder + upload)); // 40 rows of 8 x 8 pixels
   // The second task: all nets, two messages, 2 x 2 x 3 new images and 2 x 2 of the first task, with labels of 8 bytes.
   const auto setup = federated.setup();
-  const auto pictures = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
-  const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + pictures + model);
+  const auto sample_images = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
+  const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + sample_images + model);
   const latent_shape shape{.image = images, .kinds = classes};
   const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() + 64 * 64 +
                     64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
@@ -271,14 +271,14 @@ TEST_CASE("a task may generate fewer images than are retained of earlier ones") 
   federated.close(0);
   (void)federated.open(1);
   federated.fold(2, federated.answer(2, 1));
-  const auto jobs = federated.closed(federation::place(1));
+  const auto jobs = federated.closed(federation::info(1));
   REQUIRE(jobs.size() == 2); // 6 new images, 12 retained: tasks have equal weight
-  REQUIRE(jobs[0].notes.weights);
+  REQUIRE(jobs[0].annotations.weights);
   auto expected = std::vector<float>(18, 0.75F);
   std::fill_n(expected.begin(), 6, 1.5F);
-  CHECK((*jobs[0].notes.weights == expected));
-  CHECK_FALSE(jobs[1].notes.weights); // new images are scored separately
-  CHECK(federated.server->figures().at("retained_images") == 18.0);
+  CHECK((*jobs[0].annotations.weights == expected));
+  CHECK_FALSE(jobs[1].annotations.weights); // new images are scored separately
+  CHECK(federated.server->summary_metrics().at("retained_images") == 18.0);
 }
 
 TEST_CASE("each criterion, scoring model and weighting gives another model") {
@@ -308,7 +308,7 @@ TEST_CASE("training continues from the last task's model, and rows are scored by
       (void)federated.open(task);
       federated.fold(2 * task, federated.answer(2 * task, task));
       const auto before = federated.model().clone();
-      const auto jobs = federated.closed(federation::place(task));
+      const auto jobs = federated.closed(federation::info(task));
       REQUIRE(jobs.size() == 2);
       CHECK(same_bits(jobs[0].start->at(flat_weights), before));
       CHECK(jobs[1].options.result == training_result::row_norms);
@@ -319,7 +319,7 @@ TEST_CASE("training continues from the last task's model, and rows are scored by
   for (const std::uint32_t task : {0U, 1U}) {
     (void)ceiling.open(task);
     ceiling.fold(2 * task, ceiling.answer(2 * task, task));
-    const auto jobs = ceiling.closed(federation::place(task));
+    const auto jobs = ceiling.closed(federation::info(task));
     REQUIRE(jobs.size() == 1);
     CHECK(same_bits(jobs[0].start->at(flat_weights), ceiling.setup().initial->at(flat_weights)));
   }
@@ -340,18 +340,18 @@ TEST_CASE("the official variant covers all classes, trains the frozen part's sta
   federated.server = federated.method->make_server();
   (void)federated.open(0);
   federated.fold(0, federated.answer(0, 0));
-  const auto jobs = federated.closed(federation::place(0));
+  const auto jobs = federated.closed(federation::info(0));
   REQUIRE(jobs.size() == 1); // scores come from an extraction
   CHECK(jobs[0].options.classes == class_range{0, classes});
-  CHECK(jobs[0].options.statistics_move);
+  CHECK(jobs[0].options.update_running_stats);
   CHECK(jobs[0].options.trained == trainable_part::head);
   CHECK(federated.method->check(setup).empty());
   setup.trainable = trainable_part::all;
   setup.training.augment = augmentation_kind::none;
-  const auto wrong = federated.method->check(setup);
-  REQUIRE(wrong.size() == 2);
-  CHECK(wrong[0].where == "strategy.frozen_norm");
-  CHECK(wrong[1].where == "strategy.score_view");
+  const auto errors = federated.method->check(setup);
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].where == "strategy.frozen_norm");
+  CHECK(errors[1].where == "strategy.score_view");
 }
 
 TEST_CASE("OSCAR's official variant selects the best epoch, and rows are scored by gradients of one pass") {
@@ -359,7 +359,7 @@ TEST_CASE("OSCAR's official variant selects the best epoch, and rows are scored 
     federation federated({{"mode", mode}, {"keep_epoch", "best"}});
     (void)federated.open(0);
     federated.fold(0, federated.answer(0, 0));
-    const auto jobs = federated.closed(federation::place(0));
+    const auto jobs = federated.closed(federation::info(0));
     CAPTURE(mode);
     REQUIRE(jobs.size() == (mode == std::string("oscar") ? 1U : 2U));
     CHECK(jobs[0].observation == best_epoch_observation());
@@ -374,7 +374,7 @@ TEST_CASE("OSCAR-R's official variant has no penalty in the first task and weigh
       CAPTURE(penalty, task);
       (void)federated.open(task);
       federated.fold(2 * task, federated.answer(2 * task, task));
-      const auto jobs = federated.closed(federation::place(task));
+      const auto jobs = federated.closed(federation::info(task));
       const bool sum = penalty == std::string("sum");
       const auto expected = sum         ? proximal_objective(0.01)
                             : task == 0 ? cross_entropy_objective()
@@ -387,7 +387,7 @@ TEST_CASE("OSCAR-R's official variant has no penalty in the first task and weigh
 TEST_CASE("random selection draws anew for every task") {
   const auto kept_in = [](std::uint32_t task) { // indices among the images of client 0
     federation federated({{"p", "2"}, {"criterion", "random"}, {"images", "12"}});
-    auto where = federation::place(0);
+    auto where = federation::info(0);
     where.task = {task};
     (void)federated.open(0);
     federated.fold(0, federated.answer(0, 0));
@@ -398,9 +398,9 @@ TEST_CASE("random selection draws anew for every task") {
     REQUIRE(second.size(0) == 24 + 2 * 2);
     std::vector<std::int64_t> places;
     for (std::int64_t i = 24; i < second.size(0); ++i)
-      for (std::int64_t place = 0; place < 24; ++place)
-        if (at::equal(second[i], first[place]))
-          places.push_back(place);
+      for (std::int64_t info = 0; info < 24; ++info)
+        if (at::equal(second[i], first[info]))
+          places.push_back(info);
     return places;
   };
   CHECK(kept_in(0) == kept_in(0));
@@ -427,11 +427,11 @@ TEST_CASE("the gradient norm of a row by a linear head follows from probabilitie
 
 TEST_CASE("the image file of a run shows at most ten images per class, in a row each") {
   federation federated;
-  CHECK(federated.server->pictures().empty());
+  CHECK(federated.server->sample_images().empty());
   federated.run();
-  const auto pictures = federated.server->pictures();
-  REQUIRE(pictures.contains("samples"));
-  CHECK((pictures.at("samples").sizes() == at::IntArrayRef{1, 4 * 8, 3 * 8}));
+  const auto sample_images = federated.server->sample_images();
+  REQUIRE(sample_images.contains("samples"));
+  CHECK((sample_images.at("samples").sizes() == at::IntArrayRef{1, 4 * 8, 3 * 8}));
 }
 
 TEST_CASE("settings that the generator does not support are refused with reasons") {
@@ -442,8 +442,8 @@ TEST_CASE("settings that the generator does not support are refused with reasons
     const auto method = strategy_named("osi-fl");
     give_keys(*method, keys.pairs);
     std::map<std::string, std::string> found;
-    for (const auto& wrong : method->check(setup))
-      found[wrong.where] = wrong.text;
+    for (const auto& errors : method->check(setup))
+      found[errors.where] = errors.text;
     return found;
   };
   auto found = found_with({});

@@ -27,7 +27,7 @@ delivery upload_of(std::uint32_t client, double value, std::int64_t rows) {
 }
 
 at::Tensor closed(averaging_server& server) {
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   const auto device = make_executor("cpu");
   run_step(server.close_round(ctx, {}), desk, *device);
@@ -35,19 +35,19 @@ at::Tensor closed(averaging_server& server) {
 }
 
 /// Upload of one round of `name` by a client with rows of all classes, from weights of zero.
-at::Tensor trained(const std::string& name, const round_place& place) {
+at::Tensor trained(const std::string& name, const round_info& info) {
   const auto method = strategy_named(name);
   auto setup = setup_of();
   setup.training = {.batch = 0, .learning_rate = 1.0, .weight_decay = 0.1};
   setup.initial = weights_only(at::ones({12}));
   method->prepare(setup);
   const auto server = method->make_server();
-  auto in = server->open_round(place);
-  in.place = place;
+  auto in = server->open_round(info);
+  in.info = info;
   const auto device = make_executor("cpu");
   std::vector<std::int64_t> rows;
   for (std::int64_t r = 0; r < 16; ++r)
-    if (r % classes >= place.current.low && r % classes < place.current.high)
+    if (r % classes >= info.current_classes.low && r % classes < info.current_classes.high)
       rows.push_back(r);
   const auto result = run_round(
       *method, *device,
@@ -103,8 +103,8 @@ TEST_CASE("with trainable = head only the head is sent, and the rest once") {
   const auto sent = server.open_round({});
   CHECK(sent.weights->size() == 2);
   CHECK(sent.weights->bytes() == 4 * (100 * 4 + 4));
-  CHECK(sent.first_contact->bytes() == 4 * setup.net->size());
-  const travelling_weights travelling(setup.net, trainable_part::head);
+  CHECK(sent.initial_payload->bytes() == 4 * setup.net->size());
+  const transmitted_weights travelling(setup.net, trainable_part::head);
   CHECK(
       at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
 }
@@ -126,9 +126,9 @@ TEST_CASE("with adapters only these and the head are sent and averaged, and the 
   const auto sent = server.open_round({});
   CHECK(sent.weights->size() == 2 * 4 + 2);
   CHECK(sent.weights->bytes() == 4 * (2 * (12 * 3 + 3 + 3 * 12 + 12) + (12 + 1) * classes));
-  CHECK(sent.first_contact->bytes() == 4 * setup.net->size());
+  CHECK(sent.initial_payload->bytes() == 4 * setup.net->size());
 
-  const travelling_weights travelling(setup.net, trainable_part::all);
+  const transmitted_weights travelling(setup.net, trainable_part::all);
   const auto moved = setup.initial->at(flat_weights) + 1.0; // also changes the body, which a client must not do
   server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = travelling.pick(moved), .rows = 3});
   const auto end = closed(server);
@@ -140,11 +140,11 @@ TEST_CASE("with adapters only these and the head are sent and averaged, and the 
 }
 
 TEST_CASE("fedavg's loss covers the opened classes, finetune's the current ones; other rows stay unchanged") {
-  const round_place second_task{.task = {1}, .opened = {0, 4}, .current = {2, 4}};
+  const round_info second_task{.task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}};
   const auto old_rows = [](const at::Tensor& flat) { return flat.slice(0, 0, 4); }; // weights of classes 0 and 1
   CHECK_FALSE(at::equal(old_rows(trained("fedavg", second_task)), at::ones({4})));
   CHECK(at::equal(old_rows(trained("finetune", second_task)), at::ones({4})));
-  const round_place first_task{.opened = {0, 2}, .current = {0, 2}};
+  const round_info first_task{.seen_classes = {0, 2}, .current_classes = {0, 2}};
   CHECK(at::equal(trained("fedavg", first_task).slice(0, 4, 8), at::ones({4}))); // not even by weight decay
 }
 
@@ -197,10 +197,10 @@ TEST_CASE("buffered changes of the head leave the frozen rest unchanged") {
 
 TEST_CASE("joint trains on the rows of all tasks so far, or with one client on all clients' rows") {
   auto method = strategy_named("joint");
-  CHECK(method->needs().rows == rows_shown::cumulative);
+  CHECK(method->needs().rows == row_visibility::cumulative);
   key_table table;
   method->keys(table);
   REQUIRE(table.find("centralised") != nullptr);
   *std::get<bool*>(table.find("centralised")->target) = true;
-  CHECK(method->needs().rows == rows_shown::centralised);
+  CHECK(method->needs().rows == row_visibility::centralised);
 }

@@ -78,17 +78,17 @@ TEST_CASE("a training set of points has no deviations") {
 }
 
 TEST_CASE("drawn positions repeat none before all were drawn") {
-  const auto seven = drawn_positions(10, 7, some_key);
+  const auto seven = draw_positions(10, 7, some_key);
   CHECK(std::set<std::int64_t>(seven.begin(), seven.end()).size() == 7);
-  CHECK(seven == drawn_positions(10, 7, some_key));
-  const auto many = drawn_positions(4, 11, some_key);
+  CHECK(seven == draw_positions(10, 7, some_key));
+  const auto many = draw_positions(4, 11, some_key);
   REQUIRE(many.size() == 11);
   for (std::int64_t i = 0; i < 4; ++i)
     CHECK(std::count(many.begin(), many.end(), i) >= 2);
-  CHECK(drawn_positions(0, 0, some_key).empty());
+  CHECK(draw_positions(0, 0, some_key).empty());
   std::vector<int> hits(10);
   for (std::uint64_t i = 0; i < 20'000; ++i)
-    for (const auto position : drawn_positions(10, 3, {.seed = i, .purpose = first_method_purpose}))
+    for (const auto position : draw_positions(10, 3, {.seed = i, .purpose = first_method_purpose}))
       ++hits[static_cast<std::size_t>(position)];
   for (const auto count : hits)
     CHECK_THAT(count / 20'000.0, WithinAbs(0.3, 0.015));

@@ -23,18 +23,18 @@ at::Tensor at_angles(const std::vector<double>& degrees) {
 
 TEST_CASE("the forms of herding select different rows", "[exemplars]") {
   const auto features = at_angles({0, 30, 40, 120});
-  CHECK(chosen_exemplars(features, 4, exemplar_choice::greedy) == numbers{2, 1, 3, 0});
-  CHECK(chosen_exemplars(features, 4, exemplar_choice::repeats) == numbers{2, 3, 0, 1});
-  CHECK(chosen_exemplars(features, 6, exemplar_choice::duplicates) == numbers{2, 2, 2, 3, 0, 1});
-  CHECK(chosen_exemplars(features, 4, exemplar_choice::rank) == numbers{2, 1, 0, 3});
-  CHECK(chosen_exemplars(features, 3, exemplar_choice::first) == numbers{0, 1, 2});
+  CHECK(choose_exemplars(features, 4, exemplar_choice::greedy) == numbers{2, 1, 3, 0});
+  CHECK(choose_exemplars(features, 4, exemplar_choice::repeats) == numbers{2, 3, 0, 1});
+  CHECK(choose_exemplars(features, 6, exemplar_choice::duplicates) == numbers{2, 2, 2, 3, 0, 1});
+  CHECK(choose_exemplars(features, 4, exemplar_choice::rank) == numbers{2, 1, 0, 3});
+  CHECK(choose_exemplars(features, 3, exemplar_choice::first) == numbers{0, 1, 2});
   for (const auto how : {exemplar_choice::greedy, exemplar_choice::repeats, exemplar_choice::rank})
-    CHECK(chosen_exemplars(features, 2, how).size() == 2); // early picks do not depend on the number
+    CHECK(choose_exemplars(features, 2, how).size() == 2); // early picks do not depend on the number
 }
 
 TEST_CASE("herding with repeats ends when no new row is selected", "[exemplars]") {
   const auto features = at_angles({0, 0.001}); // the mean lies between them, so they alternate
-  CHECK(chosen_exemplars(features, 2, exemplar_choice::repeats).size() == 2);
+  CHECK(choose_exemplars(features, 2, exemplar_choice::repeats).size() == 2);
 }
 
 TEST_CASE("a memory is shared by its classes and shrinks to the first selected rows", "[exemplars]") {
@@ -47,12 +47,12 @@ TEST_CASE("a memory is shared by its classes and shrinks to the first selected r
     return at_angles(angles);
   };
   const memory_rules rules{.rows_max = 7, .choice = exemplar_choice::greedy};
-  const auto first = memorised(*source, {}, first_task, features(first_task), rules);
+  const auto first = updated_exemplars(*source, {}, first_task, features(first_task), rules);
   REQUIRE(first.size() == 6); // 7 / 2 of each
-  const auto second = memorised(*source, first, second_task, features(second_task), rules);
+  const auto second = updated_exemplars(*source, first, second_task, features(second_task), rules);
   REQUIRE(second.size() == 6); // 7 / 3 of each
   CHECK(numbers(second.begin(), second.begin() + 4) == numbers{first[0], first[1], first[3], first[4]});
   CHECK(source->label(second[4]) == 2);
-  const auto again = memorised(*source, second, second_task, features(second_task), rules);
+  const auto again = updated_exemplars(*source, second, second_task, features(second_task), rules);
   CHECK(again == second); // a class that is selected again uses its own share
 }

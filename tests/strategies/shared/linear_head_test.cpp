@@ -27,7 +27,7 @@ TEST_CASE("heads with hidden layers, embedding classifiers and heads of tokens a
   CHECK_FALSE(blamed_of("ebr", small, {1, 16, 16}).empty());
   CHECK_FALSE(blamed_of("vee", small, {1, 16, 16}).empty());
   auto convit = kind_with("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}});
-  convit->use_tasks({{0, 2}, {2, 4}}); // one token and one head each
+  convit->set_tasks({{0, 2}, {2, 4}}); // one token and one head each
   const auto findings = without_linear_head(*convit->build({1, 8, 8}, 4).value(), "it is read");
   REQUIRE(findings.size() == 1);
   CHECK(findings.front().where == "model.name");

@@ -23,19 +23,19 @@ struct split_client {
     method->prepare(setup);
     server = method->make_server();
   }
-  [[nodiscard]] static round_place place_in(std::uint32_t task, std::int64_t round = 0) {
-    auto place = class_task(task, 2);
-    place.round_of_task = round;
-    return place;
+  [[nodiscard]] static round_info place_in(std::uint32_t task, std::int64_t round = 0) {
+    auto info = class_task(task, 2);
+    info.round_of_task = round;
+    return info;
   }
   void open(std::uint32_t task) {
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(server->open_task(ctx, place_in(task)), desk, *device);
   }
   [[nodiscard]] broadcast sent(std::uint32_t task) const {
     auto in = server->open_round(place_in(task));
-    in.place = place_in(task);
+    in.info = place_in(task);
     return in;
   }
   [[nodiscard]] assignment assigned(std::uint32_t task, const broadcast& in) {
@@ -61,7 +61,7 @@ struct split_client {
     auto result = answer(task, sent(task));
     memory = result.memory;
     server->fold({.upload = result.upload, .rows = result.rows});
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     run_step(server->close_round(ctx, place_in(task)), desk, *device);
     return result;

@@ -55,7 +55,7 @@ TEST_CASE("a weighted average restarts at zero after it was taken") {
 TEST_CASE("an upload that cannot be averaged is refused with a reason") {
   weighted_average mean;
   mean.add(at::ones({4}), 1.0);
-  const auto said = [&](const at::Tensor& value, double weight) -> std::string {
+  const auto error_text = [&](const at::Tensor& value, double weight) -> std::string {
     try {
       mean.add(value, weight);
     } catch (const std::invalid_argument& e) {
@@ -63,13 +63,13 @@ TEST_CASE("an upload that cannot be averaged is refused with a reason") {
     }
     return {};
   };
-  CHECK(said(at::ones({3}), 1.0) == "an upload of 3 numbers cannot be averaged with uploads of 4");
-  CHECK(said(at::ones({4}, at::kDouble), 1.0) ==
+  CHECK(error_text(at::ones({3}), 1.0) == "an upload of 3 numbers cannot be averaged with uploads of 4");
+  CHECK(error_text(at::ones({4}, at::kDouble), 1.0) ==
         "an upload of contiguous numbers of type Double cannot be averaged; expected float32");
-  CHECK(said(at::ones({4, 2}).select(1, 0), 1.0) ==
+  CHECK(error_text(at::ones({4, 2}).select(1, 0), 1.0) ==
         "an upload of scattered numbers of type Float cannot be averaged; expected float32");
-  CHECK(said(at::ones({4}), 0.0) == "an upload of weight 0 cannot be averaged; expected one above 0");
-  CHECK(said(at::ones({4}), std::nan("")) == "an upload of weight nan cannot be averaged; expected one above 0");
+  CHECK(error_text(at::ones({4}), 0.0) == "an upload of weight 0 cannot be averaged; expected one above 0");
+  CHECK(error_text(at::ones({4}), std::nan("")) == "an upload of weight nan cannot be averaged; expected one above 0");
   CHECK(at::equal(mean.take(), at::ones({4})));
 }
 

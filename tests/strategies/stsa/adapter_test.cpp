@@ -56,17 +56,17 @@ struct adapted_run {
     const auto source = drawn_rows_of_classes();
     std::uint32_t round = 0;
     for (std::uint32_t t = 0; t < adapted_tasks; ++t) {
-      job_desk desk;
+      job_channel desk;
       server_context ctx(desk);
-      auto place = class_task(t, classes / adapted_tasks);
-      place.round = {round};
-      place.rounds_of_task = run_step(server->open_task(ctx, place), desk, *device).rounds.value();
-      rounds.push_back(place.rounds_of_task);
-      for (std::int64_t r = 0; r < place.rounds_of_task; ++r) {
-        place.round = {round++};
-        place.round_of_task = r;
-        auto in = server->open_round(place);
-        in.place = place;
+      auto info = class_task(t, classes / adapted_tasks);
+      info.round = {round};
+      info.rounds_of_task = run_step(server->open_task(ctx, info), desk, *device).rounds.value();
+      rounds.push_back(info.rounds_of_task);
+      for (std::int64_t r = 0; r < info.rounds_of_task; ++r) {
+        info.round = {round++};
+        info.round_of_task = r;
+        auto in = server->open_round(info);
+        in.info = info;
         const auto sent = std::make_shared<const broadcast>(in);
         for (std::uint32_t c = 0; c < adapted_clients; ++c) {
           std::vector<std::int64_t> held;
@@ -79,12 +79,12 @@ struct adapted_run {
           const auto result = run_round(*with.method, *device, assigned);
           server->fold({.assignment = {c},
                         .from = {c},
-                        .started_from = place.round,
+                        .started_from = info.round,
                         .upload = result.upload,
                         .rows = result.rows});
           uploads.push_back(result.upload);
         }
-        run_step(server->close_round(ctx, place), desk, *device);
+        run_step(server->close_round(ctx, info), desk, *device);
       }
       learnt.push_back(server->predict());
     }
@@ -114,8 +114,8 @@ std::string complaint_of_stsa(const key_list& keys, const model_ref& net = nullp
   auto setup = with.setup();
   if (net)
     setup.net = net;
-  const auto wrong = with.method->check(setup);
-  return wrong.empty() ? "" : wrong.front().where + ": " + wrong.front().text;
+  const auto errors = with.method->check(setup);
+  return errors.empty() ? "" : errors.front().where + ": " + errors.front().text;
 }
 
 } // namespace

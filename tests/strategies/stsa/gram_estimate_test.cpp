@@ -164,9 +164,9 @@ TEST_CASE("the estimate's variance follows its formula", "[stsa]") {
       matrix rows(n, 3 * at_once);
       for (std::uint64_t k = 0; k < at_once; ++k)
         rows.middleCols(static_cast<std::int64_t>(3 * k), 3) = normal_rows(n, 3, 100 + i + k);
-      const matrix wrong = estimated(sums_of(rows, clients, in_order(rows))) - gram_of(rows);
+      const matrix errors = estimated(sums_of(rows, clients, in_order(rows))) - gram_of(rows);
       for (std::uint64_t k = 0; k < at_once; ++k)
-        sum += wrong.block(static_cast<std::int64_t>(3 * k), static_cast<std::int64_t>(3 * k), 3, 3).squaredNorm();
+        sum += errors.block(static_cast<std::int64_t>(3 * k), static_cast<std::int64_t>(3 * k), 3, 3).squaredNorm();
     }
     const auto holders = static_cast<double>(clients.size());
     const auto law = 19.0 * (20.0 - holders) / (holders - 1.0) * (squares + trace * trace);

@@ -47,14 +47,14 @@ public:
   /// One task: `dealt` gives the rows of each client, `order` the order in which clients upload.
   void learn(std::uint32_t task, const dealt_rows& dealt, const std::vector<std::uint32_t>& order,
              const std::vector<std::vector<std::int32_t>>& marks = {}) {
-    auto place = class_task(task, classes / tasks_);
-    place.round = {task};
-    job_desk desk;
+    auto info = class_task(task, classes / tasks_);
+    info.round = {task};
+    job_channel desk;
     server_context ctx(desk);
-    const auto opened = run_step(server_->open_task(ctx, place), desk, *device_);
-    CHECK((opened.rounds == 1 && opened.everybody && opened.clients_without_rows));
-    auto in = server_->open_round(place);
-    in.place = place;
+    const auto opened = run_step(server_->open_task(ctx, info), desk, *device_);
+    CHECK((opened.rounds == 1 && opened.all_enrolled && opened.clients_without_rows));
+    auto in = server_->open_round(info);
+    in.info = info;
     sent_ = std::make_shared<const broadcast>(in);
     for (const auto& late : late_)
       server_->fold(late);
@@ -62,7 +62,7 @@ public:
     for (const auto c : order)
       server_->fold(
           answer(c, dealt.at(c), marks.empty() ? nullptr : std::make_shared<std::vector<std::int32_t>>(marks.at(c))));
-    run_shown_step(server_->close_round(ctx, place), desk, *device_, [this](const plan& wanted) {
+    run_shown_step(server_->close_round(ctx, info), desk, *device_, [this](const plan& wanted) {
       if (const auto* const asked = std::get_if<compute_job>(&wanted.at(0)); asked->in->find("ridge"))
         equations_ = asked->in;
     });
@@ -85,7 +85,7 @@ public:
   [[nodiscard]] at::Tensor gram() const { return square(equations_->at("gram"), width); }
   [[nodiscard]] at::Tensor sums() const { return equations_->at("sums"); }
   [[nodiscard]] predictor learnt() const { return server_->predict(); }
-  [[nodiscard]] std::map<std::string, double> figures() const { return server_->figures(); }
+  [[nodiscard]] std::map<std::string, double> summary_metrics() const { return server_->summary_metrics(); }
   [[nodiscard]] const tensor_map& last_upload() const { return *uploaded_; }
 
   /// Rows of task t dealt over the clients at random.
@@ -120,7 +120,7 @@ private:
     uploaded_ = result.upload;
     return {.assignment = {client},
             .from = {client},
-            .started_from = sent_->place.round,
+            .started_from = sent_->info.round,
             .upload = result.upload,
             .rows = result.rows};
   }

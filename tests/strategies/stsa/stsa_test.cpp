@@ -127,13 +127,13 @@ TEST_CASE("upload bytes are those of the paper", "[stsa]") {
     method->prepare(
         {.net = net, .initial = weights_only(at::zeros({net->size()})), .tasks = 10, .classes = 10 * c, .clients = 1});
     const auto server = method->make_server();
-    job_desk desk;
+    job_channel desk;
     server_context ctx(desk);
     tensor_map zeros;
     zeros.put("gram", at::zeros({triangle_size(width)}, at::kDouble));
     for (std::uint32_t t = 0; t < 10; ++t) {
-      const auto place = class_task(t, c);
-      auto step = server->close_round(ctx, place);
+      const auto info = class_task(t, c);
+      auto step = server->close_round(ctx, info);
       for (step.start(); !step.done();) {
         REQUIRE(desk.take_plan().size() == 1);
         zeros.put("readout", at::zeros({c * (t + 1), width}));
@@ -143,7 +143,7 @@ TEST_CASE("upload bytes are those of the paper", "[stsa]") {
       }
       step.take();
     }
-    return server->figures();
+    return server->summary_metrics();
   };
   const auto whole = [&](const key_texts& keys, std::int64_t c, std::int64_t width) {
     return metered(keys, c, width).at("paper_upload_mib");
@@ -221,11 +221,11 @@ TEST_CASE("the learning rate schedule spans the adaptation", "[stsa]") {
   const auto server = method->make_server();
   const std::vector<double> expected{1.0, (1 + std::sqrt(0.5)) / 2, 0.5, (1 - std::sqrt(0.5)) / 2};
   for (std::int64_t r = 0; r < 4; ++r) {
-    const round_place place{.round_of_task = r, .rounds_of_task = 5, .opened = {0, 2}, .current = {0, 2}};
-    auto in = server->open_round(place);
-    in.place = place;
-    client_run run(*method,
-                   {.in = std::make_shared<const broadcast>(in), .samples = view_of(drawn_rows_of_classes(), {0, 1})});
+    const round_info info{.round_of_task = r, .rounds_of_task = 5, .seen_classes = {0, 2}, .current_classes = {0, 2}};
+    auto in = server->open_round(info);
+    in.info = info;
+    client_round_runner run(
+        *method, {.in = std::make_shared<const broadcast>(in), .samples = view_of(drawn_rows_of_classes(), {0, 1})});
     auto step = run.start();
     const auto job = std::get<train_job>(std::get<plan>(step).at(0));
     CHECK_THAT(job.options.learning_rate, Catch::Matchers::WithinAbs(expected[static_cast<std::size_t>(r)], 1e-12));
@@ -233,7 +233,7 @@ TEST_CASE("the learning rate schedule spans the adaptation", "[stsa]") {
 }
 
 TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
-  const auto said = [](const key_texts& keys, std::map<std::string, tensor_map> files = {}) {
+  const auto error_text = [](const key_texts& keys, std::map<std::string, tensor_map> files = {}) {
     const auto method = strategy_named("stsa");
     give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
@@ -244,9 +244,9 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
       text += diagnostic.where + ": " + diagnostic.text + "\n";
     return text;
   };
-  CHECK(said({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
-  CHECK(said({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
-  CHECK(said({{"projection_width", "100000"}}) ==
+  CHECK(error_text({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
+  CHECK(error_text({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
+  CHECK(error_text({{"projection_width", "100000"}}) ==
         "strategy.projection_width: strategy.projection_width = 100000: matrices of 100000 x 100000 numbers take about "
         "112 GiB, of which 24.0 GiB are free on this machine; expected a smaller one\n");
   const auto file_with = [](const char* name, at::Tensor value) {
@@ -254,14 +254,14 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
     files["projection_file"].put(name, std::move(value));
     return files;
   };
-  CHECK(said({}, file_with("W_R", at::zeros({11, 4}))).find("found W_R of shape [11, 4]") != std::string::npos);
-  CHECK(said({}, file_with("R", at::zeros({12, 4}))).find("found no tensor 'W_R'; expected W_R of shape [12,") !=
+  CHECK(error_text({}, file_with("W_R", at::zeros({11, 4}))).find("found W_R of shape [11, 4]") != std::string::npos);
+  CHECK(error_text({}, file_with("R", at::zeros({12, 4}))).find("found no tensor 'W_R'; expected W_R of shape [12,") !=
         std::string::npos);
-  CHECK(said({}, file_with("W_R", at::zeros({12, 4}))).empty());
+  CHECK(error_text({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
   const auto staying = method->check(
       {.net = model_named("linear", {1, 1, features}, classes), .staying_share = 0.01, .shape = {1, 1, features}});
   REQUIRE(staying.size() == 1); // clients that keep their old task have no statistics of the new one
   CHECK(staying[0].where == "tasks.staying_share");
-  CHECK(wrong_with(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
+  CHECK(setup_error(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

@@ -184,9 +184,9 @@ TEST_CASE("gamma has the requested value, and is reported relative to the first 
   const auto w = run.sums().mm(at::linalg_inv(first + 12.5 * at::eye(width, at::kDouble)));
   CHECK(relative(run.readout().narrow(0, 0, 2), w) < 1e-5);
   const auto expected = 12.5 / first.diagonal().mean().item<double>();
-  CHECK_THAT(run.figures().at("ridge_relative"), WithinRel(expected, 1e-12));
+  CHECK_THAT(run.summary_metrics().at("ridge_relative"), WithinRel(expected, 1e-12));
   run.learn(1, run.at_random(1, 1), {0, 1});
-  CHECK_THAT(run.figures().at("ridge_relative"), WithinRel(expected, 1e-12));
+  CHECK_THAT(run.summary_metrics().at("ridge_relative"), WithinRel(expected, 1e-12));
 }
 
 TEST_CASE("the read-out is linear or cosine, as the key says", "[stsa]") {
@@ -208,15 +208,15 @@ TEST_CASE("clients of the adaptation have equal weights, and one without rows ha
   setup.task_classes = {{0, classes}};
   method->prepare(setup);
   const auto server = method->make_server();
-  const round_place place{.rounds_of_task = 3, .opened = {0, classes}, .current = {0, classes}};
+  const round_info info{.rounds_of_task = 3, .seen_classes = {0, classes}, .current_classes = {0, classes}};
   const auto device = make_executor("cpu");
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
-  CHECK(run_step(server->open_task(ctx, place), desk, *device).rounds == 3);
-  (void)server->open_round(place);
+  CHECK(run_step(server->open_task(ctx, info), desk, *device).rounds == 3);
+  (void)server->open_round(info);
   for (const auto& [value, held] : {std::pair{1.0, 1}, {4.0, 30}, {900.0, 0}})
     server->fold({.upload = weights_only(at::full({net->size()}, value)), .rows = held});
-  run_step(server->close_round(ctx, place), desk, *device);
+  run_step(server->close_round(ctx, info), desk, *device);
   CHECK(at::equal(server->predict().weights->at(flat_weights), at::full({net->size()}, 2.5)));
 }
 
@@ -229,10 +229,10 @@ TEST_CASE("after an adaptation the net is sent to all clients once, then only to
   method->prepare(setup);
   const auto server = method->make_server();
   const auto sent = [&](std::uint32_t task, std::int64_t round) {
-    auto place = class_task(task, 2);
-    place.round_of_task = round;
-    const auto made = server->open_round(place);
-    return std::pair{made.weights != nullptr, made.first_contact != nullptr};
+    auto info = class_task(task, 2);
+    info.round_of_task = round;
+    const auto made = server->open_round(info);
+    return std::pair{made.weights != nullptr, made.initial_payload != nullptr};
   };
   CHECK(sent(0, 0).first);
   CHECK(sent(0, 1) == std::pair{true, false});

@@ -5,8 +5,8 @@ using namespace mneme;
 
 namespace {
 
-constexpr auto page = picture_place::page;
-constexpr auto file = picture_place::file;
+constexpr auto page = image_place::page;
+constexpr auto file = image_place::file;
 const chart_text words{"a", "Title <1>", "Words", "round", "accuracy", "Bands are bands."};
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -76,7 +76,7 @@ TEST_CASE("steps hold until the next point, a single point has a marker, and mar
   auto text = svg_of(chart, page);
   CHECK(count(text, "56.0,292.0 542.0,292.0 542.0,30.0 ") == 1);
   CHECK(count(text, "class=\"mark\" stroke=\"currentColor\"") == 1);
-  chart.marks = {{.x = 5.0, .look = series_look{.number = 1}, .group = 1}};
+  chart.marks = {{.x = 5.0, .look = series_style{.number = 1}, .group = 1}};
   CHECK(count(svg_of(chart, page), "data-group=\"1\" class=\"mark\" stroke=\"#d9541e\"") == 1);
   chart.curves = {curve_of({{3.0, 5.0}})};
   text = svg_of(chart, page);

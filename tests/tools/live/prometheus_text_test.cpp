@@ -44,7 +44,7 @@ TEST_CASE("a run exports each of its nodes") {
   live_run run{.folder = "runs/a", .status = "running"};
   run.nodes = {
       {.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100, .bytes_waiting = 40},
-      {.address = "b:2", .workers = 1, .losses = 2, .away_seconds = 1.5, .is_there = false}};
+      {.address = "b:2", .workers = 1, .disconnects = 2, .disconnected_seconds = 1.5, .is_connected = false}};
   const auto text = prometheus_text(measurements_of(run));
   for (const char* const line :
        {"mneme_run_node_up{node=\"a:1\"} 1\nmneme_run_node_up{node=\"b:2\"} 0\n",

@@ -25,7 +25,7 @@ std::vector<stored_run> six_runs(const std::filesystem::path& in) {
   return runs;
 }
 
-bool any_says(const diagnostics& found, const std::string& where, const std::string& text) {
+bool has_message(const diagnostics& found, const std::string& where, const std::string& text) {
   return std::any_of(found.begin(), found.end(), [&](const diagnostic& problem) {
     return problem.where.find(where) != std::string::npos && problem.text.find(text) != std::string::npos;
   });
@@ -105,9 +105,9 @@ TEST_CASE("runs that cannot be compared are all named") {
   const auto wrong = compare_runs(runs, {});
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().size() == 3);
-  CHECK(any_says(wrong.error(), "fedavg1", "scenario.toml: is damaged"));
-  CHECK(any_says(wrong.error(), "fedprox1", "mixed: computed by mneme 0.0.9"));
-  CHECK(any_says(wrong.error(), "fedprox2", "is damaged"));
+  CHECK(has_message(wrong.error(), "fedavg1", "scenario.toml: is damaged"));
+  CHECK(has_message(wrong.error(), "fedprox1", "mixed: computed by mneme 0.0.9"));
+  CHECK(has_message(wrong.error(), "fedprox2", "is damaged"));
 }
 
 TEST_CASE("runs that are not done are left out, each with its reason") {
@@ -122,14 +122,14 @@ TEST_CASE("runs that are not done are left out, each with its reason") {
   CHECK(*table->rows[0].cells[0].statistics.mean == Approx(53.5)); // (50 + 57) / 2
   CHECK(table->rows[1].seeds == std::set<std::int64_t>{1, 3});
   REQUIRE(table->left_out.size() == 2);
-  CHECK(any_says(table->left_out, "fedavg2", "left out: the run is interrupted; end it with `mneme resume"));
-  CHECK(any_says(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); end it with"));
+  CHECK(has_message(table->left_out, "fedavg2", "left out: the run is interrupted; end it with `mneme resume"));
+  CHECK(has_message(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); end it with"));
   for (auto& run : runs)
     run.status = "interrupted";
   const auto none = compare_runs(runs, {});
   REQUIRE_FALSE(none);
   CHECK(none.error().size() == 7);
-  CHECK(any_says(none.error(), "", "no run to compare: none is done"));
+  CHECK(has_message(none.error(), "", "no run to compare: none is done"));
 }
 
 TEST_CASE("the first point of a sweep is the baseline unless another one is given") {
@@ -166,19 +166,19 @@ TEST_CASE("runs of one cell may differ only in the seed") {
   auto runs = six_runs(here.path());
   const auto mixed = compare_runs(runs, {.by = {"data.name"}});
   REQUIRE_FALSE(mixed);
-  CHECK(any_says(mixed.error(), "fedavg1", "differ in strategy.name and not only in the seed"));
+  CHECK(has_message(mixed.error(), "fedavg1", "differ in strategy.name and not only in the seed"));
   runs[1].seed = 1;
   const auto twice = compare_runs(runs, {});
   REQUIRE_FALSE(twice);
-  CHECK(any_says(twice.error(), "fedavg2", "the same scenario with the same seed 1"));
+  CHECK(has_message(twice.error(), "fedavg2", "the same scenario with the same seed 1"));
   const auto unknown = compare_runs(six_runs(here.path()), {.by = {"strategy.nam"}, .metrics = {"final_acuracy"}});
   REQUIRE_FALSE(unknown);
-  CHECK(any_says(unknown.error(), "", "no run has the scenario key 'strategy.nam'; did you mean 'strategy.name'?"));
-  CHECK(any_says(unknown.error(), "", "no run has the metric 'final_acuracy'; did you mean 'final_accuracy'?"));
+  CHECK(has_message(unknown.error(), "", "no run has the scenario key 'strategy.nam'; did you mean 'strategy.name'?"));
+  CHECK(has_message(unknown.error(), "", "no run has the metric 'final_acuracy'; did you mean 'final_accuracy'?"));
   for (const std::string task : {"task_0", "task_1.5", "task_99"}) {
     const auto no_task = compare_runs(six_runs(here.path()), {.metrics = {task}});
     REQUIRE_FALSE(no_task);
-    CHECK(any_says(no_task.error(), "", "no run has the metric '" + task + "'"));
+    CHECK(has_message(no_task.error(), "", "no run has the metric '" + task + "'"));
   }
   CHECK(unknown.error().size() == 2);
   CHECK_FALSE(compare_runs({}, {}));

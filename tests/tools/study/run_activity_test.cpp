@@ -56,11 +56,11 @@ TEST_CASE("a trace gives the activities of each client, and the client for which
   const auto& median = (*activity)->median_round;
   CHECK(median.round == 2);
   REQUIRE(median.spans.size() == 6);
-  CHECK(median.spans[3].doing == client_doing::waiting);
+  CHECK(median.spans[3].activity == client_activity::waiting);
   CHECK(median.spans[3].from_s == 14.0);
   CHECK(median.spans[3].to_s == 15.0);
   CHECK(median.spans[5].client == 1);
-  CHECK(median.spans[5].doing == client_doing::late);
+  CHECK(median.spans[5].activity == client_activity::late);
   CHECK(median.spans[5].from_s == 12.0);
 }
 
@@ -68,8 +68,8 @@ TEST_CASE("bins hold the mean number of clients in each activity") {
   const auto activity = activity_of(two_rounds);
   const auto& bins = (*activity)->bins; // 20 of 0.75 s
   REQUIRE(bins.size() == 20);
-  CHECK(bins[0].clients[static_cast<std::size_t>(client_doing::downloading)] == Approx(2.0));
-  const auto computing = static_cast<std::size_t>(client_doing::computing);
+  CHECK(bins[0].clients[static_cast<std::size_t>(client_activity::downloading)] == Approx(2.0));
+  const auto computing = static_cast<std::size_t>(client_activity::computing);
   CHECK(bins[1].clients[computing] == Approx(0.5 / 0.75)); // client 0 from 1 s on
   double sum_s = 0.0;
   for (const auto& bin : bins)
@@ -81,7 +81,7 @@ TEST_CASE("late work that is kept continues after its deadline") {
   const auto activity = activity_of(std::string(two_rounds) + "18,server,deliver,1,1,3,8\n", false);
   double late_s = 0.0;
   for (const auto& bin : (*activity)->bins)
-    late_s += 18.0 / 20.0 * bin.clients[static_cast<std::size_t>(client_doing::late)];
+    late_s += 18.0 / 20.0 * bin.clients[static_cast<std::size_t>(client_activity::late)];
   CHECK(late_s == Approx(3.0));
 }
 
@@ -103,11 +103,11 @@ TEST_CASE("the Gantt chart has a row per client, and time to accuracy has its pa
   CHECK(gantt->rows == std::vector<std::string>{"0", "1"});
   CHECK(gantt->from == 10.0);
   CHECK(gantt->to == 15.0);
-  const auto svg = svg_of(*gantt, picture_place::file);
+  const auto svg = svg_of(*gantt, image_place::file);
   CHECK(svg.find("client 1, late: 12 to 15") != std::string::npos);
   run.evaluations = {{.at = virtual_time(std::chrono::seconds(10)), .accuracy = 40.0},
                      {.at = virtual_time(std::chrono::seconds(15)), .accuracy = 80.0}};
-  const auto parts = time_parts_figure(run, "time-parts-1", "Time to accuracy and its parts");
+  const auto parts = round_time_chart(run, "time-parts-1", "Time to accuracy and its parts");
   REQUIRE(parts);
   REQUIRE(parts->categories.back() == "80.0");
   CHECK(parts->kinds[0].bars.back()->value == 3.0);

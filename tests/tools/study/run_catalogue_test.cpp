@@ -10,7 +10,7 @@ namespace {
 std::vector<std::string> found(const run_catalogue& catalogue, const std::vector<std::string>& filters) {
   std::vector<run_filter> parsed;
   for (const auto& text : filters)
-    parsed.push_back(*parsed_filter(text));
+    parsed.push_back(*parse_filter(text));
   std::vector<std::string> names;
   for (const auto& run : catalogue.find(parsed))
     names.push_back(run.folder.filename().string());
@@ -35,9 +35,9 @@ TEST_CASE("filters select by attributes, scenario keys and metrics") {
   CHECK(found(catalogue, {"final_accuracy>40", "strategy.name=fedprox"}) == names{"b"});
   CHECK(found(catalogue, {"forgetting<=10"}) == names{"a", "b"});
   CHECK(found(catalogue, {"final_accuracy<60"}) == names{"a"});
-  CHECK_FALSE(parsed_filter("seed"));
-  CHECK_FALSE(parsed_filter("=3"));
-  CHECK_FALSE(parsed_filter("seed!3"));
+  CHECK_FALSE(parse_filter("seed"));
+  CHECK_FALSE(parse_filter("=3"));
+  CHECK_FALSE(parse_filter("seed!3"));
 }
 
 TEST_CASE("the catalogue returns the content of the run directories") {

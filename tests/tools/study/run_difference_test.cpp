@@ -23,14 +23,14 @@ class planted_server final : public averaging_server {
 public:
   planted_server(const method_setup& setup, plant given) : averaging_server(setup), plant_(given) {}
   void fold(const delivery& in) override { uploads_.push_back(in.upload->at(flat_weights)); }
-  task<void> close_round(server_context&, const round_place& place) override {
-    if (plant_.kind == plant_kind::order && plant_.round == std::int64_t{place.round.value} + 1)
+  task<void> close_round(server_context&, const round_info& info) override {
+    if (plant_.kind == plant_kind::order && plant_.round == std::int64_t{info.round.value} + 1)
       std::reverse(uploads_.begin(), uploads_.end());
     auto sum = at::zeros_like(uploads_.front());
     for (const auto& upload : uploads_)
       sum = sum + upload * (1.0F / static_cast<float>(uploads_.size()));
     uploads_.clear();
-    go_on_from(sum);
+    set_weights(sum);
     co_return;
   }
 
@@ -56,8 +56,8 @@ public:
     return std::make_unique<planted_server>(setup(), plant_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
-    const bool is_here = plant_.round == std::int64_t{in.place.round.value} + 1 && plant_.client == ctx.self().value;
-    auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+    const bool is_here = plant_.round == std::int64_t{in.info.round.value} + 1 && plant_.client == ctx.self().value;
+    auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
     if (is_here && plant_.kind == plant_kind::stream)
       ++job.stream.seed;
     auto training = ctx.train(std::move(job));
@@ -116,8 +116,8 @@ TEST_CASE("ten planted differences are located") {
     CAPTURE(kind, round, client, row);
     const auto plain = fmt::format("plain{}", number), other = fmt::format("other{}", number);
     ++number;
-    shop.run(plain, {.trace = true, .values_round = round});
-    shop.run(other, {.trace = true, .values_round = round}, keys_of(kind, round, client, row));
+    shop.run(plain, {.trace = true, .dumped_round = round});
+    shop.run(other, {.trace = true, .dumped_round = round}, keys_of(kind, round, client, row));
     const auto difference = difference_of(shop.path(plain), shop.path(other));
     REQUIRE(difference);
     REQUIRE(difference->where);

@@ -6,7 +6,7 @@ using namespace mneme::test;
 
 namespace {
 
-bool says(const diagnostics& found, const std::string& where, const std::string& text) {
+bool has_error(const diagnostics& found, const std::string& where, const std::string& text) {
   return found.size() == 1 && found[0].where.find(where) != std::string::npos &&
          found[0].text.find(text) != std::string::npos;
 }
@@ -25,9 +25,9 @@ TEST_CASE("a run directory is read with its scenario keys and summary metrics") 
   CHECK(run->figures.at("final_accuracy") == 61.5);
   CHECK(run->figures.at("backward_transfer") == std::nullopt);
   CHECK(run->version == MNEME_VERSION);
-  CHECK(*said_by(*run, "scenario") == "made");
-  CHECK(*said_by(*run, "rounds.cohort") == "5");
-  CHECK(said_by(*run, "rounds.chort") == nullptr);
+  CHECK(*run_value(*run, "scenario") == "made");
+  CHECK(*run_value(*run, "rounds.cohort") == "5");
+  CHECK(run_value(*run, "rounds.chort") == nullptr);
 }
 
 TEST_CASE("evaluations are read back with the ends of tasks") {
@@ -45,7 +45,7 @@ TEST_CASE("evaluations are read back with the ends of tasks") {
   write_file(here.path() / "a" / "metrics.jsonl", json_text(evaluation_after(0, {80.0}, 80.0, 10)) + "\n{\"task\": 1");
   const auto torn = read_evaluations(here.path() / "a");
   REQUIRE_FALSE(torn);
-  CHECK(says(torn.error(), "metrics.jsonl:2", "is damaged"));
+  CHECK(has_error(torn.error(), "metrics.jsonl:2", "is damaged"));
 }
 
 TEST_CASE("accuracies of classes are read if a run has them") {
@@ -65,7 +65,7 @@ TEST_CASE("accuracies of classes are read if a run has them") {
     write_file(file, std::string("after_task,class,name,rows,accuracy\n1,1,,10,90\n") + line + "\n");
     const auto torn = read_class_accuracies(here.path());
     REQUIRE_FALSE(torn);
-    CHECK(says(torn.error(), "accuracy_per_class.csv:3", "is damaged"));
+    CHECK(has_error(torn.error(), "accuracy_per_class.csv:3", "is damaged"));
   }
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("damaged directories are named with the damaged file") {
     const auto read = read_stored_run(folder);
     REQUIRE_FALSE(read);
     CAPTURE(read.error().front().where, read.error().front().text);
-    CHECK(says(read.error(), where, text));
+    CHECK(has_error(read.error(), where, text));
   };
   refused("a", "is no folder");
   std::filesystem::create_directory(folder);
@@ -99,7 +99,8 @@ TEST_CASE("files of different runs in one folder are detected") {
                              std::filesystem::copy_options::overwrite_existing);
   const auto read = read_stored_run(here.path() / "b");
   REQUIRE_FALSE(read);
-  CHECK(says(read.error(), "b", "mixed: summary.json is of a run with strategy = fedprox, scenario.toml says fedavg"));
+  CHECK(has_error(read.error(), "b",
+                  "mixed: summary.json is of a run with strategy = fedprox, scenario.toml says fedavg"));
 }
 
 TEST_CASE("a run without a summary is unfinished and still names its scenario") {

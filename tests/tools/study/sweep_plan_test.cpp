@@ -8,7 +8,7 @@ namespace {
 
 const std::string tiny = "[data]\nname = \"synthetic\"\n[strategy]\nname = \"fedavg\"\n";
 
-bool any_says(const diagnostics& found, const std::string& where, const std::string& text) {
+bool has_message(const diagnostics& found, const std::string& where, const std::string& text) {
   for (const auto& problem : found)
     if (problem.where.find(where) != std::string::npos && problem.text.find(text) != std::string::npos)
       return true;
@@ -18,20 +18,20 @@ bool any_says(const diagnostics& found, const std::string& where, const std::str
 } // namespace
 
 TEST_CASE("seeds are parsed as lists and ranges") {
-  CHECK(*parsed_seeds("--seeds", "") == std::vector<std::int64_t>{});
-  CHECK(*parsed_seeds("--seeds", "1-3,7") == std::vector<std::int64_t>{1, 2, 3, 7});
-  CHECK(*parsed_seeds("--seeds", "0") == std::vector<std::int64_t>{0});
+  CHECK(*parse_seeds("--seeds", "") == std::vector<std::int64_t>{});
+  CHECK(*parse_seeds("--seeds", "1-3,7") == std::vector<std::int64_t>{1, 2, 3, 7});
+  CHECK(*parse_seeds("--seeds", "0") == std::vector<std::int64_t>{0});
   for (const char* text : {"1-", "-1", "3-1", "1,,2", "1-3,2", "x", "1-9999999999"})
-    CHECK_FALSE(parsed_seeds("--seeds", text));
+    CHECK_FALSE(parse_seeds("--seeds", text));
 }
 
 TEST_CASE("commas inside lists and quotes do not separate values") {
-  const auto axis = parsed_axis("model.hidden=[100],[200,100],{a = 1, b = 2},\"x,y\",z");
+  const auto axis = parse_axis("model.hidden=[100],[200,100],{a = 1, b = 2},\"x,y\",z");
   REQUIRE(axis);
   CHECK(axis->key == "model.hidden");
   CHECK(axis->values == std::vector<std::string>{"[100]", "[200,100]", "{a = 1, b = 2}", "\"x,y\"", "z"});
-  CHECK_FALSE(parsed_axis("rounds.cohort"));
-  CHECK_FALSE(parsed_axis("rounds.cohort="));
+  CHECK_FALSE(parse_axis("rounds.cohort"));
+  CHECK_FALSE(parse_axis("rounds.cohort="));
 }
 
 TEST_CASE("a grid has every combination once, with the seed varying fastest") {
@@ -57,22 +57,22 @@ TEST_CASE("a grid has every combination once, with the seed varying fastest") {
 TEST_CASE("all errors of a grid are reported once, before it runs") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
-  const auto wrong = plan_sweep({.scenarios = {here.path() / "a.toml", here.path() / "b.toml"},
-                                 .axes = {{"rounds.cohort", {"5", "-1"}}},
-                                 .seeds = {1, 2}});
-  REQUIRE_FALSE(wrong);
-  CHECK(wrong.error().size() == 2);
-  CHECK(any_says(wrong.error(), "--over", "rounds.cohort = -1"));
-  CHECK(any_says(wrong.error(), "b.toml", "no such file"));
+  const auto errors = plan_sweep({.scenarios = {here.path() / "a.toml", here.path() / "b.toml"},
+                                  .axes = {{"rounds.cohort", {"5", "-1"}}},
+                                  .seeds = {1, 2}});
+  REQUIRE_FALSE(errors);
+  CHECK(errors.error().size() == 2);
+  CHECK(has_message(errors.error(), "--over", "rounds.cohort = -1"));
+  CHECK(has_message(errors.error(), "b.toml", "no such file"));
   const auto equal = plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"worker.count", {"1", "2"}}}});
   REQUIRE_FALSE(equal);
-  CHECK(any_says(equal.error(), "", "are the same run"));
+  CHECK(has_message(equal.error(), "", "are the same run"));
   CHECK_FALSE(plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"seed", {"1"}}}, .seeds = {1}}));
   CHECK_FALSE(plan_sweep({}));
   const auto checked = checked_points(
       {.scenarios = {here.path() / "a.toml"}, .axes = {{"rounds.cohort", {"5", "-1"}}}, .seeds = {1, 2}});
   CHECK(checked.runs.size() == 2); // valid points remain for further checks
-  CHECK(any_says(checked.wrong, "--over", "rounds.cohort = -1"));
+  CHECK(has_message(checked.errors, "--over", "rounds.cohort = -1"));
 }
 
 TEST_CASE("a sweep is read from its own file") {
@@ -96,12 +96,12 @@ TEST_CASE("errors in a sweep file are reported with their location") {
   const scratch_folder here;
   write_file(here.path() / "s.toml", "[data]\nname = \"mnist\"\n[sweep]\nscenario = [\"a.toml\"]\nseeds = [1, 1]\n"
                                      "scenarios = [3]\n[sweep.over]\nrounds.cohort = 5\n");
-  const auto wrong = read_sweep(here.path() / "s.toml");
-  REQUIRE_FALSE(wrong);
-  CHECK(wrong.error().size() == 5);
-  CHECK(any_says(wrong.error(), "s.toml:1", "unknown section 'data'"));
-  CHECK(any_says(wrong.error(), "s.toml:4:1", "unknown key 'scenario' in [sweep]; did you mean 'scenarios'?"));
-  CHECK(any_says(wrong.error(), "s.toml:5", "seed 1 is there twice"));
-  CHECK(any_says(wrong.error(), "s.toml:6", "expected the path of a scenario, found 3"));
-  CHECK(any_says(wrong.error(), "s.toml:8", "rounds.cohort = 5: expected a list"));
+  const auto errors = read_sweep(here.path() / "s.toml");
+  REQUIRE_FALSE(errors);
+  CHECK(errors.error().size() == 5);
+  CHECK(has_message(errors.error(), "s.toml:1", "unknown section 'data'"));
+  CHECK(has_message(errors.error(), "s.toml:4:1", "unknown key 'scenario' in [sweep]; did you mean 'scenarios'?"));
+  CHECK(has_message(errors.error(), "s.toml:5", "seed 1 is there twice"));
+  CHECK(has_message(errors.error(), "s.toml:6", "expected the path of a scenario, found 3"));
+  CHECK(has_message(errors.error(), "s.toml:8", "rounds.cohort = 5: expected a list"));
 }

@@ -1,5 +1,5 @@
 #include "runtime/kernels/winograd.hpp"
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -48,7 +48,7 @@ std::array<at::Tensor, 3> gradients(const conv_shape& shape, const at::Tensor& d
 /// Filters in LibTorch's layout, [K, filters, channels, kernel, kernel].
 at::Tensor in_files_order(const at::Tensor& filters) { return filters.permute({0, 4, 3, 1, 2}).contiguous(); }
 
-contest forward_of(const conv_shape& shape) {
+kernel_comparison forward_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
   return {.kernel = "winograd_convolve",
           .shape = text_of(shape),
@@ -70,7 +70,7 @@ contest forward_of(const conv_shape& shape) {
               }};
 }
 
-contest back_of(const conv_shape& shape) {
+kernel_comparison backward_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
   return {.kernel = "winograd_convolve_back",
           .shape = text_of(shape),
@@ -91,7 +91,7 @@ contest back_of(const conv_shape& shape) {
               }};
 }
 
-contest filters_of(const conv_shape& shape) {
+kernel_comparison filters_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
   return {.kernel = "winograd_correlate",
           .shape = text_of(shape),
@@ -114,7 +114,7 @@ contest filters_of(const conv_shape& shape) {
 
 } // namespace
 
-std::vector<contest> convolution_contests() {
+std::vector<kernel_comparison> convolution_contests() {
   const std::vector<conv_shape> shapes{
       // cnn of B1, ten images of 32 x 32 x 3
       {.rows = 10, .height = 30, .width = 30, .channels = 32, .filters = 64, .kernel = 3},
@@ -125,9 +125,9 @@ std::vector<contest> convolution_contests() {
       {.rows = 16, .height = 32, .width = 32, .channels = 64, .filters = 64, .kernel = 3, .padding = 1},
       {.rows = 16, .height = 16, .width = 16, .channels = 128, .filters = 128, .kernel = 3, .padding = 1},
       {.rows = 16, .height = 4, .width = 4, .channels = 512, .filters = 512, .kernel = 3, .padding = 1}};
-  std::vector<contest> contests;
+  std::vector<kernel_comparison> contests;
   for (const auto& shape : shapes)
-    for (const auto& made : {forward_of, back_of, filters_of})
+    for (const auto& made : {forward_of, backward_of, filters_of})
       contests.push_back(made(shape));
   return contests;
 }

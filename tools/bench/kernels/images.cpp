@@ -1,7 +1,7 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
 #include "runtime/kernels/pooling.hpp"
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mean.h>
@@ -18,7 +18,7 @@ at::Tensor channels_last(const at::Tensor& images) { return images.permute({0, 2
 
 // -- pooling ----------------------------------------------------------------------------------------------------------
 
-contest mean_pool_of(std::int64_t rows, std::int64_t pixels, std::int64_t channels) {
+kernel_comparison mean_pool_of(std::int64_t rows, std::int64_t pixels, std::int64_t channels) {
   return {.kernel = "mean_pool",
           .shape = std::to_string(rows) + " x " + std::to_string(pixels) + " x " + std::to_string(channels),
           .in = {drawn({1, rows, pixels, channels}, 1)},
@@ -50,7 +50,7 @@ struct norm_shape {
 /// Mean and 1 / standard deviation of every channel, as normalisation_layer expects them.
 void measure(const float* x, const norm_shape& shape, float* mean, float* scale) {
   std::vector<double> sums(static_cast<std::size_t>(shape.channels)), squares(sums.size());
-  kernels::sum_from_pivot(x, shape.pixels(), shape.channels, sums.data(), squares.data());
+  kernels::shifted_moments(x, shape.pixels(), shape.channels, sums.data(), squares.data());
   const auto n = static_cast<double>(shape.pixels());
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     const auto i = static_cast<std::size_t>(c);
@@ -60,7 +60,7 @@ void measure(const float* x, const norm_shape& shape, float* mean, float* scale)
   }
 }
 
-contest norm_of(const norm_shape& shape) {
+kernel_comparison norm_of(const norm_shape& shape) {
   return {.kernel = "sum_from_pivot, scale_columns (batch norm)",
           .shape = shape.text(),
           .in = {shape.drawn_images(1), drawn({1, shape.channels}, 2), drawn({1, shape.channels}, 3)},
@@ -84,7 +84,7 @@ contest norm_of(const norm_shape& shape) {
               }};
 }
 
-contest norm_back_of(const norm_shape& shape) {
+kernel_comparison norm_backward_of(const norm_shape& shape) {
   const auto x = shape.drawn_images(1), weight = drawn({1, shape.channels}, 2);
   const auto mean = at::empty({1, shape.channels}), scale = at::empty({1, shape.channels});
   measure(x.const_data_ptr<float>(), shape, mean.mutable_data_ptr<float>(), scale.mutable_data_ptr<float>());
@@ -123,7 +123,7 @@ contest norm_back_of(const norm_shape& shape) {
 
 // -- pixels -----------------------------------------------------------------------------------------------------------
 
-contest pixels_of(std::int64_t count) {
+kernel_comparison pixels_of(std::int64_t count) {
   return {.kernel = "normalise (bytes)",
           .shape = std::to_string(count),
           .in = {(drawn({1, count}, 1) * 40 + 128).clamp(0, 255).to(at::kByte)},
@@ -136,19 +136,19 @@ contest pixels_of(std::int64_t count) {
           .theirs = [](const operands& in) { return in[0].to(at::kFloat).mul_(0.5).add_(0.25); }};
 }
 
-contest widened(std::int64_t count) {
+kernel_comparison widened(std::int64_t count) {
   return {.kernel = "widen",
           .shape = std::to_string(count),
           .in = {(drawn({1, count}, 1) * 40 + 128).clamp(0, 255).to(at::kByte)},
           .out = at::empty({1, count}),
           .ours =
               [count](const operands& in, at::Tensor& out) {
-                kernels::widen(out.mutable_data_ptr<float>(), in[0].const_data_ptr<std::uint8_t>(), count);
+                kernels::convert_to_float(out.mutable_data_ptr<float>(), in[0].const_data_ptr<std::uint8_t>(), count);
               },
           .theirs = [](const operands& in) { return in[0].to(at::kFloat); }};
 }
 
-contest summed(std::int64_t rows, std::int64_t columns) {
+kernel_comparison summed(std::int64_t rows, std::int64_t columns) {
   return {.kernel = "sum_columns",
           .shape = std::to_string(rows) + " x " + std::to_string(columns),
           .in = {drawn({1, rows, columns}, 1)},
@@ -163,14 +163,14 @@ contest summed(std::int64_t rows, std::int64_t columns) {
 
 } // namespace
 
-std::vector<contest> image_contests() {
-  std::vector<contest> contests;
+std::vector<kernel_comparison> image_contests() {
+  std::vector<kernel_comparison> contests;
   contests.push_back(mean_pool_of(32, 64, 64));  // resnet8
   contests.push_back(mean_pool_of(16, 16, 512)); // resnet18
   for (const auto& shape :
        {norm_shape{32, 32, 16}, norm_shape{32, 8, 64}, norm_shape{16, 32, 64}, norm_shape{16, 4, 512}}) {
     contests.push_back(norm_of(shape));
-    contests.push_back(norm_back_of(shape));
+    contests.push_back(norm_backward_of(shape));
   }
   for (const std::int64_t count : {784, 3072, 150528}) { // one image each
     contests.push_back(pixels_of(count));

@@ -1,7 +1,7 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/transpose.hpp"
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
@@ -26,7 +26,7 @@ const float* part(const at::Tensor& group, std::int64_t k) {
 float* part(at::Tensor& group, std::int64_t k) { return group.mutable_data_ptr<float>() + k * group.stride(0); }
 
 /// Forward pass: y = x W^T + b.
-contest forward_of(const linear_shape& shape) {
+kernel_comparison forward_of(const linear_shape& shape) {
   return {.kernel = "dot_product",
           .shape = shape.text(),
           .in = {drawn({shape.models, shape.rows, shape.in}, 1), drawn({shape.models, shape.out, shape.in}, 2),
@@ -55,7 +55,7 @@ contest forward_of(const linear_shape& shape) {
 }
 
 /// Input gradient: dx = dy W.
-contest input_gradient_of(const linear_shape& shape) {
+kernel_comparison input_gradient_of(const linear_shape& shape) {
   return {.kernel = "row_product, dx",
           .shape = shape.text(),
           .in = {drawn({shape.models, shape.rows, shape.out}, 1), drawn({shape.models, shape.out, shape.in}, 2)},
@@ -81,7 +81,7 @@ contest input_gradient_of(const linear_shape& shape) {
 }
 
 /// One step of plain SGD: W' = W - rate dy^T x.
-contest step_of(const linear_shape& shape) {
+kernel_comparison step_of(const linear_shape& shape) {
   constexpr float rate = 0.1F;
   return {.kernel = "row_product, W - r dy^T x",
           .shape = shape.text(),
@@ -113,7 +113,7 @@ contest step_of(const linear_shape& shape) {
 }
 
 /// One step of plain SGD for the bias: b' = b - rate * (sum of dy over rows).
-contest bias_step_of(const linear_shape& shape) {
+kernel_comparison bias_step_of(const linear_shape& shape) {
   constexpr float rate = 0.1F;
   return {.kernel = "sum_rows",
           .shape = std::to_string(shape.rows) + " x " + std::to_string(shape.out),
@@ -132,7 +132,7 @@ contest bias_step_of(const linear_shape& shape) {
           .theirs = [](const operands& in) { return at::sub(in[1], in[0].sum(1), rate); }};
 }
 
-contest transposed(std::int64_t rows, std::int64_t columns) {
+kernel_comparison transposed(std::int64_t rows, std::int64_t columns) {
   return {.kernel = "transpose",
           .shape = std::to_string(rows) + " x " + std::to_string(columns),
           .in = {drawn({1, rows, columns}, 1)},
@@ -144,8 +144,8 @@ contest transposed(std::int64_t rows, std::int64_t columns) {
 
 } // namespace
 
-std::vector<contest> product_contests() {
-  std::vector<contest> contests;
+std::vector<kernel_comparison> product_contests() {
+  std::vector<kernel_comparison> contests;
   for (const auto& shape :
        {linear_shape{.in = 64, .out = 32}, // mlp of B2
         linear_shape{.models = 64, .in = 64, .out = 32}, linear_shape{.in = 32, .out = 10},

@@ -1,5 +1,5 @@
 #include "runtime/kernels/token_rows.hpp"
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -21,7 +21,7 @@ struct row_shape {
 constexpr float scale = 0.125F;
 constexpr double epsilon = 1e-6;
 
-contest gelu_of(const row_shape& shape) {
+kernel_comparison gelu_of(const row_shape& shape) {
   return {.kernel = "gelu",
           .shape = shape.text(),
           .in = {shape.made(1)},
@@ -33,7 +33,7 @@ contest gelu_of(const row_shape& shape) {
           .theirs = [](const operands& in) { return at::gelu(in[0]); }};
 }
 
-contest gelu_back_of(const row_shape& shape) {
+kernel_comparison gelu_backward_of(const row_shape& shape) {
   return {.kernel = "gelu_backward",
           .shape = shape.text(),
           .in = {shape.made(1), shape.made(2)},
@@ -46,7 +46,7 @@ contest gelu_back_of(const row_shape& shape) {
           .theirs = [](const operands& in) { return at::gelu_backward(in[0], in[1]); }};
 }
 
-contest softmax_of(const row_shape& shape) {
+kernel_comparison softmax_of(const row_shape& shape) {
   return {.kernel = "softmax_rows",
           .shape = shape.text(),
           .in = {shape.made(1)},
@@ -63,7 +63,7 @@ contest softmax_of(const row_shape& shape) {
               }};
 }
 
-contest norm_of(const row_shape& shape) {
+kernel_comparison norm_of(const row_shape& shape) {
   return {.kernel = "normalise_rows",
           .shape = shape.text(),
           .in = {shape.made(1), drawn({1, shape.columns}, 2), drawn({1, shape.columns}, 3)},
@@ -84,7 +84,7 @@ contest norm_of(const row_shape& shape) {
               }};
 }
 
-contest norm_back_of(const row_shape& shape) {
+kernel_comparison norm_backward_of(const row_shape& shape) {
   const auto x = shape.made(1), weight = drawn({1, shape.columns}, 2), bias = drawn({1, shape.columns}, 3);
   const auto seen = at::native_layer_norm(x, {shape.columns}, weight[0], bias[0], epsilon);
   const auto statistics = at::empty({shape.rows, 2});
@@ -122,14 +122,14 @@ contest norm_back_of(const row_shape& shape) {
 
 } // namespace
 
-std::vector<contest> token_contests() {
-  std::vector<contest> contests;
+std::vector<kernel_comparison> token_contests() {
+  std::vector<kernel_comparison> contests;
   for (const auto& shape : {row_shape{160, 192}, row_shape{1576, 3072}}) // 17 and 197 tokens, hidden layers
-    contests.insert(contests.end(), {gelu_of(shape), gelu_back_of(shape)});
+    contests.insert(contests.end(), {gelu_of(shape), gelu_backward_of(shape)});
   for (const auto& shape : {row_shape{60, 10}, row_shape{640, 17}, row_shape{18912, 197}}) // scores
     contests.push_back(softmax_of(shape));
   for (const auto& shape : {row_shape{160, 48}, row_shape{1576, 768}}) // channels
-    contests.insert(contests.end(), {norm_of(shape), norm_back_of(shape)});
+    contests.insert(contests.end(), {norm_of(shape), norm_backward_of(shape)});
   return contests;
 }
 

@@ -1,7 +1,7 @@
 #include "runtime/kernels/dropout.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/fold.hpp"
-#include "tools/bench/kernels/contest.hpp"
+#include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_sgd.h>
@@ -22,7 +22,7 @@ namespace {
 float* values_of(at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
 const float* values_of(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 
-contest relu_of(std::int64_t n) {
+kernel_comparison relu_of(std::int64_t n) {
   return {.kernel = "relu",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1)},
@@ -35,7 +35,7 @@ contest relu_of(std::int64_t n) {
           .theirs = [kept = at::empty({1, n})](const operands& in) { return kept.copy_(in[0]).relu_(); }};
 }
 
-contest relu_back_of(std::int64_t n) {
+kernel_comparison relu_backward_of(std::int64_t n) {
   return {.kernel = "relu_backward",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1), drawn({1, n}, 2).clamp_min_(0)},
@@ -52,7 +52,7 @@ contest relu_back_of(std::int64_t n) {
               }};
 }
 
-contest sum_of(std::int64_t n) {
+kernel_comparison sum_of(std::int64_t n) {
   return {.kernel = "add, ReLU",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1), drawn({1, n}, 2)},
@@ -66,7 +66,7 @@ contest sum_of(std::int64_t n) {
               }};
 }
 
-contest scaled(std::int64_t n) {
+kernel_comparison scaled(std::int64_t n) {
   return {.kernel = "scale",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1)},
@@ -79,7 +79,7 @@ contest scaled(std::int64_t n) {
           .theirs = [kept = at::empty({1, n})](const operands& in) { return kept.copy_(in[0]).mul_(0.3F); }};
 }
 
-contest pulled_back(std::int64_t n) {
+kernel_comparison pulled_back(std::int64_t n) {
   return {.kernel = "pull_back",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1), drawn({1, n}, 2), drawn({1, n}, 3)},
@@ -87,13 +87,13 @@ contest pulled_back(std::int64_t n) {
           .ours =
               [n](const operands& in, at::Tensor& out) {
                 out.copy_(in[0]); // both work in place
-                kernels::pull_back(values_of(out), values_of(in[1]), values_of(in[2]), n, 0.01F);
+                kernels::add_proximal_gradient(values_of(out), values_of(in[1]), values_of(in[2]), n, 0.01F);
               },
           .theirs =
               [kept = at::empty({1, n})](const operands& in) { return kept.copy_(in[0]).add_(in[1] - in[2], 0.01F); }};
 }
 
-contest squares_of(std::int64_t n) {
+kernel_comparison squares_of(std::int64_t n) {
   return {.kernel = "add_squares",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1)},
@@ -107,7 +107,7 @@ contest squares_of(std::int64_t n) {
           .theirs = [](const operands& in) { return in[0].to(at::kDouble).square_().sum(1); }};
 }
 
-contest finite_of(std::int64_t n) {
+kernel_comparison finite_of(std::int64_t n) {
   return {.kernel = "check_finite",
           .shape = std::to_string(n),
           .in = {drawn({1, n}, 1)},
@@ -123,7 +123,7 @@ contest finite_of(std::int64_t n) {
 
 // Optimizers write weights to `out`; both sides update gradients and moments in their own copies.
 
-contest sgd_of(std::int64_t n) {
+kernel_comparison sgd_of(std::int64_t n) {
   const auto ours = drawn({1, n}, 3), theirs = ours.clone();
   return {.kernel = "sgd, momentum",
           .shape = std::to_string(n),
@@ -148,7 +148,7 @@ contest sgd_of(std::int64_t n) {
               }};
 }
 
-contest adam_of(std::int64_t n) {
+kernel_comparison adam_of(std::int64_t n) {
   const auto first = at::empty({1, n}), second = at::empty({1, n});
   return {.kernel = "adam",
           .shape = std::to_string(n),
@@ -175,7 +175,7 @@ contest adam_of(std::int64_t n) {
               }};
 }
 
-contest loss_of(std::int64_t models, std::int64_t rows, std::int64_t classes) {
+kernel_comparison loss_of(std::int64_t models, std::int64_t rows, std::int64_t classes) {
   return {.kernel = "cross_entropy",
           .shape = std::to_string(rows) + " x " + std::to_string(classes),
           .in = {drawn({models, rows, classes}, 1),
@@ -201,7 +201,7 @@ contest loss_of(std::int64_t models, std::int64_t rows, std::int64_t classes) {
           }};
 }
 
-contest masked(std::int64_t n) {
+kernel_comparison masked(std::int64_t n) {
   const auto mask = (drawn({1, n}, 2) > 0).to(at::kByte), as_bool = mask.to(at::kBool);
   return {.kernel = "apply_mask",
           .shape = std::to_string(n),
@@ -215,7 +215,7 @@ contest masked(std::int64_t n) {
           .theirs = [=](const operands& in) { return at::native_dropout_backward(in[0], as_bool, 2.0); }};
 }
 
-contest folded(std::int64_t n) {
+kernel_comparison folded(std::int64_t n) {
   const auto sum = at::zeros({1, n}, at::kDouble);
   return {.kernel = "fold, four uploads",
           .shape = std::to_string(n),
@@ -240,10 +240,10 @@ contest folded(std::int64_t n) {
 
 } // namespace
 
-std::vector<contest> training_contests() {
-  std::vector<contest> contests;
+std::vector<kernel_comparison> training_contests() {
+  std::vector<kernel_comparison> contests;
   for (const std::int64_t n : {320, 12800, 501760}) // activations of a step: mlp of B2, mlp, cnn
-    for (const auto& made : {relu_of, relu_back_of, sum_of, masked})
+    for (const auto& made : {relu_of, relu_backward_of, sum_of, masked})
       contests.push_back(made(n));
   for (const std::int64_t n : {2410, 79510, 1626442}) // numbers of weights: mlp of B2, mlp of B2c, cnn
     for (const auto& made : {scaled, pulled_back, squares_of, finite_of, sgd_of, adam_of, folded})

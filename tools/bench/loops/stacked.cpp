@@ -8,7 +8,7 @@
 namespace mneme::bench {
 
 stacked_loop::stacked_loop(const workload& load, std::vector<at::Tensor> start)
-    : workload_(load), population_(made_population(load)), start_(std::move(start)) {
+    : workload_(load), population_(make_population(load)), start_(std::move(start)) {
   for (const auto& tensor : start_) {
     auto shape = tensor.sizes().vec();
     shape.insert(shape.begin(), load.width);

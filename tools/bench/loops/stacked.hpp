@@ -1,11 +1,11 @@
 /// stacked: trains K clients together with one more axis per tensor, the usual way to amortize operator overhead of
 /// small nets.
 #pragma once
-#include "tools/bench/loops/contender.hpp"
+#include "tools/bench/loops/training_loop.hpp"
 namespace mneme::bench {
 
 /// Loop over groups of K clients. Derived classes add a training step.
-class stacked_loop : public contender {
+class stacked_loop : public training_loop {
 public:
   /// @param start one tensor per parameter, without axis K, in the layout of weights_
   stacked_loop(const workload& load, std::vector<at::Tensor> start);

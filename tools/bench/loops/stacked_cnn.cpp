@@ -41,6 +41,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<contender> stacked_cnn(const workload& load) { return std::make_unique<stacked_cnn_loop>(load); }
+std::unique_ptr<training_loop> stacked_cnn(const workload& load) { return std::make_unique<stacked_cnn_loop>(load); }
 
 } // namespace mneme::bench

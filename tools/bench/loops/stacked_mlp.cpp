@@ -61,13 +61,13 @@ private:
 
 } // namespace
 
-std::unique_ptr<contender> stacked_mlp_autograd(const workload& load) {
+std::unique_ptr<training_loop> stacked_mlp_autograd(const workload& load) {
   return std::make_unique<stacked_with_autograd>(load);
 }
-std::unique_ptr<contender> stacked_mlp_by_hand(const workload& load) {
+std::unique_ptr<training_loop> stacked_mlp_by_hand(const workload& load) {
   return std::make_unique<stacked_by_hand>(load, softmax_operator);
 }
-std::unique_ptr<contender> stacked_mlp_tuned(const workload& load) {
+std::unique_ptr<training_loop> stacked_mlp_tuned(const workload& load) {
   return std::make_unique<stacked_by_hand>(load, softmax_written_out);
 }
 

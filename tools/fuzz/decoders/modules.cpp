@@ -18,19 +18,19 @@ void read_archive(bytes in) {
     return;
   for (const auto& entry : *entries) {
     const auto content = zip_content(in, entry);
-    (void)code_refusals({{.name = entry.name, .text = content}});
-    (void)pickle_refusal(content, pickle_root::module, {});
+    (void)code_errors({{.name = entry.name, .text = content}});
+    (void)pickle_error(content, pickle_root::module, {});
   }
   if (is_exported_program(*entries))
     (void)exported_graph::read(in, *entries, at::Device(at::kCPU));
 }
 
-void read_pickle(bytes in) { (void)pickle_refusal(text_of(in), pickle_root::module, {{"0", 64}}); }
-void read_code(bytes in) { (void)code_refusals({{.name = "code/__torch__.py", .text = std::string(text_of(in))}}); }
+void read_pickle(bytes in) { (void)pickle_error(text_of(in), pickle_root::module, {{"0", 64}}); }
+void read_code(bytes in) { (void)code_errors({{.name = "code/__torch__.py", .text = std::string(text_of(in))}}); }
 
 /// Loads a module: our checks, then LibTorch's parsers.
 void read_module(bytes in) {
-  (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3, .layers = {.cell = false}});
+  (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3, .layers = {.sandbox = false}});
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 #include "actors/nodes/node_messages.hpp"
-#include "actors/nodes/shared_tensors.hpp"
-#include "runtime/federation/carry.hpp"
+#include "actors/nodes/tensor_caches.hpp"
+#include "runtime/federation/wave_serialization.hpp"
 #include "runtime/transport/frames.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
 #include <algorithm>
@@ -19,7 +19,7 @@ void feed(frame_reader& reader, std::span<const std::byte> stream) {
   const auto room = reader.room();
   const auto placed = std::min(room.size(), stream.size());
   std::copy_n(stream.begin(), placed, room.begin());
-  reader.filled(placed);
+  reader.mark_written(placed);
   reader.feed(stream.subspan(placed));
 }
 
@@ -36,7 +36,7 @@ void read_frames(bytes in) {
       feed(reader, stream.subspan(first, std::min(piece, stream.size() - first)));
       for (const auto& message : reader.take_messages())
         reader.consumed(message->size());
-      writer.confirmed(reader.take_confirmed());
+      writer.acknowledged(reader.take_acknowledged());
       if (const auto credit = reader.take_credit(); credit > 0)
         writer.add_credit(credit);
     }
@@ -58,47 +58,47 @@ void read_message(bytes in) {
     auto content = reader_of(message);
     auto kind = node_message::greeting;
     content(kind);
-    node_side_tensors of_node;
-    run_side_tensors of_run(std::size_t{1} << 16);
+    node_tensor_cache of_node;
+    run_tensor_cache of_run(std::size_t{1} << 16);
     switch (kind) {
     case node_message::greeting:
-      return read_as<node_greeting>(content);
+      return read_as<node_hello>(content);
     case node_message::refusal:
-      return read_as<node_refusal>(content);
+      return read_as<node_rejection>(content);
     case node_message::offer:
       return read_as<run_offer>(content);
-    case node_message::wanted_files:
-      return read_as<wanted_files>(content);
+    case node_message::file_request:
+      return read_as<file_request>(content);
     case node_message::file:
       return read_as<file_content>(content);
     case node_message::ready:
-      return read_as<ready_node>(content);
+      return read_as<node_ready>(content);
     case node_message::begin:
       return read_as<node_layout>(content);
     case node_message::start: {
       start_rounds wave;
       std::vector<digest128> forgotten;
-      carry(content, wave, of_node);
+      serialize_wave(content, wave, of_node);
       content(forgotten);
       of_node.forget(forgotten);
       return content.expect_end();
     }
     case node_message::release: {
       release wanted;
-      carry(content, wanted);
+      serialize_wave(content, wanted);
       return content.expect_end();
     }
     case node_message::abandon: {
       abandon rounds;
-      carry(content, rounds);
+      serialize_wave(content, rounds);
       return content.expect_end();
     }
     case node_message::report: {
-      node_figures figures;
+      node_counters figures;
       wave_report report;
       content(figures);
-      of_run.heard(figures.heard);
-      carry(content, report, of_run);
+      of_run.acknowledge(figures.messages_handled);
+      serialize_wave(content, report, of_run);
       return content.expect_end();
     }
     case node_message::interrupt:

@@ -32,7 +32,7 @@ std::string refusal_of(const checkpoint& found) {
   if (found.sections.size() != checkpoint_parts)
     return "it has other parts";
   auto recorder = found.sections[recorder_part], run = found.sections[run_part];
-  recorded_past recorded;
+  recorder_snapshot recorded;
   recorder(recorded);
   recorder.expect_end();
   run_log log(false);
@@ -71,7 +71,7 @@ void read_safetensors_file(bytes in) { (void)read_safetensors(file_of(in, "w.saf
 
 void read_run_json(bytes in) {
   const auto file = file_of(in, "run.json");
-  (void)parsed_origin(file);
+  (void)parse_origin(file);
   (void)status_in(file);
 }
 

@@ -50,13 +50,13 @@ void read_availability(bytes in) {
   (void)read_availability_trace(asked);
 }
 
-void read_addresses(bytes in) { (void)parsed_address({reinterpret_cast<const char*>(in.data()), in.size()}); }
+void read_addresses(bytes in) { (void)parse_address({reinterpret_cast<const char*>(in.data()), in.size()}); }
 
 void read_words(bytes in) {
   const std::string text(reinterpret_cast<const char*>(in.data()), in.size());
-  (void)parsed_filter(text);
-  (void)parsed_axis(text);
-  (void)parsed_seeds("--seeds", text);
+  (void)parse_filter(text);
+  (void)parse_axis(text);
+  (void)parse_seeds("--seeds", text);
 }
 
 } // namespace

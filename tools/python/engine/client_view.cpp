@@ -9,8 +9,8 @@ using nb::literals::operator""_a;
 
 bool broadcast_view::is_of(const broadcast& in) const {
   return sent.weights == in.weights && sent.extra == in.extra && sent.advice == in.advice &&
-         sent.first_contact == in.first_contact && sent.place.round == in.place.round &&
-         sent.place.task == in.place.task;
+         sent.initial_payload == in.initial_payload && sent.info.round == in.info.round &&
+         sent.info.task == in.info.task;
 }
 
 const client_context& client_view::live() const {
@@ -19,10 +19,10 @@ const client_context& client_view::live() const {
   return *context;
 }
 
-job_world client_view::world() const {
+job_defaults client_view::world() const {
   const auto& ctx = live();
   return {.setup = setup,
-          .place = in->sent.place,
+          .info = in->sent.info,
           .start = in->weights,
           .start_object = in->weights_object,
           .samples = ctx.samples(),
@@ -68,15 +68,15 @@ void bind_random(nb::module_& module) {
 }
 
 void bind_place(nb::module_& module) {
-  nb::class_<round_place>(module, "Place", "Where in the run a round stands; tasks and rounds count from 0.")
-      .def_prop_ro("round", [](const round_place& p) { return p.round.value; })
-      .def_prop_ro("task", [](const round_place& p) { return p.task.value; })
-      .def_ro("round_of_task", &round_place::round_of_task)
-      .def_ro("rounds_of_task", &round_place::rounds_of_task)
+  nb::class_<round_info>(module, "Place", "Where in the run a round stands; tasks and rounds count from 0.")
+      .def_prop_ro("round", [](const round_info& p) { return p.round.value; })
+      .def_prop_ro("task", [](const round_info& p) { return p.task.value; })
+      .def_ro("round_of_task", &round_info::round_of_task)
+      .def_ro("rounds_of_task", &round_info::rounds_of_task)
       .def_prop_ro(
-          "opened", [](const round_place& p) { return range_of(p.opened); }, "Classes of tasks opened so far.")
+          "opened", [](const round_info& p) { return range_of(p.seen_classes); }, "Classes of tasks opened so far.")
       .def_prop_ro(
-          "current", [](const round_place& p) { return range_of(p.current); }, "Classes of this task.");
+          "current", [](const round_info& p) { return range_of(p.current_classes); }, "Classes of this task.");
 }
 
 } // namespace
@@ -88,14 +88,14 @@ void bind_client_view(nb::module_& module) {
       .def_ro("weights", &broadcast_view::weights_object, "[P] float32, read-only: all weights of the net.")
       .def_ro("tensors", &broadcast_view::tensors_object, "What else it sent, by name; read-only.")
       .def("__getitem__", [](const broadcast_view& in, nb::object name) { return nb::object(in.tensors_object[name]); })
-      .def_prop_ro("place", [](const broadcast_view& in) { return in.sent.place; });
+      .def_prop_ro("place", [](const broadcast_view& in) { return in.sent.info; });
   nb::class_<client_view>(module, "ClientContext", "What a client's round may see, and ask for.")
       .def("train", [](client_view& v, nb::kwargs o) { return train_request(v.world(), o); })
       .def("extract", [](client_view& v, nb::kwargs o) { return extract_request(v.world(), o); })
       .def("statistics", [](client_view& v, nb::kwargs o) { return statistics_request(v.world(), o); })
       .def("evaluate", [](client_view& v, nb::kwargs o) { return evaluate_request(v.world(), o); })
       .def_prop_ro("client", [](const client_view& v) { return v.live().self().value; })
-      .def_prop_ro("place", [](const client_view& v) { return v.in->sent.place; })
+      .def_prop_ro("place", [](const client_view& v) { return v.in->sent.info; })
       .def_prop_ro("rows",
                    [](const client_view& v) {
                      return row_set{v.live().samples(), v.owner};

@@ -23,7 +23,7 @@ struct client_view {
   nb::object memory{}; ///< dict, created on first access.
 
   [[nodiscard]] const client_context& live() const;
-  [[nodiscard]] job_world world() const;
+  [[nodiscard]] job_defaults world() const;
 };
 
 /// Upload as returned by Python: `mneme.Upload(weights, tensors, rows=, memory=, counts=)`.

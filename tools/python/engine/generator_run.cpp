@@ -70,8 +70,8 @@ std::vector<work_output> outputs_of(outcomes results, job_id owner) {
   std::vector<work_output> outputs;
   for (std::size_t i = 0; i < results.size(); ++i) {
     owner.step = static_cast<std::uint32_t>(i);
-    if (const auto* const why = std::get_if<std::string>(&results[i]))
-      throw job_error(owner, *why);
+    if (const auto* const reason = std::get_if<std::string>(&results[i]))
+      throw job_error(owner, *reason);
     outputs.push_back(std::get<work_output>(std::move(results[i])));
   }
   return outputs;

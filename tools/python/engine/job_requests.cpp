@@ -1,6 +1,6 @@
 #include "tools/python/engine/job_requests.hpp"
 #include "runtime/options/number_limits.hpp"
-#include "runtime/training/impossible_training.hpp"
+#include "runtime/training/job_validation.hpp"
 #include <ATen/ATen.h>
 #include <array>
 #include <cmath>
@@ -36,7 +36,7 @@ public:
     const bool is_integer = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
     const auto number = is_integer ? PyLong_AsLongLongAndOverflow(value.ptr(), &overflow) : 0;
     if (!is_integer || overflow != 0 || number < low || number > high)
-      wrong(name, value, fmt::format("an integer in [{}, {}]", low, high));
+      add_error(name, value, fmt::format("an integer in [{}, {}]", low, high));
     into = number;
   }
   void number(const char* name, double& into, double low) {
@@ -46,20 +46,20 @@ public:
     const double number = PyBool_Check(value.ptr()) ? -1.0 : PyFloat_AsDouble(value.ptr());
     if (PyErr_Occurred()) {
       PyErr_Clear();
-      wrong(name, value, "a number");
+      add_error(name, value, "a number");
     }
     if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // also for NaN
-      wrong(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
+      add_error(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
     into = number;
   }
   void flag(const char* name, bool& into) {
     const auto value = find(name);
     if (value.is_valid() && !PyBool_Check(value.ptr()))
-      wrong(name, value, "True or False");
+      add_error(name, value, "True or False");
     if (value.is_valid())
       into = value.is(nb::handle(Py_True));
   }
-  [[nodiscard]] sample_view rows(const char* name, const job_world& world) {
+  [[nodiscard]] sample_view rows(const char* name, const job_defaults& world) {
     const auto value = find(name);
     if (!value.is_valid())
       return world.samples;
@@ -67,7 +67,7 @@ public:
     if (nb::try_cast<row_set*>(value, given) && given)
       return rows_of_world(name, *given, world);
     if (!world.samples.source)
-      wrong(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+      add_error(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
     try {
       return row_set{.samples = world.samples, .owner = world.owner}.pick(value).samples;
     } catch (const std::invalid_argument& refused) {
@@ -88,10 +88,10 @@ public:
       ends = {-1, -1};
     }
     if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
-      wrong(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
+      add_error(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
     into = {ends.first, ends.second};
   }
-  [[noreturn]] void wrong(const char* name, nb::handle value, const std::string& expected) const {
+  [[noreturn]] void reject(const char* name, nb::handle value, const std::string& expected) const {
     throw std::invalid_argument(fmt::format("{} = {}; expected {}", label(name),
                                             nb::cast<std::string>(nb::repr(value)).substr(0, 100), expected));
   }
@@ -103,7 +103,7 @@ public:
     const std::set<std::string> known(known_.begin(), known_.begin() + known_count_);
     for (auto [key, value] : options_)
       if (const auto name = nb::cast<std::string>(key); !known.contains(name)) {
-        const auto meant = nearest(name, {known.begin(), known.end()});
+        const auto meant = closest_match(name, {known.begin(), known.end()});
         throw std::invalid_argument(fmt::format("ctx.{} has no option '{}'{}", job_, name,
                                                 meant.empty() ? "" : "; did you mean '" + meant + "'?"));
       }
@@ -111,7 +111,7 @@ public:
 
 private:
   /// Returns the rows. Throws std::invalid_argument if they belong to another client or to the server.
-  [[nodiscard]] sample_view rows_of_world(const char* name, const row_set& given, const job_world& world) const {
+  [[nodiscard]] sample_view rows_of_world(const char* name, const row_set& given, const job_defaults& world) const {
     if (!given.owner)
       return given.samples;
     given.owner->expect_alive();
@@ -129,7 +129,7 @@ private:
   std::ptrdiff_t known_count_ = 0;
 };
 
-tensors_ref weights_option(option_reader& options, const char* name, const job_world& world) {
+tensors_ref weights_option(option_reader& options, const char* name, const job_defaults& world) {
   const auto value = options.find(name);
   if (!value.is_valid() || value.is(world.start_object)) {
     if (!world.start)
@@ -145,7 +145,7 @@ loss_object loss_option(option_reader& options) {
     return {.terms = {.cross_entropy = 1.0}, .objective = cross_entropy_objective()};
   loss_object* given = nullptr;
   if (!nb::try_cast<loss_object*>(value, given) || !given)
-    options.wrong("loss", value, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
+    options.reject("loss", value, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
   return *given;
 }
 
@@ -164,14 +164,14 @@ void result_option(option_reader& options, training_options& into) {
                                                      {"row-norms", training_result::row_norms}};
   const auto chosen = words.find(nb::cast<std::string>(nb::str(value)));
   if (chosen == words.end())
-    options.wrong("result", value, "'weights', 'gradient', 'squared-gradients' or 'row-norms'");
+    options.reject("result", value, "'weights', 'gradient', 'squared-gradients' or 'row-norms'");
   into.result = chosen->second;
 }
 
-void side_options(option_reader& options, const job_world& world, train_job& job) {
-  job.side = tensors_option(options, "side");
+void side_options(option_reader& options, const job_defaults& world, train_job& job) {
+  job.auxiliary = tensors_option(options, "side");
   if (const auto teacher = options.find("teacher"); teacher.is_valid()) {
-    teacher_view view{.classes = world.place.opened};
+    teacher_view view{.classes = world.info.seen_classes};
     options.classes("taught", view.classes, world.setup->classes);
     job.add_teacher(weights_only(flat_tensor_of(teacher, world.setup->net->size(), options.label("teacher"))), view);
   }
@@ -203,15 +203,15 @@ void expect_teacher(const train_job& job, bool reads_teacher) {
 
 } // namespace
 
-job_request train_request(const job_world& world, const nb::kwargs& given) {
+job_request train_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("train", given);
   const auto& setup = *world.setup;
   train_job job{.net = setup.net, .start = weights_option(options, "start", world)};
   job.samples = options.rows("rows", world);
   const auto loss = loss_option(options);
   job.objective = loss.objective;
-  job.options = options_for_round(setup.training, setup.trainable, world.place.opened, world.place.round_of_task,
-                                  world.place.rounds_of_task);
+  job.options = options_for_round(setup.training, setup.trainable, world.info.seen_classes, world.info.round_of_task,
+                                  world.info.rounds_of_task);
   options.integer("epochs", job.options.epochs, 0);
   options.integer("batch", job.options.batch_rows, 0);
   options.number("learning_rate", job.options.learning_rate, 0.0);
@@ -230,7 +230,7 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
   return {.request = std::move(job)};
 }
 
-job_request extract_request(const job_world& world, const nb::kwargs& given) {
+job_request extract_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("extract", given);
   extract_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
   job.samples = options.rows("rows", world);
@@ -239,7 +239,7 @@ job_request extract_request(const job_world& world, const nb::kwargs& given) {
   return {.request = std::move(job)};
 }
 
-job_request statistics_request(const job_world& world, const nb::kwargs& given) {
+job_request statistics_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("statistics", given);
   statistics_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
   job.samples = options.rows("rows", world);
@@ -249,11 +249,11 @@ job_request statistics_request(const job_world& world, const nb::kwargs& given) 
   return {.request = std::move(job)};
 }
 
-job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
+job_request evaluate_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("evaluate", given);
   evaluate_job job{.learnt = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
   job.samples = options.rows("rows", world);
-  job.mask = world.place.opened;
+  job.mask = world.info.seen_classes;
   options.classes("classes", job.mask, world.setup->classes);
   options.finish();
   return {.request = std::move(job)};
@@ -265,8 +265,9 @@ namespace {
 
 /// True for the same data set, and for two sets of generated rows with equal tensors.
 bool same_source(const dataset* a, const dataset* b) {
-  return a == b || (a && b && a->passing && b->passing && a->labels == b->labels && equal_bits(a->images, b->images) &&
-                    equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));
+  return a == b ||
+         (a && b && a->is_temporary && b->is_temporary && a->labels == b->labels && equal_bits(a->images, b->images) &&
+          equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));
 }
 
 bool same_rows(const sample_view& a, const sample_view& b) {
@@ -276,7 +277,7 @@ bool same_rows(const sample_view& a, const sample_view& b) {
 bool same_job(const train_job& a, const train_job& b) {
   return a.net == b.net && equal_bits(a.start.get(), b.start.get()) && same_rows(a.samples, b.samples) &&
          same_rows(a.replay.samples, b.replay.samples) && a.objective->identity() == b.objective->identity() &&
-         equal_bits(a.side.get(), b.side.get()) &&
+         equal_bits(a.auxiliary.get(), b.auxiliary.get()) &&
          std::equal(a.teachers.begin(), a.teachers.end(), b.teachers.begin(), b.teachers.end(),
                     [](const auto& x, const auto& y) { return equal_bits(x.get(), y.get()); }) &&
          a.options == b.options && a.stream == b.stream;

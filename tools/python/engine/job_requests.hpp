@@ -27,9 +27,9 @@ struct job_result {
 };
 
 /// Defaults for every job of a round or step.
-struct job_world {
+struct job_defaults {
   const method_setup* setup = nullptr;
-  round_place place{};
+  round_info info{};
   tensors_ref start{};                      ///< Default initial weights [P]; may be null.
   nb::handle start_object{};                ///< Python object of `start`; null if Python has none.
   sample_view samples{};                    ///< Default rows of jobs.
@@ -40,10 +40,10 @@ struct job_world {
 /// Options of ctx.train(), ctx.extract() and the other functions, by name.
 using job_options = nb::kwargs;
 /// Describe jobs. Throw std::invalid_argument for an unknown option or an invalid value.
-[[nodiscard]] job_request train_request(const job_world& world, const job_options& options);
-[[nodiscard]] job_request extract_request(const job_world& world, const job_options& options);
-[[nodiscard]] job_request statistics_request(const job_world& world, const job_options& options);
-[[nodiscard]] job_request evaluate_request(const job_world& world, const job_options& options);
+[[nodiscard]] job_request train_request(const job_defaults& world, const job_options& options);
+[[nodiscard]] job_request extract_request(const job_defaults& world, const job_options& options);
+[[nodiscard]] job_request statistics_request(const job_defaults& world, const job_options& options);
+[[nodiscard]] job_request evaluate_request(const job_defaults& world, const job_options& options);
 
 /// True if both jobs are the same, as required of the two runs of a checked round.
 [[nodiscard]] bool same_work(const work& a, const work& b);

@@ -1,6 +1,6 @@
 // module: the Python module mneme._engine, used by the package in ../mneme.
-#include "tools/python/engine/hosted_method.hpp"
-#include "tools/python/engine/hosted_server.hpp"
+#include "tools/python/engine/python_method.hpp"
+#include "tools/python/engine/python_server.hpp"
 #include "tools/python/engine/run_handle.hpp"
 
 NB_MODULE(_engine, module) {

@@ -10,11 +10,11 @@ namespace mneme {
 namespace {
 
 /// Adds factor * side["correction"] to the gradients of one segment of the weights.
-void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* side,
+void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* auxiliary,
                     at::Tensor& gradients) {
-  if (!side || !side->find("correction"))
+  if (!auxiliary || !auxiliary->find("correction"))
     throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job has not");
-  const auto& correction = side->at("correction");
+  const auto& correction = auxiliary->at("correction");
   if (correction.numel() < offset + weights.numel() || correction.scalar_type() != at::kFloat)
     throw std::invalid_argument("side['correction'] is not float32 of as many numbers as the net has weights");
   gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()), factor);
@@ -56,16 +56,16 @@ public:
   }
 
   bool regularises() const override { return (pull_ && pull_->regularises()) || terms_.correction; }
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     if (pull_ && pull_->regularises())
-      pull_->regularise(weights, start, offset, side, gradients);
+      pull_->regularise(weights, start, offset, auxiliary, gradients);
     if (terms_.correction)
-      add_correction(*terms_.correction, weights, offset, side, gradients);
+      add_correction(*terms_.correction, weights, offset, auxiliary, gradients);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
-                                   const tensor_map* side) const override {
-    return pull_ ? pull_->penalties(weights, start, offset, side) : std::vector<loss_term>{};
+                                   const tensor_map* auxiliary) const override {
+    return pull_ ? pull_->penalties(weights, start, offset, auxiliary) : std::vector<loss_term>{};
   }
 
 private:

@@ -1,7 +1,7 @@
 /// objective_terms: training objectives of Python methods as weighted sums of terms, computed for all clients of a
 /// batch together.
 #pragma once
-#include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/baselines/old_model_distillation.hpp"
 #include "tools/python/engine/python_loss.hpp"
 #include <optional>
 #include <vector>

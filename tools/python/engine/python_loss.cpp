@@ -12,7 +12,7 @@ python_loss::python_loss(nb::object function, std::string name, const std::strin
       function_(std::move(function)) {}
 
 python_loss::~python_loss() {
-  const held_gil held;
+  const gil_scope held;
   function_.reset();
 }
 

@@ -103,7 +103,7 @@ row_set row_set::pick(nb::handle numbers) const {
       if (!owner->has_held(row))
         throw std::invalid_argument(fmt::format("row {} is none of {}: it holds {} rows now and has held {} in all; "
                                                 "ctx.rows{}",
-                                                row, owner->name(), owner->rows_shown(), owner->rows_held(),
+                                                row, owner->name(), owner->row_visibility(), owner->rows_held(),
                                                 how_to_name));
     return set_of(*this, std::move(rows));
   }

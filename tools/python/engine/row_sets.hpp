@@ -27,7 +27,7 @@ public:
   /// True if the client holds this row or held it in an earlier task.
   [[nodiscard]] bool has_held(std::int64_t row) const;
   [[nodiscard]] std::int64_t rows_held() const { return static_cast<std::int64_t>(held().size()); }
-  [[nodiscard]] std::int64_t rows_shown() const noexcept { return shown_.size(); }
+  [[nodiscard]] std::int64_t row_visibility() const noexcept { return shown_.size(); }
   /// Throws std::invalid_argument after the end of the run, when a client's rows are not valid any more.
   void expect_alive() const;
 

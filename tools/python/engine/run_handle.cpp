@@ -1,6 +1,6 @@
 #include "tools/python/engine/run_handle.hpp"
 #include "actors/run/process.hpp"
-#include "runtime/base/failure_of.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/models/user_module.hpp"
 #include "runtime/scenario/schema.hpp"
 #include "tools/cli/command_line.hpp"
@@ -39,7 +39,7 @@ void on_own_thread(Act act) {
   {
     const nb::gil_scoped_release released;
     std::thread([&] {
-      failure = failure_of([&] {
+      failure = exception_message_of([&] {
         prepare_process();
         act();
       });
@@ -60,21 +60,21 @@ findings_list listed(const diagnostics& findings) {
 /// Validates a scenario and its data. Returns (errors, warnings, resolved text, digest); text and digest are empty if
 /// the scenario cannot be read.
 nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool with_data) {
-  diagnostics wrong, doubtful;
+  diagnostics errors, doubtful;
   std::string resolved, digest;
   on_own_thread([&] {
     auto read = read_scenario(file, over);
     if (!read) {
-      wrong = read.error();
+      errors = read.error();
       return;
     }
     doubtful = read->warnings;
     if (with_data)
-      wrong = check_against_data(read->value, nullptr, &doubtful);
+      errors = check_against_data(read->value, nullptr, &doubtful);
     resolved = resolved_text(read->value);
     digest = scenario_digest(read->value);
   });
-  return nb::make_tuple(listed(wrong), listed(doubtful), resolved, digest);
+  return nb::make_tuple(listed(errors), listed(doubtful), resolved, digest);
 }
 
 } // namespace
@@ -95,7 +95,7 @@ run_handle::~run_handle() {
 }
 
 void run_handle::run() {
-  failure_ = failure_of([&] { begin(); });
+  failure_ = exception_message_of([&] { begin(); });
   is_running.store(false);
   is_over_.store(true);
   live_->close();
@@ -178,7 +178,7 @@ void bind_runs(nb::module_& module) {
                  .trust = {.secret = std::move(secret), .certificate = keys[0], .key = keys[1], .authority = keys[2]},
                  .workers_min = workers_min};
              if (!accept.empty()) {
-               const auto address = parsed_address(accept);
+               const auto address = parse_address(accept);
                if (!address)
                  throw nb::value_error(("accept: " + address.error().front().text).c_str());
                nodes.address = *address;
@@ -204,7 +204,7 @@ void bind_runs(nb::module_& module) {
   module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
   module.def("_run_words", &run_words, "words"_a);
   module.def("_schema", [] { return scenario_schema_text(); });
-  module.def("_set_program", [](const std::string& path) { set_cell_program(path); });
+  module.def("_set_program", [](const std::string& path) { set_sandbox_program(path); });
   module.def("_take_error", &take_first_error);
 }
 

@@ -1,6 +1,6 @@
 /// user_errors: converts exceptions of Python code to errors of the run, with the user's file and line.
 #pragma once
-#include "tools/python/engine/held_gil.hpp"
+#include "tools/python/engine/gil_scope.hpp"
 #include <nanobind/nanobind.h>
 #include <stdexcept>
 #include <string>
@@ -19,7 +19,7 @@ namespace nb = nanobind;
 /// Runs `act` with the GIL and converts Python exceptions to std::runtime_error.
 template <class Act>
 auto under_gil(const char* where, Act act) {
-  const held_gil held;
+  const gil_scope held;
   try {
     return act();
   } catch (nb::python_error& thrown) {

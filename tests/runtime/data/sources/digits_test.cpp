@@ -21,7 +21,7 @@ TEST_CASE("digits contains MNIST's rows, then USPS's, and each domain has its ow
   put("usps", "usps-train", 16, "\6\5\6");
   put("usps", "usps-test", 16, "\x9\6\3");
   const auto data = load_data({.name = "digits", .root = root.path(), .train_rows = 3, .test_per_class = 1}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == std::vector<std::int32_t>{5, 4, 1, 6, 5, 6});
   CHECK(data->train.domains == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
   CHECK(data->test.labels == std::vector<std::int32_t>{7, 9, 6, 3});
@@ -39,7 +39,7 @@ TEST_CASE("digits contains MNIST, then USPS at 28x28, as two domains", "[data]")
   REQUIRE(mnist.parent_path() == usps.parent_path());
   const auto data =
       load_data({.name = "digits", .root = mnist.parent_path(), .train_rows = 20, .test_per_class = 10}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.size() == 40); // 20 rows of each domain
   CHECK(data->test.size() == 200);
   CHECK(data->train.images.sizes() == at::IntArrayRef{40, 1, 28, 28});

@@ -37,7 +37,7 @@ std::vector<int> levels_of(const image_table& table) {
   return values;
 }
 
-std::string said(const expected<raw_data>& result) {
+std::string error_text(const expected<raw_data>& result) {
   REQUIRE_FALSE(result);
   std::string text;
   for (const auto& diagnostic : result.error())
@@ -92,7 +92,7 @@ TEST_CASE("nico-unique: domains are below classes, in name order, with equal num
   CHECK(data->test.domains == std::vector<std::int32_t>{0, 1, 0, 1});
   CHECK(levels_of(data->test) == std::vector<int>{40, 20, 80, 60});
   put_five(folder / "car" / "in water", 80);
-  CHECK_THAT(said(load_data({.name = "nico-unique", .root = root.path()}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-unique", .root = root.path()}, 1)),
              ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, and 2 of bear before it"));
 }
 
@@ -120,15 +120,15 @@ TEST_CASE("a broken image and a class without images are reported with their loc
   const auto folder = root.path() / "NICO_DG";
   write_file(folder / "dim" / "car" / "b.png", "broken");
   write_file(folder / "rock" / "bear" / "c.jpg", "broken");
-  const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
+  const auto broken = error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
   CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: error: is text; expected PNG or JPEG") &&
                          ContainsSubstring("rock/bear/c.jpg: error: is text; expected PNG or JPEG"));
   for (const auto& file : std::filesystem::directory_iterator(folder / "water" / "bear"))
     std::filesystem::remove(file.path());
-  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("water/bear: error: holds no JPEG or PNG files"));
   std::filesystem::remove_all(folder / "grass" / "car");
-  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("grass/car: error: cannot be read"));
 }
 
@@ -155,20 +155,20 @@ TEST_CASE("nico-common: lists determine training rows, test rows and classes", "
 
   write_file(folder / "dim_train.txt", "dim/car/a.jpg\n../car/a.jpg 0\ndim/car/a.jpg -1\ndim/car/b.png 0\n"
                                        "dim/car/b.png 1\n/etc/x.jpg 0\n");
-  const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
+  const auto broken = error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
   CHECK_THAT(broken, ContainsSubstring("dim_train.txt:1: error: expected a path, a space and a label") &&
                          ContainsSubstring("dim_train.txt:2: error: '../car/a.jpg' lies elsewhere") &&
                          ContainsSubstring("dim_train.txt:3: error: '-1' is no label") &&
                          ContainsSubstring("dim_train.txt:5: error: 'dim/car/b.png' is there twice") &&
                          ContainsSubstring("dim_train.txt:6: error: '/etc/x.jpg' lies elsewhere"));
   write_file(folder / "dim_train.txt", "dim/car/a.jpg 0\ndim/car/missing.jpg 2\n");
-  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("dim/car/missing.jpg"));
   write_file(folder / "dim_train.txt", "dim/car/a.jpg 5\n");
-  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("no training picture of class 2"));
   std::filesystem::remove(folder / "dim_train.txt");
-  CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("dim_train.txt: error"));
 }
 
@@ -191,6 +191,6 @@ TEST_CASE("nico-unique: each class and domain has a list", "[data]") {
   CHECK(data->test.domains == std::vector<std::int32_t>{0, 1, 0, 1});
   CHECK(levels_of(data->test) == std::vector<int>{20, 40, 60, 80});
   std::filesystem::remove(folder / "car" / "on track_test.txt");
-  CHECK_THAT(said(load_data({.name = "nico-unique", .root = root.path()}, 1)),
+  CHECK_THAT(error_text(load_data({.name = "nico-unique", .root = root.path()}, 1)),
              ContainsSubstring("on track_test.txt: error"));
 }

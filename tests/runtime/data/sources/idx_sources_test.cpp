@@ -42,7 +42,7 @@ labels middle(const at::Tensor& images, bool down) {
 TEST_CASE("MNIST has the published rows", "[data]") {
   MNEME_NEEDS_DATA(folder, "mnist");
   const auto data = load_data({.name = "mnist", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   check(data->train, 28, {60'000, {5, 0, 4, 1, 9, 2, 1, 3}, 8, 1'567'298'545});
   check(data->test, 28, {10'000, {7, 2, 1, 0, 4, 1, 4, 9}, 6, 264'923'200});
   CHECK(data->classes == 10);
@@ -54,7 +54,7 @@ TEST_CASE("transposed images of EMNIST files are rotated upright", "[data]") {
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data = load_data(
       {.name = "fashion-mnist", .root = folder.parent_path(), .train_rows = 3, .test_rows = 1, .transposed = true}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(middle(data->train.images, true) == labels{226, 217, 223, 222, 219}); // row 14 of the file
   CHECK(middle(data->train.images, false) == labels{228, 217, 213, 200, 245});
   CHECK(data->train.images.is_contiguous());
@@ -67,7 +67,7 @@ TEST_CASE("the first two rows of each class of Fashion-MNIST are the published o
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data =
       load_data({.name = "fashion-mnist", .root = folder.parent_path(), .test_rows = 1, .train_per_class = 2}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == labels{9, 0, 0, 3, 2, 7, 2, 5, 5, 9, 7, 1, 6, 4, 3, 1, 4, 8, 6, 8});
   CHECK(data->train.images.sum().item<std::int64_t>() == 1'171'984);
 }
@@ -75,7 +75,7 @@ TEST_CASE("the first two rows of each class of Fashion-MNIST are the published o
 TEST_CASE("Fashion-MNIST has the published rows", "[data]") {
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data = load_data({.name = "fashion-mnist", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   check(data->train, 28, {60'000, {9, 0, 0, 3, 0, 2, 7, 2}, 5, 3'431'114'169});
   check(data->test, 28, {10'000, {9, 2, 1, 1, 6, 1, 4, 6}, 5, 573'469'082});
   CHECK(data->mean == std::vector{0.2860});
@@ -85,7 +85,7 @@ TEST_CASE("Fashion-MNIST has the published rows", "[data]") {
 TEST_CASE("USPS has images of its own size", "[data]") {
   MNEME_NEEDS_DATA(folder, "usps");
   const auto data = load_data({.name = "usps", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   check(data->train, 16, {7'291, {6, 5, 4, 7, 3, 6, 3, 1}, 1, 121'121'351});
   check(data->test, 16, {2'007, {9, 6, 3, 6, 6, 0, 0, 0}, 1, 35'061'379});
   CHECK(data->mean == std::vector{0.5});
@@ -103,7 +103,7 @@ TEST_CASE("USPS and emnist47 are found under their file names", "[data]") {
       write_file(at / (start + "-labels-idx1-ubyte.gz"), gzipped(idx_labels(std::string{highest, '\1', '\2'})));
     }
     const auto data = load_data({.name = name, .root = root.path(), .test_rows = 2}, 1);
-    REQUIRE(said(data) == "");
+    REQUIRE(error_text(data) == "");
     CHECK(data->train.labels == labels{classes - 1, 1, 2});
     CHECK(data->test.images.sizes() == at::IntArrayRef{2, 1, side, side});
     CHECK(data->train.images[2].eq(2).all().item<bool>());
@@ -114,7 +114,7 @@ TEST_CASE("USPS and emnist47 are found under their file names", "[data]") {
 TEST_CASE("emnist47 has 800 + 100 images of each of 47 classes", "[data]") {
   MNEME_NEEDS_DATA(folder, "emnist47");
   const auto data = load_data({.name = "emnist47", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   check(data->train, 28, {37'600, {0, 1, 2, 3, 4, 5, 6, 7}, 46, 1'314'808'285});
   check(data->test, 28, {4'700, {0, 1, 2, 3, 4, 5, 6, 7}, 46, 164'985'814});
   CHECK(data->classes == 47);
@@ -130,7 +130,7 @@ TEST_CASE("EMNIST Balanced is found under its official names and folders", "[dat
     write_file(at / "emnist-balanced-test-images-idx3-ubyte", idx_images(1, 28));
     write_file(at / "emnist-balanced-test-labels-idx1-ubyte", idx_labels("\x05"));
     const auto data = load_data({.name = "emnist-balanced", .root = root.path()}, 1);
-    REQUIRE(said(data) == "");
+    REQUIRE(error_text(data) == "");
     CHECK(data->train.labels == labels{46, 1});
     CHECK(data->classes == 47);
   }

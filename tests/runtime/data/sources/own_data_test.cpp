@@ -73,12 +73,12 @@ members number_arrays() {
           {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
 }
 
-std::string said_of_arrays(const std::string& archive, data_section data = {}) {
+std::string error_text_of_arrays(const std::string& archive, data_section data = {}) {
   const scratch_folder folder;
   write_file(folder.path() / "a.npz", archive);
   data.name = "arrays";
   data.file = folder.path() / "a.npz";
-  return said(load_data(data, 1));
+  return error_text(load_data(data, 1));
 }
 } // namespace
 
@@ -89,7 +89,7 @@ TEST_CASE("images in folders and in arrays give the same rows", "[own]") {
   const auto pictures = load_data({.name = "folder", .root = folder.path() / "p", .side = 0}, 1);
   const auto arrays = load_data(
       {.name = "arrays", .file = folder.path() / "a.npz", .layout = array_layout::channels_first}, 1); // 3 pixels wide
-  REQUIRE(said(pictures) + said(arrays) == "");
+  REQUIRE(error_text(pictures) + error_text(arrays) == "");
   CHECK(pictures->train.labels == labels{0, 0, 1});
   CHECK(pictures->class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(pictures->train.images.sizes() == at::IntArrayRef{3, 3, 2, 3});
@@ -127,7 +127,7 @@ TEST_CASE("domain folders are read by domain, class and name", "[own]") {
       for (const char* file : {"1.png", "2.png", "3.png", "4.png", "5.png"})
         write_below(folder.path() / domain / name / file, grey_png(domain[0] == 's' ? 9 : 200, 3, 3));
   const auto data = load_data({.name = "folder", .root = folder.path(), .side = 0, .test_share = 0.2}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->domain_names == std::vector<std::string>{"photo", "sketch"});
   CHECK(data->train.labels == labels{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(data->test.domains == labels{0, 0, 1, 1});
@@ -143,27 +143,28 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   const scratch_folder folder;
   const auto root = folder.path();
   const data_section data{.name = "folder", .root = root, .side = 0};
-  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("holds no folders; expected one for each class"));
+  CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("holds no folders; expected one for each class"));
   write_pictures(root);
   write_below(root / "train/dog/c.png", colour_png(2).substr(0, 60));
   write_below(root / "test/dog/e.png", grey_png(1, 4, 4));
-  const auto broken = said(load_data(data, 1));
+  const auto broken = error_text(load_data(data, 1));
   CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is a damaged or truncated PNG image") &&
                          ContainsSubstring("test/dog/e.png: error: the picture has 4x4 pixels, and ") &&
                          ContainsSubstring("train/cat/a.png has 3x2; expected one size, or data.side"));
   write_below(root / "train/emu/x.webp", "RIFF....WEBPVP8 ");
   write_below(root / "test/gnu/labels.txt", "nothing");
   write_below(root / "test/stray.png", colour_png(0));
-  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("x.webp: error: is a WebP image; expected PNG or JPEG") &&
-                                           ContainsSubstring("test/gnu: error: holds no PNG or JPEG files") &&
-                                           ContainsSubstring("test/stray.png: error: lies beside the folders"));
+  CHECK_THAT(error_text(load_data(data, 1)),
+             ContainsSubstring("x.webp: error: is a WebP image; expected PNG or JPEG") &&
+                 ContainsSubstring("test/gnu: error: holds no PNG or JPEG files") &&
+                 ContainsSubstring("test/stray.png: error: lies beside the folders"));
   std::filesystem::remove(root / "train/emu/x.webp");
   std::filesystem::remove_all(root / "test/gnu");
   std::filesystem::remove(root / "test/stray.png");
   write_below(root / "train/emu/x.png", colour_png(0));
-  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
-  CHECK_THAT(said(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: names no folder"));
-  CHECK_THAT(said(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
+  CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
+  CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: names no folder"));
+  CHECK_THAT(error_text(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
              ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
 }
 
@@ -181,13 +182,13 @@ TEST_CASE("the channel axis is the one of size 1 or 3, or the one that a key set
   CHECK(last->train.images.sizes() == at::IntArrayRef{3, 3, 2, 3});
   CHECK(last->train.images[0][2][1][0].item<int>() == pixel(0, 11)); // line 1, pixel 0, channel 2
   CHECK_THAT(
-      said(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", data)),
+      error_text(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", data)),
       ContainsSubstring("train_x: error: the shape [3, 3, 2, 3] does not tell which axis holds the channels: each "
                         "of the second and the last is 1 or 3; expected data.layout"));
   auto chosen = data;
   chosen.layout = array_layout::channels_first;
   CHECK(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", chosen)->train.images.size(3) == 3);
-  CHECK_THAT(said(load_with("(3, 2, 9, 1)", "(2, 2, 3, 3)", data)),
+  CHECK_THAT(error_text(load_with("(3, 2, 9, 1)", "(2, 2, 3, 3)", data)),
              ContainsSubstring("test_x: error: rows have the shape [3, 2, 3] (channels, height, width), and those of "
                                "train_x [1, 2, 9]; expected the same"));
   CHECK(load_with("(3, 9, 2)", "(2, 9, 2)", data)->train.images.sizes() == at::IntArrayRef{3, 1, 9, 2});
@@ -228,47 +229,49 @@ TEST_CASE("the vocabulary is counted, or tokens must be below the given size", "
   write_file(folder.path() / "a.npz", zip_of(arrays));
   CHECK(load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1)->tokens == 10);
   CHECK(load_data({.name = "arrays", .tokens = 50, .file = folder.path() / "a.npz"}, 1)->tokens == 50);
-  CHECK_THAT(said_of_arrays(zip_of(arrays), {.tokens = 9}),
+  CHECK_THAT(error_text_of_arrays(zip_of(arrays), {.tokens = 9}),
              ContainsSubstring("test_x: error: row 0 has the token 9; expected 0 to 8"));
 }
 
 TEST_CASE("errors of arrays name array and row and are reported together", "[own]") {
   const auto numbers = number_arrays();
-  CHECK(said_of_arrays(zip_of(numbers)).empty());
-  const auto bad =
-      said_of_arrays(archive_with({{"train_x.npy", npy_of<float>("<f4", "(4, 2)", {1, 2, NAN, 4, 5, 6, 7, INFINITY})},
-                                   {"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, -1, 0, 1})},
-                                   {"test_x.npy", npy_of<double>("<f8", "(2, 2)", {1, 2, 3, 4})},
-                                   {"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}},
-                                  numbers));
+  CHECK(error_text_of_arrays(zip_of(numbers)).empty());
+  const auto bad = error_text_of_arrays(
+      archive_with({{"train_x.npy", npy_of<float>("<f4", "(4, 2)", {1, 2, NAN, 4, 5, 6, 7, INFINITY})},
+                    {"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, -1, 0, 1})},
+                    {"test_x.npy", npy_of<double>("<f8", "(2, 2)", {1, 2, 3, 4})},
+                    {"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}},
+                   numbers));
   CHECK_THAT(bad, ContainsSubstring("train_x: error: row 1 has a number that is nan") &&
                       ContainsSubstring("train_x: error: row 3 has a number that is inf") &&
                       ContainsSubstring("train_y: error: row 1 has the label -1; expected 0 to ") &&
                       ContainsSubstring("test_x: error: the dtype is float64; expected uint8 (images), float32"));
-  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 0.5F})}}, numbers)),
+  CHECK_THAT(error_text_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 0.5F})}}, numbers)),
              ContainsSubstring("test_y: error: row 1 has the label 0.5; expected a whole number"));
-  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<std::uint64_t>("<u8", "(2,)", {0, ~0ULL})}}, numbers)),
-             ContainsSubstring("test_y: error: row 1 has the label 9223372036854775807; expected 0 to "));
   CHECK_THAT(
-      said_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, 3, 0, 1})}}, numbers)),
+      error_text_of_arrays(archive_with({{"test_y.npy", npy_of<std::uint64_t>("<u8", "(2,)", {0, ~0ULL})}}, numbers)),
+      ContainsSubstring("test_y: error: row 1 has the label 9223372036854775807; expected 0 to "));
+  CHECK_THAT(
+      error_text_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, 3, 0, 1})}}, numbers)),
       ContainsSubstring("class 2 of 4 classes has no training row") &&
           ContainsSubstring("class 3 of 4 classes has no test row"));
-  CHECK_THAT(said_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(1,)", "a")}}, numbers)),
+  CHECK_THAT(error_text_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(1,)", "a")}}, numbers)),
              ContainsSubstring("train_y: error: row 1 has the label 1; expected 0 to 0"));
-  CHECK_THAT(said_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(2,)", "a\x1b")}}, numbers)),
+  CHECK_THAT(error_text_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(2,)", "a\x1b")}}, numbers)),
              ContainsSubstring("class_names: error: the name '?' cannot be shown"));
-  CHECK_THAT(said_of_arrays(archive_with({{"train_y.npy", ""}}, numbers)),
+  CHECK_THAT(error_text_of_arrays(archive_with({{"train_y.npy", ""}}, numbers)),
              ContainsSubstring("has no array 'train_y'; expected train_x and train_y"));
-  CHECK_THAT(said_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(3,)", {0, 1, 0})}}, numbers)),
-             ContainsSubstring("train_y: error: the shape is [3]; expected [4], a label for each row"));
   CHECK_THAT(
-      said_of_arrays(archive_with({{"train_domain.npy", npy_of("|u1", "(4,)", std::string("\0\1\0\1", 4))}}, numbers)),
-      ContainsSubstring("train_domain and test_domain belong together"));
-  CHECK_THAT(said_of_arrays(archive_with({{"test_x.npy", ""}, {"test_y.npy", ""}}, numbers)),
+      error_text_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(3,)", {0, 1, 0})}}, numbers)),
+      ContainsSubstring("train_y: error: the shape is [3]; expected [4], a label for each row"));
+  CHECK_THAT(error_text_of_arrays(
+                 archive_with({{"train_domain.npy", npy_of("|u1", "(4,)", std::string("\0\1\0\1", 4))}}, numbers)),
+             ContainsSubstring("train_domain and test_domain belong together"));
+  CHECK_THAT(error_text_of_arrays(archive_with({{"test_x.npy", ""}, {"test_y.npy", ""}}, numbers)),
              ContainsSubstring("has no test part; bring one, or set data.test_share"));
-  CHECK_THAT(said_of_arrays(zip_of(numbers), {.test_share = 0.5}),
+  CHECK_THAT(error_text_of_arrays(zip_of(numbers), {.test_share = 0.5}),
              ContainsSubstring("has a test part: expected 0, lest another one is drawn"));
-  CHECK_THAT(said(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
+  CHECK_THAT(error_text(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
 }
 
 TEST_CASE("labels may have any integer dtype", "[own]") {
@@ -277,7 +280,7 @@ TEST_CASE("labels may have any integer dtype", "[own]") {
   const auto content_with = [&](const std::string& train, const std::string& test) {
     write_file(file, archive_with({{"train_y.npy", train}, {"test_y.npy", test}}, number_arrays()));
     const auto data = load_data({.name = "arrays", .file = file}, 1);
-    CHECK(said(data) == "");
+    CHECK(error_text(data) == "");
     return data ? hex_text(data_content(*data)) : "";
   };
   const auto expected =
@@ -303,7 +306,7 @@ TEST_CASE("labels may have any integer dtype", "[own]") {
 
 TEST_CASE("a scenario digest contains the content of user data, but not their location", "[own]") {
   const scratch_folder folder;
-  const auto content = [&](data_section data) { return own_content(data); };
+  const auto content = [&](data_section data) { return user_data_digest(data); };
   write_file(folder.path() / "a.npz", "1");
   write_file(folder.path() / "b.npz", "1");
   const auto first = content({.name = "arrays", .file = folder.path() / "a.npz"});
@@ -315,5 +318,5 @@ TEST_CASE("a scenario digest contains the content of user data, but not their lo
   CHECK(content({.name = "folder", .root = folder.path(), .folder = "p"}) == pictures);
   write_below(folder.path() / "p/train/dog/more.png", colour_png(7));
   CHECK(content({.name = "folder", .root = folder.path() / "p"}) != pictures);
-  CHECK(own_content({.name = "mnist"}).empty());
+  CHECK(user_data_digest({.name = "mnist"}).empty());
 }

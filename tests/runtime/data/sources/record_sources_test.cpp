@@ -54,7 +54,7 @@ TEST_CASE("CIFAR-10 has five training files in order, and a test file", "[data]"
   const scratch_folder root;
   put_cifar10(root.path() / "cifar-10-batches-bin");
   const auto data = load_data({.name = "cifar10", .root = root.path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == labels{1, 9, 2, 9, 3, 9, 4, 9, 5, 9});
   CHECK(data->train.images.select(0, 7).eq(41).all().item<bool>());
   CHECK(data->test.labels == labels{8});
@@ -63,7 +63,7 @@ TEST_CASE("CIFAR-10 has five training files in order, and a test file", "[data]"
   CHECK(load_data({.name = "cifar10", .root = root.path(), .train_rows = 3}, 1)->train.labels == labels{1, 9, 2});
   std::filesystem::remove(root.path() / "cifar-10-batches-bin/data_batch_4.bin");
   CHECK_THAT(
-      said(load_data({.name = "cifar10", .root = root.path()}, 1)),
+      error_text(load_data({.name = "cifar10", .root = root.path()}, 1)),
       Catch::Matchers::ContainsSubstring("cifar-10-batches-bin has only some of them; it lacks data_batch_4.bin"));
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a record of CIFAR-100 has a coarse label, a fine label and planes R, 
   write_file(root.path() / "cifar-100-binary/train.bin.xz", xzipped(coloured("\x13\x63", 10) + coloured("\x2\x3", 50)));
   write_file(root.path() / "cifar-100-binary/test.bin", coloured("\x1\x2A", 90));
   const auto data = load_data({.name = "cifar100", .root = root.path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == labels{99, 3});
   CHECK(data->test.labels == labels{42});
   CHECK(plane_sums(data->train.images) == std::vector<std::int64_t>{1024 * 60, 1024 * 62, 1024 * 64});
@@ -84,7 +84,7 @@ TEST_CASE("CIFAR-100 has fine labels, and planes R, G, B", "[data]") {
   MNEME_NEEDS_DATA(folder, "cifar-100-binary");
   const auto data =
       load_data({.name = "cifar100", .root = folder.parent_path(), .train_rows = 100, .test_rows = 100}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   for (std::int32_t row = 0; row < 100; ++row) // coarse labels would begin with 4, 1, 14
     CHECK(data->train.labels[static_cast<std::size_t>(row)] == row);
   CHECK(plane_sums(data->train.images) == std::vector<std::int64_t>{14'048'108, 13'596'228, 12'453'267});
@@ -97,7 +97,7 @@ TEST_CASE("CIFAR-100 has fine labels, and planes R, G, B", "[data]") {
 TEST_CASE("CIFAR-100 has the published rows", "[data][slow]") {
   MNEME_NEEDS_DATA(folder, "cifar-100-binary");
   const auto data = load_data({.name = "cifar100", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.images.sizes() == at::IntArrayRef{50'000, 3, 32, 32});
   CHECK(data->train.images.sum().item<std::int64_t>() == 18'729'378'732);
   CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 41) == 500);
@@ -110,7 +110,7 @@ TEST_CASE("CIFAR-100 has the published rows", "[data][slow]") {
 TEST_CASE("the test set of PACS is every fifth record of each domain and class", "[data]") {
   MNEME_NEEDS_DATA(folder, "pacs-32");
   const auto data = load_data({.name = "pacs", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.size() == 8'003);
   CHECK(data->test.size() == 1'988);
   CHECK(data->train.images.sum().item<std::int64_t>() == 4'644'156'952);
@@ -126,14 +126,14 @@ TEST_CASE("limits of PACS apply per domain, whose test rows are the fifth record
   const scratch_folder root;
   put_pacs(root.path() / "pacs-32", 6);
   const auto whole = load_data({.name = "pacs", .root = root.path()}, 1);
-  REQUIRE(said(whole) == "");
+  REQUIRE(error_text(whole) == "");
   CHECK(whole->train.size() == 4 * 7 * 5);
   CHECK(whole->test.size() == 4 * 7);
   CHECK(labels(whole->test.labels.begin(), whole->test.labels.begin() + 8) == labels{0, 1, 2, 3, 4, 5, 6, 0});
   for (std::int64_t row = 0; row < 28; ++row) // records 28 to 34 of each domain
     CHECK(whole->test.images[row].eq(28 + row % 7).all().item<bool>());
   const auto cut = load_data({.name = "pacs", .root = root.path(), .test_rows = 5, .train_per_class = 3}, 1);
-  REQUIRE(said(cut) == "");
+  REQUIRE(error_text(cut) == "");
   CHECK(cut->train.size() == 4 * 7 * 3);
   CHECK(cut->test.size() == 4 * 5);
   CHECK(std::count(cut->train.domains.begin(), cut->train.domains.end(), 3) == 21);

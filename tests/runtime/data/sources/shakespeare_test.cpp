@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 /// Ten speeches of 100 characters: nine give a training text of 908 characters, the tenth a test text of 100.
-std::string made_speeches() {
+std::string make_speeches() {
   std::string file;
   for (int speech = 0; speech < 10; ++speech) {
     std::string text(100, static_cast<char>('a' + speech));
@@ -35,8 +35,8 @@ expected<raw_data> read_from(const scratch_folder& root, const std::string& cont
 
 TEST_CASE("rows are the 80 characters before each target, and classes the targets by frequency") {
   const scratch_folder root;
-  const auto data = read_from(root, made_speeches());
-  REQUIRE(said(data) == "");
+  const auto data = read_from(root, make_speeches());
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.size() == 908 - 80);
   CHECK(data->test.size() == 100 - 80);
   CHECK(data->classes == 80);
@@ -56,9 +56,9 @@ TEST_CASE("rows are the 80 characters before each target, and classes the target
 
 TEST_CASE("row limits apply to the windows of characters as to other data") {
   const scratch_folder root;
-  const auto whole = read_from(root, made_speeches());
+  const auto whole = read_from(root, make_speeches());
   const auto cut = load_data({.name = "shakespeare", .root = root.path(), .train_rows = 300, .train_per_class = 5}, 1);
-  REQUIRE(said(cut) == "");
+  REQUIRE(error_text(cut) == "");
   CHECK(cut->train.labels.size() == 5 + 3 + 15); // a; spaces; b, c and d
   for (std::size_t i = 0; i < cut->train.labels.size(); ++i) {
     const auto row = cut->train.file_rows[i];
@@ -69,10 +69,11 @@ TEST_CASE("row limits apply to the windows of characters as to other data") {
 
 TEST_CASE("files without speeches are refused with line or byte") {
   const scratch_folder root;
-  CHECK_THAT(said(read_from(root, "play\tROLE\ttext\nplay only\n")),
+  CHECK_THAT(error_text(read_from(root, "play\tROLE\ttext\nplay only\n")),
              ContainsSubstring("speeches.tsv.gz:2: error: expected"));
-  CHECK_THAT(said(read_from(root, "play\tROLE\tshort\n")), ContainsSubstring("no role says more than 80 characters"));
-  write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(made_speeches()).substr(0, 60));
+  CHECK_THAT(error_text(read_from(root, "play\tROLE\tshort\n")),
+             ContainsSubstring("no role says more than 80 characters"));
+  write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(make_speeches()).substr(0, 60));
   CHECK_FALSE(load_data({.name = "shakespeare", .root = root.path()}, 1));
 }
 
@@ -83,7 +84,7 @@ TEST_CASE("the plays have windows by role, and tasks of six targets") {
   settings.tasks.count = 9;
   settings.tasks.classes = 54;
   const auto data = load_data(settings.data, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   // "So shaken as we are, so wan with care, Find we a time for frighted peace to pant, And"
   CHECK(data->train.labels[0] == 15); // the comma after "pant"
   CHECK(data->train.labels[1] == 0);
@@ -99,7 +100,7 @@ TEST_CASE("the plays have windows by role, and tasks of six targets") {
 TEST_CASE("the plays have the published rows", "[slow]") {
   MNEME_NEEDS_DATA(folder, "shakespeare");
   const auto data = load_data({.name = "shakespeare", .root = folder.parent_path()}, 1);
-  REQUIRE(said(data) == "");
+  REQUIRE(error_text(data) == "");
   CHECK(data->train.size() == 3'853'057);
   CHECK(data->test.size() == 321'077);
   CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 0) == 723'387); // spaces

@@ -18,7 +18,7 @@ data_section made(std::vector<std::int64_t> shape, std::int64_t classes, std::in
 
 TEST_CASE("synthetic rows have the requested shape, and classes in turn", "[data]") {
   const auto features = load_data(made({5}, 3, 7), 1);
-  REQUIRE(said(features) == "");
+  REQUIRE(error_text(features) == "");
   CHECK(features->train.images.sizes() == at::IntArrayRef{7, 1, 1, 5});
   CHECK(features->train.labels == std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0});
   CHECK(features->test.size() == 7);
@@ -55,10 +55,10 @@ TEST_CASE("all invalid keys of synthetic data are reported together", "[data]") 
   const auto wrong = load_data(made({3, 4}, 0, 0), 1);
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().size() == 3);
-  CHECK_THAT(said(wrong), ContainsSubstring("data.shape: error: [3, 4] was found") &&
-                              ContainsSubstring("data.classes: error: 0 was found") &&
-                              ContainsSubstring("data.rows: error: 0 was found"));
-  CHECK_THAT(said(load_data(made({1'000'000}, 10, 100'000'000), 1)), ContainsSubstring("ask for fewer"));
+  CHECK_THAT(error_text(wrong), ContainsSubstring("data.shape: error: [3, 4] was found") &&
+                                    ContainsSubstring("data.classes: error: 0 was found") &&
+                                    ContainsSubstring("data.rows: error: 0 was found"));
+  CHECK_THAT(error_text(load_data(made({1'000'000}, 10, 100'000'000), 1)), ContainsSubstring("ask for fewer"));
 }
 
 TEST_CASE("row_values::zeros gives the same labels without drawing values") {

@@ -62,9 +62,9 @@ TEST_CASE("an LSTM with a projection has outputs of its width") {
   const tensor_list weights{at::ones({24, 3}), at::ones({24, 2}), at::ones({24}), at::ones({24}), at::ones({2, 6})};
   const tensor_list states{at::ones({1, 2, 2}), at::ones({1, 2, 6})};
   CHECK(contract_error("aten::lstm.input", recurrent_call(states, weights)).empty());
-  auto wrong = weights;
-  wrong[4] = at::ones({6, 2});
-  CHECK_THAT(contract_error("aten::lstm.input", recurrent_call(states, wrong)),
+  auto errors = weights;
+  errors[4] = at::ones({6, 2});
+  CHECK_THAT(contract_error("aten::lstm.input", recurrent_call(states, errors)),
              ContainsSubstring("weight 4 is Float [6, 2]; expected Float [2, 6]"));
 }
 

@@ -210,7 +210,7 @@ TEST_CASE("drop path applies in training, by the stream, to blocks that are trai
   CHECK(at::equal(logits(1, &head), still));
   const auto moving = head.with_statistics(net);
   CHECK(at::equal(logits(1, &moving), logits(1, nullptr)));
-  CHECK(net.draws());
+  CHECK(net.uses_random_numbers());
 }
 
 TEST_CASE("untrained parameters have no gradient", "[convit]") {
@@ -240,14 +240,14 @@ TEST_CASE("images and heads that do not fit are refused", "[convit]") {
   CHECK(refusal({{"width", "10"}, {"heads", "4"}}, {3, 12, 12}) ==
         "convit cannot share 10 channels evenly among 4 heads; model.heads must divide model.width");
   auto kind = kind_with("convit", {});
-  kind->use_head(head_kind::cosine);
+  kind->set_head(head_kind::cosine);
   CHECK_FALSE(kind->build({3, 12, 12}, 4));
 }
 
 TEST_CASE("tasks with the same classes share one token", "[convit]") {
   const auto tokens_for = [](const std::vector<class_range>& tasks, std::int64_t classes) {
     auto kind = kind_with("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "1"}});
-    kind->use_tasks(tasks);
+    kind->set_tasks(tasks);
     const auto net = kind->build({3, 12, 12}, classes).value();
     return dynamic_cast<const convit&>(*net).tasks();
   };

@@ -67,9 +67,9 @@ TEST_CASE("DyTox's losses equal the official code's", "[dytox]") {
   for (std::size_t i = 0; i < 3; ++i)
     CHECK_THAT(ours.terms[i].value.item<double>(), WithinAbs(theirs["terms"][i].get<double>(), 1e-6));
   CHECK(largest_difference_of(ours.d_logits, listed_tensor(theirs["d_logits"], {6, 5})) < 1e-7);
-  const auto slopes = ours.d_maps.at(0).flatten(2)[0];
-  CHECK(largest_difference_of(slopes.narrow(1, 0, 3).contiguous(), listed_tensor(theirs["d_div"], {6, 3})) < 1e-7);
-  CHECK(slopes.narrow(1, 3, 1).abs().max().item<float>() == 0.0F);
+  const auto gradients = ours.d_maps.at(0).flatten(2)[0];
+  CHECK(largest_difference_of(gradients.narrow(1, 0, 3).contiguous(), listed_tensor(theirs["d_div"], {6, 3})) < 1e-7);
+  CHECK(gradients.narrow(1, 3, 1).abs().max().item<float>() == 0.0F);
 }
 
 TEST_CASE("the method builds its net with a divergence head unless its weight is 0", "[dytox]") {
@@ -114,9 +114,9 @@ TEST_CASE("the divergence head separates new classes from each other and from al
                             .teacher = at::zeros({3, 10}),
                             .maps = {at::zeros({3, 11, 1, 1})},
                             .old_maps = {}};
-  const auto slopes = step.loss_of(*client.training(1).objective).d_maps.at(0).flatten(2)[0]; // [3, 11]
-  CHECK(at::equal(slopes.argmin(1), at::tensor({0, 1, 10}, at::kLong)));
-  CHECK(((slopes < 0).sum(1) == 1).all().item<bool>());
+  const auto gradients = step.loss_of(*client.training(1).objective).d_maps.at(0).flatten(2)[0]; // [3, 11]
+  CHECK(at::equal(gradients.argmin(1), at::tensor({0, 1, 10}, at::kLong)));
+  CHECK(((gradients < 0).sum(1) == 1).all().item<bool>());
 }
 
 TEST_CASE("each stage freezes the parts that the official code freezes", "[dytox]") {
@@ -178,7 +178,7 @@ TEST_CASE("tuning uses only labels, equal numbers of rows per class, and drop pa
   CHECK(jobs[1].options.held_classes == 0);
   CHECK(jobs[1].options.epochs == 3);
   CHECK(jobs[1].options.learning_rate == 0.01);
-  CHECK(jobs[1].options.statistics_move);
+  CHECK(jobs[1].options.update_running_stats);
   const rehearsed_step step{.logits = at::zeros({2, 4}), .labels = at::tensor({0, 3}, at::kLong)};
   CHECK_THAT(step.loss_of(*jobs[1].objective).values.item<double>(), WithinAbs(std::log(2.0), 1e-6));
 }
@@ -209,7 +209,7 @@ TEST_CASE("exemplars are selected by the tokens of finished tasks", "[dytox]") {
 
 TEST_CASE("herding with repeats equals the official code's", "[dytox]") {
   const auto theirs = golden_record("dytox/official")["herding"].get<std::vector<std::int64_t>>();
-  CHECK(chosen_exemplars(formula_tensor("dytox.features", {30, 8}), 12, exemplar_choice::repeats) == theirs);
+  CHECK(choose_exemplars(formula_tensor("dytox.features", {30, 8}), 12, exemplar_choice::repeats) == theirs);
 }
 
 TEST_CASE("rates rise in the first round of a task and end at the minimum", "[dytox]") {
@@ -233,7 +233,7 @@ TEST_CASE("rates rise in the first round of a task and end at the minimum", "[dy
 TEST_CASE("the server draws only a divergence head for each task", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto server = client.method->make_server();
-  job_desk desk;
+  job_channel desk;
   server_context ctx(desk);
   const auto opened = [&](std::uint32_t task) {
     (void)run_step(server->open_task(ctx, client.sent(task, false).place), desk, *client.device);
@@ -250,7 +250,7 @@ TEST_CASE("the server draws only a divergence head for each task", "[dytox]") {
   double sum = 0.0;
   for (const auto& [a, b] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)})
     sum += (net_of_client(client).token_of(third, a) - net_of_client(client).token_of(third, b)).norm().item<double>();
-  CHECK_THAT(server->figures().at("token_distance"), WithinAbs(sum / 3.0, 1e-6));
+  CHECK_THAT(server->summary_metrics().at("token_distance"), WithinAbs(sum / 3.0, 1e-6));
 }
 
 TEST_CASE("a net without a token per task, and one with a fixed encoder, are refused", "[dytox]") {
@@ -258,9 +258,9 @@ TEST_CASE("a net without a token per task, and one with a fixed encoder, are ref
   CHECK(client.method->check(client.setup).empty());
   client.setup.trainable = trainable_part::head;
   client.setup.net = model_named("linear", {1, 1, 5}, 4);
-  const auto wrong = client.method->check(client.setup);
-  REQUIRE(wrong.size() == 2);
-  CHECK(wrong[0].where == "model.name");
-  CHECK(wrong[0].text.find("has no token for each task of the run") != std::string::npos);
-  CHECK(wrong[1].where == "model.trainable");
+  const auto errors = client.method->check(client.setup);
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].where == "model.name");
+  CHECK(errors[0].text.find("has no token for each task of the run") != std::string::npos);
+  CHECK(errors[1].where == "model.trainable");
 }

@@ -83,7 +83,7 @@ TEST_CASE("class means are means of caption embeddings, for any stack and slices
   const auto by = tiny_captioner("text_encoder");
   const shape3 image{3, 16, 16};
   const auto rows = drawn_data(50, image, 4);
-  const auto program = described_class_means(by, {.scale = rows->scale, .shift = rows->shift}, 4);
+  const auto program = encode_class_means(by, {.scale = rows->scale, .shift = rows->shift}, 4);
   const auto device = make_executor("cpu");
   std::vector<job> batch;
   const std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, 37}, {37, 0}, {40, 10}};

@@ -74,23 +74,24 @@ TEST_CASE("incomplete UTF-8 becomes one replacement character per longest invali
 }
 
 TEST_CASE("vocabularies and merges that do not fit are refused with their location") {
-  const auto said = [](const std::string& json) { return read_vocabulary(json).error(); };
+  const auto error_text = [](const std::string& json) { return read_vocabulary(json).error(); };
   const auto misshapen = [](int entry) {
     return fmt::format("entry {}: expected one object of tokens and whole numbers from 0", entry);
   };
-  CHECK_THAT(said("[1]"), ContainsSubstring(misshapen(1)));
-  CHECK_THAT(said("7"), ContainsSubstring(misshapen(1)));
-  CHECK_THAT(said("{\"a\": 0, \"b\": {}}"), ContainsSubstring(misshapen(2)));
-  CHECK_THAT(said("{\"a\": -1}"), ContainsSubstring(misshapen(1)));
-  CHECK_THAT(said("{\"a\": 0.5}"), ContainsSubstring(misshapen(1)));
-  CHECK_THAT(said("{\"a\": 0, \"a\": 1}"), ContainsSubstring("entry 2: 'a' is there twice"));
-  CHECK_THAT(said("{\"a\": 0, \"b\": 2}"), ContainsSubstring("entry 2: number 2 of 'b' is too large; 2 tokens count"));
-  CHECK_THAT(said("{\"a\": 0, \"b\": 0}"), ContainsSubstring("entry 2: number 0 of 'b' is there twice"));
-  CHECK_THAT(said("{\"a\": 0"), ContainsSubstring("byte 7: is not valid JSON"));
-  CHECK_THAT(said("{\"a"), ContainsSubstring("byte 3: is not valid JSON"));
-  CHECK_THAT(said("{\"\\x\": 0}"), ContainsSubstring("byte 3: is not valid JSON"));
-  CHECK_THAT(said("{\"a\": 0} x"), ContainsSubstring("byte 9: is not valid JSON"));
-  CHECK_THAT(said("{\"\xff\": 0}"), ContainsSubstring("byte 2: is not valid JSON"));
+  CHECK_THAT(error_text("[1]"), ContainsSubstring(misshapen(1)));
+  CHECK_THAT(error_text("7"), ContainsSubstring(misshapen(1)));
+  CHECK_THAT(error_text("{\"a\": 0, \"b\": {}}"), ContainsSubstring(misshapen(2)));
+  CHECK_THAT(error_text("{\"a\": -1}"), ContainsSubstring(misshapen(1)));
+  CHECK_THAT(error_text("{\"a\": 0.5}"), ContainsSubstring(misshapen(1)));
+  CHECK_THAT(error_text("{\"a\": 0, \"a\": 1}"), ContainsSubstring("entry 2: 'a' is there twice"));
+  CHECK_THAT(error_text("{\"a\": 0, \"b\": 2}"),
+             ContainsSubstring("entry 2: number 2 of 'b' is too large; 2 tokens count"));
+  CHECK_THAT(error_text("{\"a\": 0, \"b\": 0}"), ContainsSubstring("entry 2: number 0 of 'b' is there twice"));
+  CHECK_THAT(error_text("{\"a\": 0"), ContainsSubstring("byte 7: is not valid JSON"));
+  CHECK_THAT(error_text("{\"a"), ContainsSubstring("byte 3: is not valid JSON"));
+  CHECK_THAT(error_text("{\"\\x\": 0}"), ContainsSubstring("byte 3: is not valid JSON"));
+  CHECK_THAT(error_text("{\"a\": 0} x"), ContainsSubstring("byte 9: is not valid JSON"));
+  CHECK_THAT(error_text("{\"\xff\": 0}"), ContainsSubstring("byte 2: is not valid JSON"));
   CHECK(read_vocabulary("{\"\\u0120\\ud83d\\ude00\\n\": 0}").value().tokens[0] == "\u0120\U0001F600\n");
   CHECK(read_vocabulary("{}").value().size() == 0);
 

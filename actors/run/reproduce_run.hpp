@@ -1,0 +1,29 @@
+/// reproduce_run: reruns the scenario of a run directory, so that the digests can be compared.
+#pragma once
+#include "actors/run/simulation.hpp"
+namespace mneme {
+
+/// Returns the resolved scenario of a run, named like the run. Fails if the folder has none, or if scenario.toml was
+/// changed after the run.
+[[nodiscard]] expected<scenario> scenario_of_run(const std::filesystem::path& folder);
+
+/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as scenario_of_run(), if the data have
+/// changed, or if `options.out` exists.
+/// @pre no other run in this process; `options.out` is not empty
+[[nodiscard]] expected<run_summary> reproduce_run(const std::filesystem::path& folder, const run_options& options);
+
+/// Temporary folder that the destructor deletes.
+class temp_folder {
+public:
+  /// Throws std::system_error if the folder cannot be created.
+  temp_folder();
+  temp_folder(const temp_folder&) = delete;
+  temp_folder& operator=(const temp_folder&) = delete;
+  ~temp_folder();
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+  std::filesystem::path path_;
+};
+
+} // namespace mneme

@@ -1,0 +1,11 @@
+/// run_fingerprint: fingerprint of a loaded run. All its processes must have the same one.
+#pragma once
+#include "actors/nodes/node_messages.hpp"
+#include "actors/protocol/run_context.hpp"
+namespace mneme {
+
+/// Digests of device, data set, class order, partition and durations of a loaded run. Only the first thousand clients
+/// of a population are included.
+[[nodiscard]] fingerprint_fields run_fingerprint(const run_context& run);
+
+} // namespace mneme

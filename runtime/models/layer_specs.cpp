@@ -1,0 +1,211 @@
+#include "runtime/models/layer_specs.hpp"
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <set>
+#include <sstream>
+namespace mneme {
+namespace {
+
+constexpr std::size_t nesting_max = 16;
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; in >> word;)
+    words.push_back(word);
+  return words;
+}
+
+/// True for "NAME:" where NAME has only letters, digits, dots, underscores and hyphens.
+bool is_name(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
+  };
+  return word.size() > 1 && word.back() == ':' && std::all_of(word.begin(), word.end() - 1, is_plain);
+}
+
+class layer_parser {
+public:
+  explicit layer_parser(const std::vector<std::string>& texts) : texts_(texts) {}
+
+  tl::expected<std::vector<layer_spec>, std::string> parse() {
+    if (texts_.empty())
+      return tl::unexpected(
+          std::string("model.layers = []: expected layers, the last of them \"linear classes\", as in "
+                      "[\"flatten\", \"linear 64\", \"relu\", \"linear classes\"]"));
+    auto layers = list("", 0);
+    while (at_ < texts_.size()) // unmatched closing brackets
+      add_error(at_++, "closes no block; expected \"residual [\" before it");
+    if (!errors_.empty())
+      return tl::unexpected(errors_);
+    return layers;
+  }
+
+private:
+  void add_error(std::size_t position, const std::string& text) {
+    errors_ +=
+        fmt::format("{}model.layers[{}] = \"{}\": {}", errors_.empty() ? "" : "; ", position, texts_[position], text);
+  }
+
+  /// Parses layers up to the end or to a text that begins with "]", which it does not consume.
+  std::vector<layer_spec> list(const std::string& prefix, std::size_t depth) {
+    std::vector<layer_spec> layers;
+    while (at_ < texts_.size()) {
+      auto words = words_of(texts_[at_]);
+      if (!words.empty() && words.front() == "]")
+        break;
+      layer_spec layer{.position = at_, .text = texts_[at_], .name = fmt::format("{}{}", prefix, layers.size())};
+      if (!words.empty() && is_name(words.front())) {
+        layer.name = words.front().substr(0, words.front().size() - 1);
+        words.erase(words.begin());
+      }
+      ++at_;
+      if (!names_.insert(layer.name).second)
+        add_error(layer.position, fmt::format("the name {} is there twice; names must differ", layer.name));
+      if (words.empty()) {
+        add_error(layer.position, "expected a layer, as \"conv 32 3x3 pad 1\"");
+        continue;
+      }
+      layer.kind = words.front();
+      layer.words.assign(words.begin() + 1, words.end());
+      if (layer.kind == "residual")
+        read_block(layer, depth);
+      layers.push_back(std::move(layer));
+    }
+    return layers;
+  }
+
+  void read_block(layer_spec& layer, std::size_t depth) {
+    if (layer.words != std::vector<std::string>{"["} || depth == nesting_max)
+      return add_error(layer.position, depth == nesting_max ? "lies deeper in blocks than anybody nests them"
+                                                            : "expected \"residual [\", the block's layers, and \"]\"");
+    layer.words.clear();
+    layer.body = list(layer.name + ".body.", depth + 1);
+    if (layer.body.empty())
+      add_error(layer.position, "the block has no layers; expected some before \"]\"");
+    if (closes_with(layer, {"]", "shortcut", "["})) {
+      layer.shortcut = list(layer.name + ".shortcut.", depth + 1);
+      if (layer.shortcut.empty())
+        add_error(layer.position, "the shortcut has no layers; expected some, or \"]\" alone");
+    } else if (at_ < texts_.size() && words_of(texts_[at_]) != std::vector<std::string>{"]"}) {
+      add_error(at_++, "expected \"]\" or \"] shortcut [\"");
+      return;
+    }
+    if (at_ == texts_.size())
+      return add_error(layer.position, "the block is not closed; expected \"]\" behind its layers");
+    if (words_of(texts_[at_]) != std::vector<std::string>{"]"})
+      add_error(at_, "expected \"]\"");
+    ++at_;
+  }
+  bool closes_with(const layer_spec&, const std::vector<std::string>& words) {
+    if (at_ == texts_.size() || words_of(texts_[at_]) != words)
+      return false;
+    ++at_;
+    return true;
+  }
+
+  const std::vector<std::string>& texts_;
+  std::size_t at_ = 0;
+  std::set<std::string> names_;
+  std::string errors_;
+};
+
+} // namespace
+
+std::string layer_spec::place() const { return fmt::format("model.layers[{}] = \"{}\"", position, text); }
+
+tl::expected<std::vector<layer_spec>, std::string> parse_layers(const std::vector<std::string>& texts) {
+  return layer_parser(texts).parse();
+}
+
+layer_spec_reader::layer_spec_reader(const layer_spec& layer, std::string usage)
+    : place_(layer.place()), usage_(std::move(usage)), words_(layer.words) {}
+
+void layer_spec_reader::refuse(const std::string& flaw) {
+  if (errors_.empty())
+    errors_ = fmt::format("{}: {}; expected \"{}\"", place_, flaw, usage_);
+}
+
+bool layer_spec_reader::whole(const std::string& word, std::int64_t low, std::int64_t high, std::int64_t& into) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
+  return error == std::errc{} && end == word.data() + word.size() && low <= into && into <= high;
+}
+
+std::int64_t layer_spec_reader::integer(const char* noun, std::int64_t low, std::int64_t high, std::int64_t otherwise) {
+  std::int64_t value = otherwise;
+  if (words_.empty()) {
+    if (otherwise < 0)
+      refuse(fmt::format("the {} is missing", noun));
+    return std::max(otherwise, low);
+  }
+  if (!whole(words_.front(), low, high, value)) {
+    refuse(
+        fmt::format("found '{}' where the {} is due, a whole number from {} to {}", words_.front(), noun, low, high));
+    value = low;
+  }
+  words_.erase(words_.begin());
+  return value;
+}
+
+double layer_spec_reader::number(const char* noun, double low, double high, double otherwise) {
+  if (words_.empty()) {
+    if (otherwise < 0.0)
+      refuse(fmt::format("the {} is missing", noun));
+    return std::max(otherwise, low);
+  }
+  double value = otherwise;
+  const auto& word = words_.front();
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || !(low <= value && value <= high)) {
+    refuse(fmt::format("found '{}' where the {} is due, a number from {} to {}", word, noun, low, high));
+    value = low;
+  }
+  words_.erase(words_.begin());
+  return value;
+}
+
+std::int64_t layer_spec_reader::square(const char* noun, std::int64_t high) {
+  if (!words_.empty()) {
+    auto& word = words_.front();
+    if (const auto cross = word.find('x'); cross != std::string::npos) {
+      if (word.substr(0, cross) != word.substr(cross + 1))
+        refuse(fmt::format("the {} {} is no square, as layers here have them", noun, word));
+      word.resize(cross);
+    }
+  }
+  return integer(noun, 1, high);
+}
+
+bool layer_spec_reader::flag(const std::string& word) {
+  const auto place = std::find(words_.begin(), words_.end(), word);
+  if (place == words_.end())
+    return false;
+  words_.erase(place);
+  return true;
+}
+
+std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low, std::int64_t high,
+                                      std::int64_t otherwise) {
+  const auto place = std::find(words_.begin(), words_.end(), word);
+  if (place == words_.end())
+    return otherwise;
+  std::int64_t value = low;
+  const auto behind = place + 1;
+  if (behind == words_.end() || !whole(*behind, low, high, value)) {
+    refuse(fmt::format("'{}' needs a whole number from {} to {} behind it", word, low, high));
+    words_.erase(place);
+    return low;
+  }
+  words_.erase(place, behind + 1);
+  return value;
+}
+
+std::string layer_spec_reader::finish() {
+  if (errors_.empty() && !words_.empty())
+    refuse(fmt::format("'{}' belongs to no such layer", words_.front()));
+  return errors_;
+}
+
+} // namespace mneme

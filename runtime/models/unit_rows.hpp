@@ -1,9 +1,0 @@
-/// unit_rows: scales vectors along the last axis to length 1.
-#pragma once
-#include <ATen/core/Tensor.h>
-namespace mneme {
-
-/// Differentiable by autograd. Norms below 1e-12 count as 1e-12, as in PyTorch.
-[[nodiscard]] at::Tensor unit_rows(const at::Tensor& rows);
-
-} // namespace mneme

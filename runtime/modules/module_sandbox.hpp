@@ -1,0 +1,50 @@
+/// module_sandbox: loads and probes a module in a sandbox process before this process loads it. The sandbox process has
+/// no access to files, network or other processes (seccomp, rlimits).
+#pragma once
+#include "runtime/modules/module_probe.hpp"
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+namespace mneme {
+
+/// Parameters of the probe that a sandbox process runs.
+struct sandbox_request {
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
+  row_form form = row_form::images;    ///< See module_rows.
+  std::int64_t tokens = 0;             ///< See module_rows.
+  bool own_rows = false;               ///< The module declares its rows in a member `rows`.
+  bool trained = false;                ///< The parameters are trained, so a gradient must reach at least one.
+  bool training = false;               ///< See module_requirements.
+  bool checked = true;                 ///< Runs the archive and graph checks; false only in tests of the sandbox.
+  std::int64_t seconds = 0;            ///< Limit of processor time in seconds; 0: by file size.
+  std::int64_t memory_bytes = 0;       ///< Memory limit in bytes; 0: by file size.
+};
+
+enum class sandbox_status : std::uint8_t {
+  accepted,
+  refused,
+  not_supported ///< No sandbox is available on this machine; nothing was probed.
+};
+
+struct sandbox_reply {
+  sandbox_status verdict = sandbox_status::not_supported;
+  std::vector<std::string> reasons{}; ///< Sentences; a malicious module may have chosen their text.
+  probe_result found{};               ///< Result of the probe on the CPU, if accepted.
+};
+
+/// Runs the probe in a sandbox process and waits for its answer.
+/// @pre archive_errors() is empty for TorchScript, except in tests of the sandbox
+[[nodiscard]] sandbox_reply run_in_sandbox(std::span<const std::uint8_t> file, sandbox_request question);
+
+/// Runs in the sandbox process: drops all rights, probes the file, and writes the answer to standard output. Returns
+/// the exit code. @pre question.seconds and question.memory_bytes are set
+[[nodiscard]] int serve_sandbox_request(std::span<const std::uint8_t> file, const sandbox_request& question);
+
+/// As set_sandbox_program() and sandbox_main() of the door.
+void set_probe_program(const std::filesystem::path& program, sandbox_start begin);
+[[nodiscard]] int run_probe_process(std::span<const char* const> words);
+
+} // namespace mneme

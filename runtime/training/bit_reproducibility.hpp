@@ -1,0 +1,27 @@
+/// bit_reproducibility: checks that this machine computes bit-identical results for a client. They must depend neither
+/// on memory alignment nor on the other clients of its batch nor on the thread. Run digests rely on it.
+#pragma once
+#include "runtime/models/model.hpp"
+#include <string>
+#include <vector>
+namespace mneme {
+
+/// Result of one check.
+struct reproducibility_check {
+  std::string name{};    ///< Name of the check, such as "operands that begin anywhere".
+  std::string details{}; ///< Number of comparisons, or the first difference.
+  bool holds = true;
+};
+
+/// Nets with every kind of product that train in a millisecond: mlp, cnn and vit.
+[[nodiscard]] std::vector<model_ref> small_nets();
+
+/// Compares gradients of the nets with operands at the 16 float offsets of a cache line. Also compares the trained
+/// weights of three clients alone, in a group, and in groups on three concurrent threads. Runs on the CPU in some
+/// milliseconds. @pre `nets` is not empty
+[[nodiscard]] std::vector<reproducibility_check> check_reproducibility(const std::vector<model_ref>& nets);
+
+/// Returns a warning about the first check that fails; empty if all hold.
+[[nodiscard]] std::string warning_of(const std::vector<reproducibility_check>& findings);
+
+} // namespace mneme
