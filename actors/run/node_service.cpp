@@ -179,13 +179,13 @@ void node_service::handle(const connection_closed& in) {
   else if (leaving_)
     ended_ = node_exit::left;
   else if (!in.may_retry)
-    ended_ = failed("run at " + settings_.join.text(), in.why);
+    ended_ = failed("run at " + settings_.join.text(), in.reason);
   else {
     if (had_run) {
       idle_ = {};
       backoff_ = {};
     }
-    retry_later(in.why);
+    retry_later(in.reason);
   }
 }
 

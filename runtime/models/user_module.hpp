@@ -20,10 +20,10 @@ enum class row_form : std::uint8_t {
 
 /// Layers of protection against a malicious module file. Only tests disable one, to test the other alone.
 struct module_guards {
-  bool checks = true;                 ///< TorchScript: checks code, pickles and graph before any of it runs.
-  bool cell = true;                   ///< Probes the file in a sandbox process before this process loads it.
-  std::int64_t cell_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
-  std::int64_t cell_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: by file size.
+  bool checks = true;                    ///< TorchScript: checks code, pickles and graph before any of it runs.
+  bool sandbox = true;                   ///< Probes the file in a sandbox process before this process loads it.
+  std::int64_t sandbox_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
+  std::int64_t sandbox_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: by file size.
 };
 
 /// Requirements of a run on a module.
@@ -62,7 +62,7 @@ public:
 
 /// How a sandbox process starts.
 enum class sandbox_start : std::uint8_t {
-  anew,                   ///< Starts the program again, so that the sandbox shares no memory with this process.
+  exec_program,           ///< Starts the program again, so that the sandbox shares no memory with this process.
   fork_if_single_threaded ///< Forks if this process has one thread. The answer may then contain parts of this process's
                           ///< memory.
 };

@@ -81,8 +81,8 @@ probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements&
                                        .trained = demands.trained,
                                        .training = demands.training,
                                        .checked = demands.layers.checks,
-                                       .seconds = demands.layers.cell_seconds,
-                                       .memory_bytes = demands.layers.cell_memory_bytes});
+                                       .seconds = demands.layers.sandbox_seconds,
+                                       .memory_bytes = demands.layers.sandbox_memory_bytes});
   if (answer.verdict == sandbox_status::accepted)
     return answer.found;
   if (answer.verdict == sandbox_status::refused)
@@ -122,7 +122,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
 
 /// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& layers) {
-  return layers.cell_memory_bytes > 0 ? layers.cell_memory_bytes
+  return layers.sandbox_memory_bytes > 0 ? layers.sandbox_memory_bytes
                                       : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
 }
 

@@ -151,7 +151,7 @@ toml::table parse_text(const std::string& source, std::string text, std::vector<
 class layer_reader {
 public:
   /// Reads a file after its bases, which become lower layers. @param said `extends` entry that names the file, or null
-  void read_file(const fs::path& named, const problem* said) {
+  void read_file(const fs::path& named, const scenario_error* said) {
     if (!special_kind(named).empty()) // a link in /dev/fd to a pipe has no canonical path
       return refuse(named, content_of(named).error(), said);
     std::error_code unknown;
@@ -205,8 +205,8 @@ public:
 
 private:
   /// Reports an unreadable base at the `extends` key that names it, and an unreadable scenario by its file name.
-  void refuse(const fs::path& named, const std::string& reason, const problem* said) {
-    problem missing;
+  void refuse(const fs::path& named, const std::string& reason, const scenario_error* said) {
+    scenario_error missing;
     missing.at = said ? said->at : whole(named.string());
     missing.text = (said ? said->text + ": " + reason + " '" + named.string() + "'" : reason) +
                    (reason == no_such_file ? neighbour_hint(named) : "");

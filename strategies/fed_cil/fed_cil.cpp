@@ -82,7 +82,7 @@ at::Tensor mask_of(std::int64_t classes, class_range among) {
 class fed_cil_server final : public server_half {
 public:
   explicit fed_cil_server(std::shared_ptr<const run_settings> run)
-      : run_(std::move(run)), critic_(run_->net.learnt.initial->at(flat_weights)), generator_(run_->generator) {}
+      : run_(std::move(run)), critic_(run_->net.head_setup.initial->at(flat_weights)), generator_(run_->generator) {}
 
   task<task_plan> open_task(server_context&, const round_info& info) override {
     if (info.task.value > 0 && !run_->with.own_replay)
@@ -245,7 +245,7 @@ public:
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<fed_cil_server>(run_); }
-  const std::vector<parameter>& wire_layout(const model&) const override { return run_->net.learnt.net->layout(); }
+  const std::vector<parameter>& wire_layout(const model&) const override { return run_->net.head_setup.net->layout(); }
 
 private:
   [[nodiscard]] program_job game_of(client_context& ctx, const broadcast& in, const embedding_rows& rows,

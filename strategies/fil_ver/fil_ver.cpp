@@ -144,7 +144,7 @@ public:
     average();
     if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
       co_return;
-    auto training = ctx.train(training_on_pool(place));
+    auto training = ctx.train(training_on_pool(info));
     auto trained = co_await training;
     set_weights(trained.weights->at(flat_weights));
   }

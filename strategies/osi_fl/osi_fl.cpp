@@ -309,8 +309,8 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
   train_job job{.net = setup_.net,
                 .start = options_.keeps_all_rows() ? setup_.initial : weights_only(weights_),
                 .samples = ctx.rows_of(pool.images, pool.labels),
-                .objective = objective(place),
-                .options = options_for_round(setup_.training, setup_.trainable, covered_classes(place), 0, 1),
+                .objective = objective(info),
+                .options = options_for_round(setup_.training, setup_.trainable, covered_classes(info), 0, 1),
                 .stream = {.seed = setup_.seed, .client = server_client_id, .task = info.task}};
   job.options.update_running_stats = options_.norm == osi_options::frozen_norm::batch;
   if (options_.epoch == osi_options::kept_epoch::best)
@@ -357,7 +357,7 @@ task<void> osi_server::close_round(server_context& ctx, const round_info& info) 
   if (options_.retained() == 0)
     co_return;
   const auto judging = options_.moment == score_moment::before ? before : weights_only(weights_);
-  auto choosing = chosen(ctx, place, fresh, judging);
+  auto choosing = chosen(ctx, info, fresh, judging);
   auto positions = co_await choosing;
   kept_.push_back(fresh.at(positions));
 }
@@ -446,7 +446,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
   auto looking = ctx.extract(std::move(job));
   auto shown = co_await looking;
   if (options_.criterion == retention::loss)
-    co_return retained_rows(losses_of(shown, fresh.labels, covered_classes(place)), labels, options_.retained());
+    co_return retained_rows(losses_of(shown, fresh.labels, covered_classes(info)), labels, options_.retained());
   co_return herded(shown.features.cpu(), labels, options_.retained());
 }
 

@@ -54,7 +54,7 @@ public:
     matrix_draw draw = matrix_draw::kaiming;
   };
   split_server(std::shared_ptr<const split_model> net, const rules& how)
-      : averaging_server(net->learnt), net_(std::move(net)), how_(how) {}
+      : averaging_server(net->head_setup), net_(std::move(net)), how_(how) {}
   task<task_plan> open_task(server_context& ctx, const round_info& info) override;
   broadcast open_round(const round_info& info) override;
   [[nodiscard]] predictor predict() const override;

@@ -329,7 +329,7 @@ private:
   [[nodiscard]] tensors_ref equations_of(class_range seen_classes) const {
     auto equations = std::make_shared<tensor_map>();
     equations->put("gram", statistics_->gram());
-    equations->put("sums", statistics_->sums().narrow(0, 0, opened.high));
+    equations->put("sums", statistics_->sums().narrow(0, 0, seen_classes.high));
     equations->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
     return equations;
   }

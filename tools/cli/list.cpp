@@ -57,7 +57,7 @@ std::vector<listed> scenarios() {
 
 std::vector<listed> devices() {
   std::vector<listed> rows;
-  std::vector<problem> ignored; // built-in profiles have no problems
+  std::vector<scenario_error> ignored; // built-in profiles have no problems
   for (const auto& entry : device_catalogue()) {
     const auto profile = profile_of_text(entry.name, entry.text, ignored);
     rows.push_back({entry.name, profile.title + (profile.link ? " (links)" : "")});

@@ -32,7 +32,7 @@ std::filesystem::path folder_of(const run_arguments& arguments, const scenario& 
 }
 
 /// Validates the arguments. @param is_node true: this process computes for another one, which creates the run directory
-diagnostics validate_arguments(const run_arguments& arguments, bool is_node) {
+diagnostics validate_run(const run_arguments& arguments, bool is_node) {
   diagnostics errors;
   if (arguments.scenarios.empty())
     errors.push_back(
@@ -101,7 +101,7 @@ void write_tensorboard(const std::filesystem::path& folder) {
 int run_scenarios(const run_arguments& arguments) {
   const auto threads = threads_option(arguments.threads);
   auto plan = threads ? plan_cluster(arguments.on, *threads) : tl::unexpected(threads.error());
-  auto errors = validate_arguments(arguments, plan && plan->node);
+  auto errors = validate_run(arguments, plan && plan->node);
   if (!plan)
     append(errors, plan.error());
   const auto runs = planned_runs(arguments, errors);

@@ -245,12 +245,12 @@ private:
       if (ended && ended->code == exit_bad_input)
         errors[ended->task] = ended->errors;
     }
-    print_errors(plan_.wrong);
+    print_errors(plan_.errors);
     point_findings findings;
     for (const auto& [task, texts] : errors)
       findings.add(points[task]->plan->point, texts);
     findings.print(points.size());
-    return findings.empty() && plan_.wrong.empty() ? exit_done : exit_bad_input;
+    return findings.empty() && plan_.errors.empty() ? exit_done : exit_bad_input;
   }
 
   /// Computes all pending runs. Returns true if none failed.
@@ -475,7 +475,7 @@ int sweep_scenarios(const sweep_arguments& arguments) {
   const bool known = wrong.empty() || !request.scenarios.empty();
   auto plan = known ? checked_points(request) : sweep_plan{};
   if (!wrong.empty() || plan.runs.empty()) {
-    append(wrong, plan.wrong);
+    append(wrong, plan.errors);
     return print_errors(wrong);
   }
   print_warnings(plan.warnings, arguments.quiet  ? warning_style::none

@@ -54,7 +54,7 @@ std::string plain_text(const toml::node& value) {
 expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   if (!is_file(file))
     return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
-  std::vector<problem> problems;
+  std::vector<scenario_error> problems;
   const auto read = parse_layer(file.string(), text_of(file), problems);
   if (!problems.empty())
     return failed(place_text(problems.front().at), problems.front().text + "; the run directory is damaged");

@@ -35,7 +35,7 @@ public:
   [[nodiscard]] std::int64_t feature_width() const noexcept override { return tasks() * shape_.width; }
   [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.tasks.back().high; }
   [[nodiscard]] std::string identity() const override;
-  [[nodiscard]] bool draws() const noexcept override { return shape_.drop_path > 0.0; }
+  [[nodiscard]] bool uses_random_numbers() const noexcept override { return shape_.drop_path > 0.0; }
   [[nodiscard]] std::vector<std::string> maps() const override;
   [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 

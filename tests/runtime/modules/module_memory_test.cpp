@@ -79,7 +79,7 @@ TEST_CASE("a limit applies to its own thread, and an inner one ends with its sco
 
 TEST_CASE("a module whose probe needs too much memory is refused with the limit") {
   const auto net =
-      load_lines("    y = y + torch.sum(torch.ones([8388608]))\n", {.layers = {.cell_memory_bytes = 16 * mebibyte}});
+      load_lines("    y = y + torch.sum(torch.ones([8388608]))\n", {.layers = {.sandbox_memory_bytes = 16 * mebibyte}});
   REQUIRE_FALSE(net.has_value());
   CHECK_THAT(
       diagnostic_text(net.error().front()),
