@@ -25,7 +25,7 @@ struct round_info {
 /// The server's message to every client of a round. Immutable and shared.
 struct broadcast {
   /// Set by the engine. If clients change task one by one, it contains the client's own task. If the method hides the
-  /// task (method_needs), only `round` and `opened` are set.
+  /// task (method_needs), only `round` and `seen_classes` are set.
   round_info info{};
   tensors_ref weights{};
   tensors_ref extra{}; ///< Additional tensors of the method, sent every round; may be null.

@@ -28,11 +28,11 @@ public:
                "is not finite.");
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
-    if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
+    if (place_ == "client" && ctx.self() == client_id{2} && in.info.round.value + 1 == round_)
       throw std::runtime_error("the client's code is wrong");
     auto inner = averaging_method::client_round(ctx, in);
     auto result = co_await inner;
-    if (place_ == "upload" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_) {
+    if (place_ == "upload" && ctx.self() == client_id{2} && in.info.round.value + 1 == round_) {
       tensor_map more = *result.upload;
       more.put("more", at::zeros({3}));
       result.upload = std::make_shared<const tensor_map>(std::move(more));

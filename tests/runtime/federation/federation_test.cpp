@@ -288,7 +288,7 @@ TEST_CASE("a stopped run ends after the current event, with a checkpoint if chec
     run.take(saved);
     run.take_commands(commands);
     CHECK(std::holds_alternative<save_checkpoint>(commands.back()));
-    run.kept();
+    run.on_checkpoint_written();
     run.take_commands(commands);
     CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
   }

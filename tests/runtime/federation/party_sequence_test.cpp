@@ -7,11 +7,11 @@ TEST_CASE("the server steps first, then the other parties, and the next turn beg
   party_sequence turn(further);
   for (int round = 0; round < 2; ++round) {
     turn.begin();
-    CHECK(turn.who() == party_id::server);
+    CHECK(turn.current() == party_id::server);
     CHECK(turn.advance_party());
-    CHECK(turn.who() == party_id::proxy);
+    CHECK(turn.current() == party_id::proxy);
     CHECK_FALSE(turn.advance_party());
-    CHECK(turn.who() == party_id::server);
+    CHECK(turn.current() == party_id::server);
   }
 }
 
@@ -19,5 +19,5 @@ TEST_CASE("without other parties the turn consists of the server") {
   const std::vector<party_id> further;
   party_sequence turn(further);
   CHECK_FALSE(turn.advance_party());
-  CHECK(turn.who() == party_id::server);
+  CHECK(turn.current() == party_id::server);
 }

@@ -42,7 +42,7 @@ start_rounds two_rounds() {
   start_rounds wave{.to = {7}, .at_once = true};
   for (std::uint32_t c = 0; c < 2; ++c) {
     wave.assignments.push_back(
-        {.id = {10 + c}, .client = {c}, .in = in, .seed = 99, .visit = c, .task = {1}, .observations = c == 1});
+        {.id = {10 + c}, .client = {c}, .in = in, .seed = 99, .visit = c, .task = {1}, .observes = c == 1});
     wave.ready.emplace_back(std::chrono::nanoseconds(5 + c));
   }
   wave.assignments[1].memory = tensors(4, 1.5);
@@ -64,7 +64,7 @@ TEST_CASE("assignments are sent with their broadcast once, and handles are share
   CHECK(back.assignments[0].in->weights->at(flat_weights).sum().item<double>() == 10.0);
   CHECK(back.assignments[0].memory == nullptr);
   CHECK(back.assignments[1].memory->at(flat_weights)[3].item<double>() == 1.5);
-  CHECK(back.assignments[1].observations);
+  CHECK(back.assignments[1].observes);
   CHECK((back.assignments[1].id == assignment_id{11}));
   CHECK(back.assignments[1].seed == 99);
   CHECK(shared.kept.size() == 2); // both were new

@@ -100,7 +100,7 @@ TEST_CASE("messages sent in pieces and as a whole are equal, for any split of th
   frame_reader reader(1'000'000); // reads into messages directly where possible
   std::vector<archive::buffer> messages;
   for (std::size_t at = 0; at < whole.size();) {
-    const auto room = reader.room();
+    const auto room = reader.write_area();
     const auto count = std::min({room.empty() ? 100 : room.size(), std::size_t{70'000}, whole.size() - at});
     if (room.empty()) {
       reader.feed(std::span(whole).subspan(at, count));

@@ -93,11 +93,11 @@ TEST_CASE("after a task the server removes the drift from its predictions", "[dd
     const auto server = client.method->make_server();
     job_channel desk;
     server_context ctx(desk);
-    (void)run_step(server->open_task(ctx, client.sent(1, false).place), desk, *client.device);
+    (void)run_step(server->open_task(ctx, client.sent(1, false).info), desk, *client.device);
     auto upload = std::make_shared<tensor_map>(*client.setup.initial);
     upload->put("drift", at::tensor(drift));
     server->fold({.upload = upload, .rows = 3});
-    run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
+    run_step(server->close_round(ctx, client.sent(1, true).info), desk, *client.device);
     return std::pair(client.setup.initial->at(flat_weights), server->predict().weights->at(flat_weights));
   };
   const auto [flat, learnt] = trained_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect

@@ -115,7 +115,7 @@ TEST_CASE("the server predicts by nearest means only after a task's last round",
   job_channel desk;
   server_context ctx(desk);
   const auto first = client.sent(0, false), last = client.sent(0, true), next = client.sent(1, false);
-  (void)run_step(server->open_task(ctx, first.place), desk, *client.device);
+  (void)run_step(server->open_task(ctx, first.info), desk, *client.device);
   const auto fold = [&](const broadcast& in) {
     const auto result = client.round(client.work(in, client.rows_of(0, 0, 5)));
     server->fold({.upload = result.upload, .rows = result.rows});
@@ -126,8 +126,8 @@ TEST_CASE("the server predicts by nearest means only after a task's last round",
   fold(last);
   CHECK(server->predict().kind == readout_kind::cosine);
   CHECK(server->predict().readout.sizes() == at::IntArrayRef{4, 5});
-  CHECK_FALSE(server->open_round(first.place).extra); // no teacher in the first task
-  (void)run_step(server->open_task(ctx, next.place), desk, *client.device);
+  CHECK_FALSE(server->open_round(first.info).extra); // no teacher in the first task
+  (void)run_step(server->open_task(ctx, next.info), desk, *client.device);
   CHECK(server->predict().kind == readout_kind::head);
-  CHECK(server->open_round(next.place).extra);
+  CHECK(server->open_round(next.info).extra);
 }

@@ -98,7 +98,7 @@ TEST_CASE("tensors sent with the weights are not part of their mean", "[rehearsa
   server->fold({.upload = result.upload, .rows = 1}); // the weight of any other client
   job_channel desk;
   server_context ctx(desk);
-  run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
+  run_step(server->close_round(ctx, client.sent(1, true).info), desk, *client.device);
   CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));
 }
 

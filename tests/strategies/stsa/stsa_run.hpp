@@ -37,7 +37,7 @@ public:
     setup.weighting = upload_weighting::uniform;
     setup.classes = classes; // the net has no head
     for (std::uint32_t t = 0; t < tasks; ++t)
-      setup.task_classes.push_back(class_task(t, classes / tasks).current);
+      setup.task_classes.push_back(class_task(t, classes / tasks).current_classes);
     setup.clients = clients;
     CHECK(method_->check(setup).empty());
     method_->prepare(setup);

@@ -36,7 +36,7 @@ public:
     const bool is_integer = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
     const auto number = is_integer ? PyLong_AsLongLongAndOverflow(value.ptr(), &overflow) : 0;
     if (!is_integer || overflow != 0 || number < low || number > high)
-      add_error(name, value, fmt::format("an integer in [{}, {}]", low, high));
+      reject(name, value, fmt::format("an integer in [{}, {}]", low, high));
     into = number;
   }
   void number(const char* name, double& into, double low) {
@@ -46,16 +46,16 @@ public:
     const double number = PyBool_Check(value.ptr()) ? -1.0 : PyFloat_AsDouble(value.ptr());
     if (PyErr_Occurred()) {
       PyErr_Clear();
-      add_error(name, value, "a number");
+      reject(name, value, "a number");
     }
     if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // also for NaN
-      add_error(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
+      reject(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
     into = number;
   }
   void flag(const char* name, bool& into) {
     const auto value = find(name);
     if (value.is_valid() && !PyBool_Check(value.ptr()))
-      add_error(name, value, "True or False");
+      reject(name, value, "True or False");
     if (value.is_valid())
       into = value.is(nb::handle(Py_True));
   }
@@ -67,7 +67,7 @@ public:
     if (nb::try_cast<row_set*>(value, given) && given)
       return rows_of_world(name, *given, world);
     if (!world.samples.source)
-      add_error(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+      reject(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
     try {
       return row_set{.samples = world.samples, .owner = world.owner}.pick(value).samples;
     } catch (const std::invalid_argument& refused) {
@@ -88,7 +88,7 @@ public:
       ends = {-1, -1};
     }
     if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
-      add_error(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
+      reject(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
     into = {ends.first, ends.second};
   }
   [[noreturn]] void reject(const char* name, nb::handle value, const std::string& expected) const {

@@ -272,7 +272,7 @@ void player::change_host(std::size_t s) {
 // -- server -----------------------------------------------------------------------------------------------------------
 
 void player::serve(open_round& in) {
-  broadcast made{.place = in.where, .weights = as_tensors(server_.model, toy_.broadcast_bytes)};
+  broadcast made{.info = in.where, .weights = as_tensors(server_.model, toy_.broadcast_bytes)};
   opened_round answer{.in = std::make_shared<const broadcast>(std::move(made)),
                       .bytes = toy_.broadcast_bytes,
                       .initial_payload_bytes = toy_.once_bytes};

@@ -270,7 +270,7 @@ private:
     note("client", "looked", client);
     digest_.add(std::int64_t{now_.time_since_epoch().count()});
     digest_.add(std::int64_t{client.value});
-    ++out_.report.observes;
+    ++out_.report.observations;
     out_.report.counts["toy"] += result.count;
     memories_[client.value] = result.memory.value_or(memories_[client.value]);
     clients_.end_visit(client);

@@ -236,7 +236,7 @@ TEST_CASE("the server draws only a divergence head for each task", "[dytox]") {
   job_channel desk;
   server_context ctx(desk);
   const auto opened = [&](std::uint32_t task) {
-    (void)run_step(server->open_task(ctx, client.sent(task, false).place), desk, *client.device);
+    (void)run_step(server->open_task(ctx, client.sent(task, false).info), desk, *client.device);
     return server->predict().weights->at(flat_weights);
   };
   const auto first = opened(0), second = opened(1), third = opened(2);
