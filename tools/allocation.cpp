@@ -40,7 +40,7 @@ void ask_for_large_pages() {
 class no_memory final : public std::bad_alloc {
 public:
   [[nodiscard]] const char* what() const noexcept override {
-    return "out of memory; fewer clients or rows, or a smaller worker.ahead_max, need less";
+    return "out of memory; fewer clients or rows, or a smaller worker.lookahead_memory, need less";
   }
 };
 

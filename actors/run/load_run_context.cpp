@@ -33,7 +33,7 @@ std::optional<device_inputs> facts_of_devices(const scenario& settings, diagnost
   return device_inputs{.availability = *availability, .links = *links, .capacity = *capacity};
 }
 
-/// Makes the population. tasks.staying_share has no effect if the method assigns clients to old tasks itself.
+/// Makes the population. tasks.keep_task_share has no effect if the method assigns clients to old tasks itself.
 std::shared_ptr<const population> population_of(scenario settings, const device_inputs& facts) {
   if (settings.strategy.method->needs().assigns_old_task_clients)
     settings.tasks.staying_share = 0.0;

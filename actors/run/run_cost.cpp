@@ -127,7 +127,7 @@ std::vector<memory_part> memory_of(const run_context& run, const dry_run_result&
       {"data", "data.name", bytes_of(*run.tasks->train) + bytes_of(*run.tasks->test)},
       {"server", "model.name", 5.0 * weights}, // weights, those of the start, sums in float64
       {"workers", "training.batch", static_cast<double>(workers) * 2.0 * step},
-      {"uploads", "worker.ahead_max",
+      {"uploads", "worker.lookahead_memory",
        std::min(held, 4.0 * static_cast<double>(run.scenario.worker.lookahead_memory.bytes))}};
   for (auto& part : estimate_client_memory(run.scenario))
     parts.push_back(std::move(part));

@@ -3,7 +3,8 @@
 namespace mneme {
 namespace {
 
-/// Memory for results, in bytes: 4 * worker.ahead_max, or worker.ahead_max if the user set it below its default.
+/// Memory for results, in bytes: 4 * worker.lookahead_memory, or worker.lookahead_memory if the user set it below its
+/// default.
 std::int64_t results_bytes_max(const worker_section& worker) {
   const auto stated = worker.lookahead_memory.bytes, usual = worker_section{}.lookahead_memory.bytes;
   return stated < usual ? stated : 4 * stated;

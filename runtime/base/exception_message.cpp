@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr const char* out_of_memory = "out of memory; a smaller worker.models_max or training.batch needs less";
+constexpr const char* out_of_memory = "out of memory; a smaller worker.fused_clients_max or training.batch needs less";
 
 } // namespace
 

@@ -35,7 +35,7 @@ inline constexpr std::array activities{
              .drawn_by = purpose::cohort,
              .costs = nullptr},
     activity{.begins_event = "observe",
-             .ends_event = "looked",
+             .ends_event = "observed",
              .observes = true,
              .clients = &task_plan::observers,
              .drawn_by = purpose::observers,

@@ -237,8 +237,9 @@ void wave_scheduler::keep_failure(round_failure error_text) {
 
 void wave_scheduler::make_room() {
   if (results_.evict(in_flight_, *settings_.clients) && !std::exchange(has_logged_eviction_, true))
-    out_.command(run_warning{"uploads that wait for their virtual time hold more than worker.ahead_max allows; those "
-                             "that arrive last are computed again, which a larger value spares"});
+    out_.command(
+        run_warning{"uploads that wait for their virtual time hold more than worker.lookahead_memory allows; those "
+                    "that arrive last are computed again, which a larger value spares"});
 }
 
 } // namespace mneme

@@ -60,8 +60,8 @@ struct method_needs {
   std::filesystem::path feature_folder{};
   /// The run's net is never trained; the method trains another net on its features.
   bool frozen_net = false;
-  /// The method chooses which clients keep their old task. It receives tasks.staying_share, and the engine moves every
-  /// client to every task.
+  /// The method chooses which clients keep their old task. It receives tasks.keep_task_share, and the engine moves
+  /// every client to every task.
   bool assigns_old_task_clients = false;
   /// TOML with defaults for keys of any section; presets override them. The defaults may depend only on those keys of
   /// the method that take a word, because these are read first.

@@ -61,8 +61,8 @@ public:
   /// Virtual time until the client enters a task, from the task's opening at the server; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
   [[nodiscard]] bool has_clients_keeping_task() const noexcept { return staying_share_ > 0.0; }
-  /// Clients of `enrolled` that keep their old task when `into` opens (tasks.staying_share), ascending. Their number is
-  /// n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
+  /// Clients of `enrolled` that keep their old task when `into` opens (tasks.keep_task_share), ascending. Their number
+  /// is n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
   [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into, std::vector<client_id> enrolled) const;
   /// Reachability of a client from `at` on.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;

@@ -50,10 +50,10 @@ void add_nodes(json& to, const run_summary& summary) {
                            {"busy_seconds", node.busy_seconds},
                            {"bytes_sent", node.bytes_sent},
                            {"bytes_received", node.bytes_received},
-                           {"losses", node.disconnects},
+                           {"disconnects", node.disconnects},
                            {"away_seconds", node.disconnected_seconds}});
     if (!node.rejection_reason.empty())
-      to["nodes"].back()["wrong"] = node.rejection_reason;
+      to["nodes"].back()["rejection_reason"] = node.rejection_reason;
   }
 }
 

@@ -40,13 +40,14 @@ void check_data(const scenario& s, remarks& out) {
   const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
   if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;
-  const std::string source_key = makes_tokens ? "data.tokens" : "data.name";
-  const auto because = makes_tokens ? std::string("data.tokens makes token rows")
+  const std::string source_key = makes_tokens ? "data.vocabulary_size" : "data.name";
+  const auto because = makes_tokens ? std::string("data.vocabulary_size makes token rows")
                                     : fmt::format("the rows of \"{}\" are tokens", s.data.name);
   if (makes_tokens && s.data.shape.size() > 1)
-    out.push_back({{"data.shape", "data.tokens"},
-                   fmt::format("data.shape: expected [tokens of a row], because data.tokens = {}; found {} numbers",
-                               s.data.tokens, s.data.shape.size())});
+    out.push_back(
+        {{"data.shape", "data.vocabulary_size"},
+         fmt::format("data.shape: expected [tokens of a row], because data.vocabulary_size = {}; found {} numbers",
+                     s.data.tokens, s.data.shape.size())});
   const bool moves = s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine;
   if (moves && s.tasks.kind == task_kind::domain_incremental)
     out.push_back(

@@ -93,7 +93,7 @@ section_keys data_keys(data_section& to) {
   keys.used_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer("rows", to.rows, {.low = 1, .high = 1'000'000'000}, "synthetic: the number of training rows.");
   keys.used_if(source.from_seed, "only data.name = \"synthetic\"");
-  keys.integer("tokens", to.tokens, {.low = 0, .high = 16'777'216},
+  keys.integer("vocabulary_size", to.tokens, {.low = 0, .high = 16'777'216},
                "Vocabulary size: tokens are integers below it. synthetic: rows have data.shape tokens; 0: pixels. "
                "arrays: 0: the largest token plus one.");
   keys.used_if(source.from_seed || to.name == "arrays", "only data.name = \"synthetic\" and \"arrays\"");
@@ -166,7 +166,7 @@ section_keys tasks_keys(tasks_section& to) {
       "transition_spread", to.transition_spread,
       "staggered: clients enter a task at uniformly distributed times, up to this long after the server opens it.");
   keys.used_if(to.transition == task_transition::staggered, "only tasks.transition = \"staggered\"");
-  keys.number("staying_share", to.staying_share, {.low = 0.0, .high = 1.0},
+  keys.number("keep_task_share", to.staying_share, {.low = 0.0, .high = 1.0},
               "Share of the enrolled clients that keep their old task when a new one begins, drawn for each task.");
   return keys;
 }
@@ -372,7 +372,7 @@ section_keys devices_keys(scenario& of_run) {
   keys.used_if(has_proxy, "only methods with a proxy");
   keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
   keys.used_if(has_proxy, "only methods with a proxy");
-  keys.flag("observing_costs", to.observing_costs,
+  keys.flag("observers_cost_time", to.observing_costs,
             "Whether observing clients (outside the cohort, in some methods) need a download and time.");
   keys.duration("latency", to.latency, "Added to every transfer.");
   keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0},
@@ -389,7 +389,7 @@ section_keys devices_keys(scenario& of_run) {
             "file: CSV with the columns `client`, `from` and `to`, in seconds; clients that are not listed are never "
             "reachable.");
   keys.used_if(to.availability == device_availability::file, "only devices.availability = \"file\"");
-  keys.choice("wire", to.wire,
+  keys.choice("transfer_dtype", to.wire,
               {{"fp32", wire_format::fp32},
                {"fp16", wire_format::fp16},
                {"bf16", wire_format::bf16},

@@ -1,10 +1,12 @@
 #include "runtime/method/file_keys.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/checks.hpp"
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
+#include "runtime/scenario/rename_keys.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
@@ -41,6 +43,7 @@ public:
       return tl::unexpected(diagnostics{*sweep});
     whole_ = stack_.problems.empty();
     problems_ = std::move(stack_.problems);
+    replace_old_names(stack_.layers);
     add_method();
     choose_model();
     sections_ = sections_of(value_);
@@ -73,6 +76,12 @@ private:
     return said(section, key, std::move(otherwise), stack_.layers.size());
   }
 
+  void replace_old_names(std::span<scenario_layer> layers) {
+    auto found = rename_keys(layers, said("strategy", "name", value_.strategy.name));
+    warnings_.insert(warnings_.end(), found.warnings.begin(), found.warnings.end());
+    problems_.insert(problems_.end(), found.errors.begin(), found.errors.end());
+  }
+
   /// Creates the method. Its defaults become the lowest layer, and its preset the next one.
   void add_method() {
     const auto name = said("strategy", "name", value_.strategy.name);
@@ -85,7 +94,12 @@ private:
     if (own.empty())
       return;
     auto lowest = parse_layer("defaults of " + quote_text(name), own, problems_);
+    insert_lowest(std::move(lowest));
+  }
+
+  void insert_lowest(scenario_layer lowest) {
     lowest.from_user = false;
+    replace_old_names({&lowest, 1});
     stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
   }
 
@@ -110,9 +124,8 @@ private:
         continue;
       auto lowest =
           parse_layer("preset " + quote_text(preset_name) + " of " + quote_text(name), preset.toml, problems_);
-      lowest.from_user = false;
       MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // a preset must not select a method
-      stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
+      insert_lowest(std::move(lowest));
       return;
     }
     unknown_preset_ = "strategy.preset = " + quote_text(preset_name) + ": " + quote_text(name) +
@@ -213,8 +226,9 @@ private:
       return problems_.push_back({at, unknown_key_text(key, group, sections_)});
     const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
     const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
-    const auto owners = suggested_owners(key, group.name);
     const auto name = full_name(group.name, key);
+    const auto* const renamed = entry_of_old_name(name, then); // only keys of the method `now` have been replaced
+    const auto owners = suggested_owners(renamed ? std::string(renamed->name) : key, group.name);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
       warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +
                                    ".name is " + quote_text(now)});

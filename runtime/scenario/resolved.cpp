@@ -2,6 +2,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
@@ -9,15 +10,14 @@
 namespace mneme {
 namespace {
 
-/// Formats the keys for which `value` returns a text, as TOML in section order.
-template <class Value>
-std::string written(scenario settings, Value value) {
+/// Formats the lines that `line` returns for the keys, in section order. Keys for which it returns "" are omitted.
+template <class Line>
+std::string written(scenario settings, Line line) {
   std::string text;
   for (const auto& section : sections_of(settings)) {
     std::string lines;
     for (const auto& key : section.keys.all())
-      if (const std::string name = value(section.name, key); !name.empty())
-        lines += key.name + " = " + name + "\n";
+      lines += line(section.name, key);
     if (!lines.empty() && !section.name.empty())
       text += (text.empty() ? "[" : "\n[") + section.name + "]\n";
     text += lines;
@@ -84,14 +84,26 @@ std::string digested_text(const scenario& settings, const std::string& section, 
     return {};
   if (section == "data" && (option.name == "file" || option.name == "folder"))
     return digested_place(settings.data, option.name);
-  const auto* path = std::get_if<std::filesystem::path*>(&option.target);
-  return path ? content_text(**path) : current_text(option);
+  if (const auto* path = std::get_if<std::filesystem::path*>(&option.target))
+    return content_text(**path);
+  const auto* renamed = find_renamed(section, option.name, settings.strategy.name);
+  return renamed && option.current ? quote_text(std::string(renamed->old_word(option.current())))
+                                   : current_text(option);
+}
+
+/// The line of a key that the digest hashes. Renamed keys keep their old name in it, so that no digest changes.
+std::string digested_line(const scenario& settings, const std::string& section, const key& option) {
+  const auto text = digested_text(settings, section, option);
+  const auto* renamed = find_renamed(section, option.name, settings.strategy.name);
+  return text.empty() ? text : (renamed ? std::string(renamed->old_name) : option.name) + " = " + text + "\n";
 }
 
 } // namespace
 
 std::string resolved_text(const scenario& settings) {
-  return written(settings, [](const std::string&, const key& option) { return current_text(option); });
+  return written(settings, [](const std::string&, const key& option) {
+    return option.name + " = " + current_text(option) + "\n";
+  });
 }
 
 std::string scenario_digest(const scenario& settings) {
@@ -100,7 +112,7 @@ std::string scenario_digest(const scenario& settings) {
     const auto usual = option.omits_default ? defaults.find(section + "." + option.name) : defaults.end();
     if (usual != defaults.end() && usual->second == current_text(option))
       return std::string{};
-    return digested_text(settings, section, option);
+    return digested_line(settings, section, option);
   });
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }

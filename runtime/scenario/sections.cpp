@@ -122,7 +122,7 @@ section_keys strategy_keys(scenario& of_run) {
     if (of_run.rounds.mode == round_mode::async)
       of_run.strategy.weighting = upload_weighting::uniform;
   });
-  keys.number("keep_share", to.keep_share, {.low = 0.0, .high = 1.0},
+  keys.number("old_model_share", to.keep_share, {.low = 0.0, .high = 1.0},
               "Averaging methods: share of the old model in the new one, s w_old + (1 - s) mean of the uploads.");
   keys.omit_default_from_digest();
   keys.used_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
@@ -136,19 +136,19 @@ section_keys worker_keys(worker_section& to) {
   section_keys keys;
   keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\"; \"cuda\" is \"cuda:0\".");
   keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
-  keys.integer("models_max", to.fused_clients_max, {.low = 0},
+  keys.integer("fused_clients_max", to.fused_clients_max, {.low = 0},
                "Maximum number of clients trained in one batch; 0: chosen by the size of cache or memory.");
   keys.integer("shards", to.shards, {.low = 0, .high = 65'536},
                "Number of shards of the population; clients of one shard are batched together. 0: chosen by "
                "clients.count and, for short rounds, by the threads.");
-  keys.size("ahead_max", to.lookahead_memory, "Memory for results computed ahead of virtual time.");
-  keys.choice("without_nodes", to.without_nodes, {{"here", no_nodes_policy::here}, {"wait", no_nodes_policy::wait}},
+  keys.size("lookahead_memory", to.lookahead_memory, "Memory for results computed ahead of virtual time.");
+  keys.choice("no_nodes", to.without_nodes, {{"local", no_nodes_policy::here}, {"wait", no_nodes_policy::wait}},
               "With --accept, when there is no node: the run computes in its own process, or waits for a node.");
   keys.choice(
       "arithmetic", to.arithmetic, {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
       "machine: the fastest kernels of this machine; machines with the same instruction set give the same bits. "
       "portable: AVX2 with FMA and a fixed order of operations; the same bits on every x86-64 machine that has them.");
-  keys.duration("node_silence", to.node_silence,
+  keys.duration("node_timeout", to.node_silence,
                 "With --accept: a node without a heartbeat for this long, by the clock, counts as lost.");
   keys.duration(
       "join_timeout", to.join_timeout,

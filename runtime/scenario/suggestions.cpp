@@ -9,7 +9,7 @@ namespace {
 /// Removed keys, each with a sentence that names its replacement.
 const std::map<std::string, std::string> removed_keys{
     {"worker.node_answer",
-     "nodes are trusted to answer, and one without a heartbeat is lost after worker.node_silence; "
+     "nodes are trusted to answer, and one without a heartbeat is lost after worker.node_timeout; "
      "worker.join_timeout limits the wait for nodes"}};
 
 constexpr std::size_t letters_min = 5; // shorter words resemble too many keys

@@ -7,7 +7,7 @@
 // The prediction is the argmax of the corrected logits.
 //
 // Official code: adds 0.05 beta^2 in stage 2 and fits alpha and beta by epochs of gradient descent. PyCIL also keeps
-// the corrections of earlier tasks in the logits of student and teacher (corrects = "all").
+// the corrections of earlier tasks in the logits of student and teacher (corrected_tasks = "all").
 //
 // Ours: federated as described in rehearsal.hpp. Every client holds out rows of each class that it has, both exemplars
 // and current rows, and keeps this hold-out in all rounds of a task. Stage 2 runs in the last round of a task, by
@@ -139,9 +139,10 @@ public:
     table.number("holdout_share", options_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
                  "Rows held out of each class, as a share of what the memory has of an old one; one row at least.");
     table.number("penalty", options_.penalty, {.low = 0.0}, "Factor of beta^2 in stage 2.");
-    table.choice("corrects", options_.corrects, {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
+    table.choice("corrected_tasks", options_.corrects,
+                 {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
                  "Logits that are corrected: those of the newest task, or of every task by its own alpha and beta.");
-    table.choice("tuned_on", options_.tuned_on,
+    table.choice("correction_model", options_.tuned_on,
                  {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
                  "The model that stage 2 corrects: the one that the last round begins with, or the client's own.");
     memory_keys(table);

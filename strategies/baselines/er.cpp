@@ -1,6 +1,6 @@
 // ER: A. Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019, Algorithm 1. Each client of FedAvg
-// keeps a buffer of at most `buffer` rows. Every step trains on a batch of current rows plus `replayed` buffered rows,
-// which include rows of the current task. The key `selection` chooses the rule of the buffer:
+// keeps a buffer of at most `buffer` rows. Every step trains on a batch of current rows plus `replay_rows` buffered
+// rows, which include rows of the current task. The key `selection` chooses the rule of the buffer:
 // - reservoir: a uniform sample of all rows so far (Algorithm 2; Vitter 1985, Algorithm R). The n-th row draws an index
 //   from 0 .. n - 1 and replaces the buffered row with that index, if there is one.
 // - ring: the last buffer / C rows of each of the C classes of the run (Algorithm 3).
@@ -79,7 +79,7 @@ class er final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.integer("buffer", options_.buffer, {.low = 1}, "Rows that a client remembers, at most.");
-    table.integer("replayed", options_.replayed, {.low = 1}, "Remembered rows that join every step, at most.");
+    table.integer("replay_rows", options_.replayed, {.low = 1}, "Remembered rows that join every step, at most.");
     table.choice("selection", options_.selection,
                  {{"reservoir", buffer_selection::reservoir}, {"ring", buffer_selection::ring}},
                  "What is remembered: a uniform sample of all rows so far, or the last rows of each class.");
@@ -88,9 +88,9 @@ public:
   }
   std::vector<preset> presets() const override {
     return {{"paper", "tiny memories: 10 rows and 10 replayed ones in a step, one epoch",
-             "[strategy]\nreplayed = 10\n[training]\nbatch = 10\nepochs = 1\nlearning_rate = 0.1\n"},
+             "[strategy]\nreplay_rows = 10\n[training]\nbatch = 10\nepochs = 1\nlearning_rate = 0.1\n"},
             {"mammoth", "defaults of that public program for a buffer of 200 rows",
-             "[strategy]\nbuffer = 200\nreplayed = 32\n[training]\nbatch = 32\nlearning_rate = 0.1\n"}};
+             "[strategy]\nbuffer = 200\nreplay_rows = 32\n[training]\nbatch = 32\nlearning_rate = 0.1\n"}};
   }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {

@@ -1,4 +1,4 @@
-// FedET: two methods of 2023 share this name; the key `reading` selects one. Both are reconstructions: an abstract of
+// FedET: two methods of 2023 share this name; the key `variant` selects one. Both are reconstructions: an abstract of
 // the first and an outline of the second were available, but no code.
 //
 // elastic-transfer: Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics". Weights that were
@@ -98,7 +98,7 @@ private:
 class fed_et final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.choice("reading", options_.read_as,
+    table.choice("variant", options_.read_as,
                  {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
                  "Which FedET: importance holds back, or adapters of a frozen net learn.");
     table.number("own_weight", options_.own_weight, {.low = 0.0},
@@ -142,8 +142,8 @@ diagnostics fed_et::check(const method_setup& setup) const {
   if (options_.read_as == reading::enhancer && errors.empty() &&
       transmitted_weights(setup.net, setup.trainable).whole())
     errors.push_back(
-        {"strategy.reading",
-         fmt::format("reading = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
+        {"strategy.variant",
+         fmt::format("variant = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
                      "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
                      "\"head\"",
                      setup.net->identity())});

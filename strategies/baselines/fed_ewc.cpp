@@ -11,7 +11,7 @@
 //
 // Ours: preset "paper" has row gradients (fisher = "sample") and adds F over tasks (fisher_over_tasks = "add"); the
 // bound `fisher_max` is ours. Preset "official" trains without the penalty (ewc_mode = "repo_noop") and updates the
-// running statistics by a second pass (fisher_moves_statistics). The defaults have the penalty, with batch gradients,
+// running statistics by a second pass (fisher_updates_batch_norm). The defaults have the penalty, with batch gradients,
 // the bound and the blend.
 #include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
@@ -90,7 +90,7 @@ public:
                  "How it is joined to that of tasks before: blended by the classes known, as in the public code, or "
                  "added.");
     table.omit_default_from_digest();
-    table.flag("fisher_moves_statistics", options_.updates_running_stats,
+    table.flag("fisher_updates_batch_norm", options_.updates_running_stats,
                "repo_noop: after training, clients look at their rows once more in training mode, which moves running "
                "statistics, as in the public code.");
     table.omit_default_from_digest();
@@ -103,7 +103,7 @@ public:
          "the penalty as published: Fisher information of rows, added up over tasks; its bound stays, which is ours",
          "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
         {"official", "the public code, in which the penalty has no effect and the Fisher pass moves running statistics",
-         "[strategy]\newc_mode = \"repo_noop\"\nfisher_moves_statistics = true\nweighting = \"uniform\"\n" +
+         "[strategy]\newc_mode = \"repo_noop\"\nfisher_updates_batch_norm = true\nweighting = \"uniform\"\n" +
              std::string(public_training) + "weight_decay = 0.0\n"}};
   }
   /// Clients run a second job in the last round of a task and upload its Fisher information.

@@ -206,7 +206,7 @@ void mfcl::keys(key_table& table) {
   table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 100'000}, "Generated images that join a step.");
   table.number("rate_end", options_.rate_end, {.low = 0.0},
                "Learning rate that the rounds of a task fall to, exponentially; 0: they do not.");
-  table.flag("moves_twice", options_.moves_twice,
+  table.flag("batch_norm_updates_twice", options_.moves_twice,
              "Running statistics move twice in a step of later tasks, as in the public code; false: once.");
   making_keys(table, options_.making);
 }

@@ -68,7 +68,7 @@ public:
                   "Exemplars that join every step; 0: a quarter of training.batch.");
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
-    table.flag("divides_rate", options_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
+    table.flag("rate_divided_by_task", options_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {

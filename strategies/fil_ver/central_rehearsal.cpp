@@ -4,8 +4,8 @@
 // embeddings (eq. 4). The key `system` selects the rehearsal:
 // - none: no rehearsal; naive: stored raw rows; offline: all tasks together;
 // - ebr: stored embeddings of a frozen encoder, `ebr_multiplier` times as many;
-// - noise: the same with a random encoder. With noise_reading "a" it makes only the rehearsed vectors, and the
-//   classifier has the frozen encoder; with "b" it is the classifier's encoder, too.
+// - noise: the same with a random encoder. With noise_scope = "rehearsal" it makes only the rehearsed vectors, and the
+//   classifier has the frozen encoder; with "all" it is the classifier's encoder, too.
 //
 // Official code: none.
 //
@@ -270,7 +270,7 @@ void central_rehearsal::keys(key_table& table) {
   table.choice("vee_data", options_.encoder_data,
                {{"held-out", encoder_rows::held_out}, {"task1-all", encoder_rows::task_1}},
                "What a frozen encoder is trained on before: rows of every task that nothing else uses, or task 1.");
-  table.number("held_out", options_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
+  table.number("encoder_holdout_share", options_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
                "Share of all rows that vee_data = \"held-out\" takes.");
   table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
                "Rows kept of each task, as a share of its rows.");

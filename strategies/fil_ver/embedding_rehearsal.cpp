@@ -10,7 +10,7 @@ void embedding_rehearsal_options::vector_keys(key_table& table) {
                 "ebr: times rehearsal_ratio, as embeddings are smaller than images.");
   table.number("ebr_repeat_cap", repeat_cap, {.low = 0.0, .high = 1'000.0},
                "ebr: vectors rehearsed of a task at most, times those there are.");
-  table.choice("noise_reading", noise, {{"a", noise_reading::other_encoder}, {"b", noise_reading::front_end}},
+  table.choice("noise_scope", noise, {{"rehearsal", noise_reading::other_encoder}, {"all", noise_reading::front_end}},
                "noise, which central-rehearsal has: the random encoder makes only what is rehearsed, or is the "
                "classifier's encoder too.");
 }

@@ -20,7 +20,7 @@ struct embedding_rehearsal_options {
   double repeat_cap = 1.0;     ///< Points only: upper bound of rehearsed vectors, as a multiple of the stored ones.
   noise_reading noise = noise_reading::other_encoder;
 
-  /// Declares the keys ebr_multiplier, ebr_repeat_cap and noise_reading.
+  /// Declares the keys ebr_multiplier, ebr_repeat_cap and noise_scope.
   void vector_keys(key_table& table);
   void beta_key(key_table& table);
   /// Declares the keys vee_learning_rate and vee_epochs.

@@ -14,7 +14,7 @@
 // deviations in [-6, 3]. The encoder has 32 and 64 filters without padding and is trained on all of task 1 (vee_data).
 // Tests use means (embedding). The pool has 2,400 rows per task, balanced by label, and batches are balanced by task,
 // because a growing pool favors early tasks. A sample of a row is sent only once, since several reveal its mean
-// (one_z_per_sample). Enrollment tables reconstruct a lost figure: four clients, four tasks; the share of an absent
+// (sample_once). Enrollment tables reconstruct a lost figure: four clients, four tasks; the share of an absent
 // client is unused.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
@@ -342,7 +342,7 @@ void fil_ver::keys(key_table& table) {
   table.choice("pool_batch", options_.pool_batch,
                {{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}},
                "Whether the server's batches hold as many rows of every task, or of every row alike.");
-  table.flag("one_z_per_sample", options_.one_z_per_sample,
+  table.flag("sample_once", options_.one_z_per_sample,
              "ver-sampled: a sample of a row is sent once in the run; several together would reveal its mean.");
   options_.vector_keys(table);
   table.choice("vee_data", options_.encoder_data,

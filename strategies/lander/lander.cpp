@@ -13,9 +13,9 @@
 //
 // Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The map is extra
 // rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with the moments of the
-// official ones. Head rows of future classes are subject to weight decay unless new_rows = "drawn". Every round sends
-// the pool, as bytes. With few rounds or partial participation, the best round is often hardly trained; task_model =
-// "last-round" takes the last average.
+// official ones. Head rows of future classes are subject to weight decay unless new_class_head = "drawn". Every round
+// sends the pool, as bytes. With few rounds or partial participation, the best round is often hardly trained;
+// task_model = "last-round" takes the last average.
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
@@ -183,7 +183,7 @@ public:
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
-                     "new_rows = \"drawn\"\npool_max = 10000\n"}};
+                     "new_class_head = \"drawn\"\npool_max = 10000\n"}};
   }
   method_needs needs() const override {
     method_needs needed{.extra_outputs = options_.embedding,
@@ -341,7 +341,7 @@ void lander::keys(key_table& table) {
   table.flag("replay_jitter", options_.replay_jitter, "Images are jittered where training.augment jitters rows.");
   table.flag("replay_short_last", options_.replay_short_last,
              "The last batch of each pass over the pool may be short.");
-  table.choice("new_rows", options_.draws_rows, {{"kept", false}, {"drawn", true}},
+  table.choice("new_class_head", options_.draws_rows, {{"kept", false}, {"drawn", true}},
                "Rows of the head for a task's classes: as the run began with them, or drawn when the task begins.");
   table.choice("task_model", options_.ends_with,
                {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},

@@ -34,7 +34,7 @@ public:
     shared_keys(table, options_);
   }
   std::vector<preset> presets() const override {
-    const std::string released = "losses = \"official\"\nrates = \"code-quirk\"\nreconstruction_rate = 0.1\n"
+    const std::string released = "losses = \"official\"\nrates = \"official\"\nreconstruction_rate = 0.1\n"
                                  "weighting = \"uniform\"\n" +
                                  std::string(released_training);
     return {{.name = "paper",

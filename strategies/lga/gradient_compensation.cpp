@@ -322,7 +322,7 @@ public:
                       const gradient_compensation_options& with)
       : averaging_server(setup), clients_(setup.clients), pool_(with.pool), known_(std::move(known)) {
     if (with.rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
-      warning_ = fmt::format("strategy.rates = \"code-quirk\" was made for 10 rounds of 20 epochs; with "
+      warning_ = fmt::format("strategy.rates = \"official\" was made for 10 rounds of 20 epochs; with "
                              "rounds.per_task = {} and training.epochs = {} its decays fall elsewhere",
                              setup.rounds.per_task, setup.training.epochs);
     auto once = std::make_shared<tensor_map>();
@@ -425,7 +425,7 @@ void gradient_compensation_method::shared_keys(key_table& table, gradient_compen
                "Herding, the rows nearest to the class mean, or herding that may choose a row again (as released).");
   table.choice("rates", to.rates,
                {{"scenario", rate_schedule::scenario},
-                {"code-quirk", rate_schedule::code_quirk},
+                {"official", rate_schedule::code_quirk},
                 {"persistent-decay", rate_schedule::persistent_decay}},
                "Learning rates: those of [training], or decays after 100, 150 and 180 epochs of a task, which as "
                "released last for the rest of their round only.");
@@ -452,7 +452,7 @@ void gradient_compensation_method::shared_keys(key_table& table, gradient_compen
                "What clients train on that stay at an old task: all its rows, as released, or exemplars, as printed.");
   table.omit_default_from_digest();
   table.choice("regroup", to.regroup, {{"task", regrouping::task}, {"round", regrouping::round}},
-               "When tasks.staying_share of the clients are drawn who rest on old classes: with each task, as "
+               "When tasks.keep_task_share of the clients are drawn who rest on old classes: with each task, as "
                "released, or in each round, as printed; the latter have exemplars alone for that round.");
   table.omit_default_from_digest();
   table.choice("pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},

@@ -130,7 +130,7 @@ enum class old_client_rows : std::uint8_t {
 };
 /// How often the group of clients that train on old classes is drawn.
 enum class regrouping : std::uint8_t {
-  task,  ///< In each task (official): a share tasks.staying_share keeps its rows.
+  task,  ///< In each task (official): a share tasks.keep_task_share keeps its rows.
   round, ///< In each round (paper): this share of the clients with exemplars trains on exemplars only.
 };
 /// Clients from which cohorts are drawn.

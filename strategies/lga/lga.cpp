@@ -277,7 +277,7 @@ public:
     table.flag("npb", options_.perturbs, "Prototypes are perturbed before they are encoded.");
   }
   std::vector<preset> presets() const override {
-    const std::string released = "losses = \"official\"\nnoise = \"official\"\nrates = \"code-quirk\"\n"
+    const std::string released = "losses = \"official\"\nnoise = \"official\"\nrates = \"official\"\n"
                                  "reconstruction_rate = 0.1\nproxy_init = 6\nweighting = \"uniform\"\n" +
                                  std::string(released_training);
     return {{.name = "paper",

@@ -8,16 +8,16 @@
 // Official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official"): trains the head of a pretrained
 // ResNet-18 by SGD with batch norms in training mode, over all classes. It retains the images with the largest loss
 // after the task, under one random view. We omit a rate that falls when the loss stalls and momentum across tasks. Its
-// federated baselines train one client per task (keep_share = 0.5). The official OSCAR
+// federated baselines train one client per task (old_model_share = 0.5). The official OSCAR
 // (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025; preset "official-oscar") trains a whole net in
 // one task and keeps the epoch with the most correct rows. We omit its step schedule, which reads the loss as the epoch
 // number, and its different normalizations in training and test.
 //
 // Ours: if keys name modules, a captioner and a text encoder compute the embeddings. `sd77x768` generates by Stable
 // Diffusion as the official code does, `embed512` by a small generator. Otherwise, the server trains an encoder and a
-// generator on public rows and sends each client the encoder once. p counts images per class and task. Scores are at
-// theta_(t-1) as in eq. 13 (`moment`). The loss covers the classes seen (`loss_classes`). Tasks have equal weights, in
-// eq. 12 as well (`replay`).
+// generator on public rows and sends each client the encoder once. p is the key `retained_per_class`; it counts images
+// per class and task. Scores are at theta_(t-1) as in eq. 13 (`scoring_model`). The loss covers the classes seen
+// (`loss_classes`). Tasks have equal weights, in eq. 12 as well (`replay`).
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"

@@ -24,7 +24,7 @@ diagnostics osi_options::check(const method_setup& setup) const {
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
   if (setup.staying_share > 0.0)
-    errors.push_back({"tasks.staying_share", "tasks.staying_share > 0" + once + "0"});
+    errors.push_back({"tasks.keep_task_share", "tasks.keep_task_share > 0" + once + "0"});
   if (setup.public_rows == 0 && !uses_diffusion_parts())
     errors.push_back(
         {"partition.public_share",
@@ -55,14 +55,15 @@ void osi_options::keys(key_table& table) {
   table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
                  "Tokens, and numbers of each, of modules that have others than the condition's name says.");
   parts.keys(table);
-  table.integer("p", p, {.low = 0, .high = 1'000'000}, "osi-fl: images retained of each class and task.");
+  table.integer("retained_per_class", p, {.low = 0, .high = 1'000'000},
+                "osi-fl: images retained of each class and task.");
   table.choice("criterion", criterion,
                {{"gradient-norm", retention::gradient_norm},
                 {"loss", retention::loss},
                 {"random", retention::random},
                 {"herding", retention::herding}},
                "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
-  table.choice("moment", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
+  table.choice("scoring_model", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
                "osi-fl: the model that judges them: the one before the task was learnt, or after.");
   table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
                "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
@@ -121,7 +122,7 @@ std::vector<preset> osi_options::presets() {
           {.name = "official",
            .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
                       "has the largest loss after the task, all images count alike, answers are among all classes",
-           .toml = "[strategy]\ncriterion = \"loss\"\nmoment = \"after\"\nscore_view = \"augmented\"\n"
+           .toml = "[strategy]\ncriterion = \"loss\"\nscoring_model = \"after\"\nscore_view = \"augmented\"\n"
                    "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
                    "penalty = \"tensor-means\"\nlambda = 0.01\n"
                    "[model]\ntrainable = \"head\"\n"

@@ -32,7 +32,7 @@ at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ri
     const auto number = value.const_data_ptr<double>()[i];
     if (!(std::abs(number) < value_max))
       throw std::runtime_error("a statistic of " + std::to_string(number) +
-                               " does not fit the fixed-point numbers of strategy.secure_sum");
+                               " does not fit the fixed-point numbers of strategy.secure_aggregation");
     hidden.mutable_data_ptr<std::int64_t>()[i] = std::llround(number * fixed_point_scale);
   }
   if (ring.clients > 1) {

@@ -419,12 +419,13 @@ diagnostics stsa::check(const method_setup& setup) const {
                       "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
                       "the task opens, and who enters it later has none to send; expected \"round\""});
   if (setup.staying_share > 0.0)
-    errors.push_back({"tasks.staying_share",
-                      "tasks.staying_share > 0: stsa asks each client for its statistics of a task once, when the task "
-                      "opens, and who keeps its old task has none to send; expected 0"});
+    errors.push_back(
+        {"tasks.keep_task_share",
+         "tasks.keep_task_share > 0: stsa asks each client for its statistics of a task once, when the task "
+         "opens, and who keeps its old task has none to send; expected 0"});
   if (options_.secure_sum && options_.estimated())
-    errors.push_back({"strategy.secure_sum",
-                      "secure_sum = true with estimator = \"estimated\": the server needs each dummy "
+    errors.push_back({"strategy.secure_aggregation",
+                      "secure_aggregation = true with estimator = \"estimated\": the server needs each dummy "
                       "client's sums, not their total; expected estimator = \"exact\""});
   if (!options_.estimated() && options_.noise_on_counts())
     errors.push_back({"strategy.noise_on",
@@ -485,7 +486,7 @@ void stsa::keys(key_table& table) {
                 {"counts", noise_place::counts},
                 {"both", noise_place::both}},
                "What noise is added to: Gram matrix and class sums, class counts (estimated), or both.");
-  table.flag("secure_sum", options_.secure_sum,
+  table.flag("secure_aggregation", options_.secure_sum,
              "exact: uploads are hidden by pairwise masks that cancel in their sum.");
 }
 

@@ -214,11 +214,11 @@ TEST_CASE("co_awaits that only some keys reach also report their job's error") {
   const std::vector<std::pair<std::string, keys>> rare{
       {"central-rehearsal", {{"system", "naive"}}},
       {"central-rehearsal", {{"system", "noise"}}},
-      {"fed-et", {{"reading", "elastic-transfer"}}},
+      {"fed-et", {{"variant", "elastic-transfer"}}},
       {"fedhaf", {{"ablation", "stages"}}},
-      {"lga", {{"rates", "code-quirk"}}},
-      {"osi-fl", {{"p", "2"}, {"criterion", "gradient-norm"}, {"match_moments", "true"}}},
-      {"osi-fl", {{"p", "2"}, {"criterion", "herding"}}},
+      {"lga", {{"rates", "official"}}},
+      {"osi-fl", {{"retained_per_class", "2"}, {"criterion", "gradient-norm"}, {"match_moments", "true"}}},
+      {"osi-fl", {{"retained_per_class", "2"}, {"criterion", "herding"}}},
       {"stsa", {{"adaptation", "none"}, {"estimator", "estimated"}}},
       {"stsa", {{"noise_on", "sums"}, {"noise_scale", "0.1"}}},
   };

@@ -20,7 +20,7 @@ SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "modules": 180}
 SPOILT = """#!/usr/bin/env python3
 import os, sys
 words = sys.argv[1:]
-if words[0] == "run" and any(word.startswith("worker.models_max") for word in words):
+if words[0] == "run" and any(word.startswith("worker.fused_clients_max") for word in words):
     words += ["--set", "training.learning_rate=0.011"]
 os.execv({program!r}, [{program!r}, *words])
 """

@@ -1,34 +1,18 @@
-"""Runs that launchers start once per rank: torchrun, mpirun, and their variables set by hand."""
-import glob
+"""Runs that launchers start once per rank: Slurm, MPI, torchrun, and their variables set by hand."""
 import os
-import re
 import shutil
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from launcher_programs import SlurmCluster, mpirun, plain_environment, torch_python  # noqa: E402
 from node_processes import NodesCase, free_port, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
-LAUNCHER = re.compile(r"RANK|WORLD_SIZE|MASTER_|TORCHELASTIC|SLURM_|OMPI_|PMI|MPI_|JOB_COMPLETION|MNEME_SECRET")
-SCENARIOS = (("fedavg", []), ("fedasync", []), ("stsa", []), ("lga", []))
+SCENARIOS = ("fedavg", "fedasync", "stsa", "lga")
 LONG = ["rounds.per_task=200"]
-
-
-def plain_environment(**more):
-    """The environment without variables of a launcher."""
-    return {**{name: value for name, value in os.environ.items() if not LAUNCHER.search(name)}, **more}
-
-
-def torch_python():
-    """A Python that has torch.distributed.run; None if there is none."""
-    for python in (os.environ.get("MNEME_PYTHON"),
-                   *glob.glob(os.path.expanduser("~/.cache/mneme/python-*-torch*/bin/python")), sys.executable):
-        if python and os.path.exists(python):
-            found = subprocess.run([python, "-c", "import torch.distributed.run"], capture_output=True, check=False)
-            if found.returncode == 0:
-                return python
-    return None
+SECRET = "0123456789abcdef0123456789abcdef"
 
 
 class Launchers(NodesCase):
@@ -41,31 +25,31 @@ class Launchers(NodesCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return self.read(folder)
 
-    def ranks(self, size, scenario, *options, command="run", **variables):
-        """Processes of ranks whose variables are set by hand; rank 0 is the first."""
-        processes = []
-        for rank in range(size):
-            around = plain_environment(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank),
-                                       LOCAL_WORLD_SIZE=str(size), MASTER_PORT=str(self.port), **variables)
-            processes.append(subprocess.Popen([PROGRAM, command, scenario, "--distributed", "--threads", "1", *options],
-                                              cwd=ROOT, env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                              text=True))
-            self.addCleanup(self.let_go, processes[-1])
-        return processes
+    def rank(self, rank, size, scenario, *options, command="run", program=PROGRAM, **variables):
+        """The process of a rank whose variables are set by hand."""
+        around = plain_environment(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank),
+                                   LOCAL_WORLD_SIZE=str(size), MASTER_PORT=str(self.port), **variables)
+        process = subprocess.Popen([program, command, scenario, "--distributed", "--threads", "1", *options], cwd=ROOT,
+                                   env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.let_go, process)
+        return process
+
+    def ranks(self, size, scenario, *options, **how):
+        return [self.rank(rank, size, scenario, *options, **how) for rank in range(size)]
 
     def setUp(self):
         super().setUp()
         self.port = free_port()
 
-    def compare_with_one_process(self, command, environment=None):
+    def compare_with_one_process(self, command, environment=None, names=SCENARIOS):
         shared = []  # one node may finish a short run before the other takes a job
-        for name, settings in SCENARIOS:
+        for name in names:
             scenario = f"scenarios/smoke/{name}.toml"
-            alone = self.digest(scenario, "--threads", "1", *words(settings))
-            found = self.launched(command, scenario, *words(settings), environment=environment)
+            alone = self.digest(scenario, "--threads", "1")
+            found = self.launched(command, scenario, environment=environment)
             self.assertEqual(found["run_digest"], alone, name)
             self.assertEqual(len(found["nodes"]), 2)
-            self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
+            self.assertEqual(sum(node["disconnects"] for node in found["nodes"]), 0)
             shared.append(all(node["client_rounds"] for node in found["nodes"]))
         self.assertTrue(any(shared))
 
@@ -76,14 +60,18 @@ class Launchers(NodesCase):
         self.compare_with_one_process([python, "-m", "torch.distributed.run", "--no-python", "--standalone",
                                        "--nproc-per-node", "3"])
 
-    def test_mpirun_gives_the_digest_of_one_process(self):
-        if not shutil.which("mpirun"):
-            self.skipTest("mpirun is not installed")
-        version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
-        is_open_mpi = "Open MPI" in version
-        self.compare_with_one_process(["mpirun", "-n", "3", *(["--oversubscribe", "--bind-to", "none"] if is_open_mpi
-                                                              else [])],
+    def test_open_mpi_gives_the_digest_of_one_process(self):
+        program = mpirun("Open MPI", "mpirun.openmpi", "mpirun")
+        if not program:
+            self.skipTest("Open MPI is not installed (tools/bootstrap --launchers)")
+        self.compare_with_one_process([program, "-n", "3", "--oversubscribe", "--bind-to", "none"],
                                       plain_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+
+    def test_mpich_gives_the_digest_of_one_process(self):
+        program = mpirun("HYDRA", "mpirun.mpich", "mpirun")
+        if not program:
+            self.skipTest("MPICH is not installed (tools/bootstrap --launchers)")
+        self.compare_with_one_process([program, "-n", "3"])
 
     def test_ranks_that_are_killed_or_started_late_change_no_digest(self):
         scenario = "scenarios/smoke/fedprox.toml"
@@ -95,7 +83,7 @@ class Launchers(NodesCase):
         killed.kill()
         found, said = self.ended(first, folder)
         self.assertEqual(found["run_digest"], alone, said)
-        self.assertEqual(sum(node["losses"] for node in found["nodes"]), 1, said)
+        self.assertEqual(sum(node["disconnects"] for node in found["nodes"]), 1, said)
 
     def test_an_interrupted_run_resumes_distributed(self):
         scenario = "scenarios/smoke/fedprox.toml"
@@ -117,6 +105,37 @@ class Launchers(NodesCase):
         self.assertIn(f"0 nodes with 0 workers have joined at 127.0.0.1:{self.port} within 1 s (worker.join_timeout), "
                       "and 2 nodes are needed", done.stderr)
 
+    def test_ranks_of_another_build_or_secret_are_rejected_and_the_run_does_not_begin(self):
+        other, folder = os.path.join(self.scratch.name, "mneme"), self.out()
+        shutil.copy(PROGRAM, other)
+        with open(other, "ab") as file:
+            file.write(b"\0")
+        scenario, options = "scenarios/smoke/fedavg.toml", ["--out", folder]
+        run = self.rank(0, 3, scenario, *options, MNEME_SECRET=SECRET)
+        rank = self.rank(1, 3, scenario, *options, MNEME_SECRET=SECRET[::-1])
+        said, _ = rank.communicate(timeout=300)
+        self.assertEqual(rank.returncode, 2, said)
+        self.assertIn("does not have the same secret (MNEME_SECRET or --secret)", said)
+        self.rank(2, 3, scenario, *options, MNEME_SECRET=SECRET, program=other)
+        said, _ = run.communicate(timeout=300)
+        self.assertEqual(run.returncode, 2, said)
+        for cause in ("is rejected: it does not have the same secret", "error: has another build of mneme: "):
+            self.assertIn(cause, said)
+        self.assertFalse(os.path.exists(folder))
+
+    def test_a_run_can_be_resumed_after_a_wait_for_ranks_in_vain(self):
+        scenario, options = "scenarios/smoke/fedprox.toml", words([*LONG, "checkpoint.force=true"])
+        alone = self.digest(scenario, "--threads", "1", *options)
+        process, folder = self.begun(scenario, "--threads", "1", *options, *words(["worker.join_timeout=\"1 s\""]))
+        process.terminate()
+        process.communicate(timeout=60)
+        waiting = self.rank(0, 3, folder, command="resume")
+        said, _ = waiting.communicate(timeout=60)
+        self.assertEqual(waiting.returncode, 2, said)
+        self.assertIn("and 2 nodes are needed", said)
+        self.assertEqual(mneme("resume", folder, "--quiet").returncode, 0)
+        self.assertEqual(self.read(folder)["run_digest"], alone)
+
     def test_more_than_one_host_needs_a_secret(self):
         done = mneme("run", "scenarios/smoke/fedavg.toml", "--distributed", "--out", self.out(),
                      environment=plain_environment(SLURM_PROCID="0", SLURM_NTASKS="2", SLURM_JOB_NUM_NODES="2",
@@ -131,6 +150,53 @@ class Launchers(NodesCase):
                                                    SLURM_NTASKS="2"))
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("RANK=1 of WORLD_SIZE=2 and SLURM_PROCID=0 of SLURM_NTASKS=2 contradict each other", done.stderr)
+
+
+class Slurm(NodesCase):
+    """A cluster of Slurm with three nodes on this machine."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = SlurmCluster(free_port(4))
+        cls.addClassCleanup(cls.slurm.close)
+        if cls.slurm.reason:
+            raise unittest.SkipTest(cls.slurm.reason)
+
+    launched, compare_with_one_process = Launchers.launched, Launchers.compare_with_one_process
+
+    def test_tasks_of_one_machine_give_the_digest_of_one_process(self):
+        self.compare_with_one_process(["srun", "-N", "1", "-n", "3"], plain_environment(**self.slurm.environment))
+
+    def test_tasks_of_three_machines_need_a_secret_and_give_the_digest_of_one_process(self):
+        around = plain_environment(**self.slurm.environment, MASTER_ADDR="127.0.0.1")
+        command = ["srun", "-N", "3", "-n", "3"]
+        refused = subprocess.run([*command, PROGRAM, "run", "scenarios/smoke/fedavg.toml", "--distributed", "--out",
+                                  self.out()], cwd=ROOT, env=around, capture_output=True, text=True, check=False)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("write export MNEME_SECRET=$(openssl rand -hex 32) before the line of Slurm", refused.stderr)
+        self.compare_with_one_process(command, {**around, "MNEME_SECRET": SECRET}, ["stsa"])
+
+    def test_the_batch_script_runs_a_scenario_and_resumes_a_run(self):
+        options = words(["rounds.per_task=60", "checkpoint.force=true"])
+        process, interrupted = self.begun("scenarios/smoke/fedprox.toml", "--threads", "1", *options)
+        process.terminate()
+        process.communicate(timeout=60)
+        folder = self.out()
+        self.submit(os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--out", folder)
+        self.submit(interrupted)
+        self.assertEqual(self.read(folder)["run_digest"], self.digest("scenarios/smoke/fedavg.toml", "--threads", "1"))
+        self.assertEqual(self.read(interrupted)["run_digest"],
+                         self.digest("scenarios/smoke/fedprox.toml", "--threads", "1", *options))
+
+    def submit(self, *arguments):
+        home, log = (os.path.join(self.scratch.name, name) for name in ("home", "log"))
+        if not os.path.exists(home):
+            os.makedirs(os.path.join(home, "bin"))
+            os.symlink(PROGRAM, os.path.join(home, "bin", "mneme"))
+        around = plain_environment(**self.slurm.environment, MASTER_ADDR="127.0.0.1", MNEME_HOME=home)
+        script = os.path.join(ROOT, "tools", "packaging", "slurm.sh")
+        code, said = self.slurm.submit(log, "--nodes=3", script, *arguments, environment=around)
+        self.assertEqual(code, "0:0", said)
 
 
 if __name__ == "__main__":

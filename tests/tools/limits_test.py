@@ -77,7 +77,7 @@ class Limits(unittest.TestCase):
     # -- numbers ------------------------------------------------------------------------------------------------------
 
     def test_an_integer_whose_rounding_up_overflowed_is_refused(self):
-        for method, key in (("er", "strategy.replayed"), ("er", "strategy.buffer"), ("fedavg", "training.batch"),
+        for method, key in (("er", "strategy.replay_rows"), ("er", "strategy.buffer"), ("fedavg", "training.batch"),
                             ("fedavg", "clients.count"), ("fedavg", "rounds.per_task")):
             with self.subTest(key):
                 said = self.refused(self.scenario("", method=method), "--set", f"{key}=9223372036854775807")
@@ -87,7 +87,7 @@ class Limits(unittest.TestCase):
         digests = set()
         for replayed in (1000, 1_000_000_000):
             out = self.path(f"run-{replayed}")
-            done = mneme("run", self.scenario(f'[strategy]\nname = "er"\nreplayed = {replayed}\n'), "--quiet",
+            done = mneme("run", self.scenario(f'[strategy]\nname = "er"\nreplay_rows = {replayed}\n'), "--quiet",
                          "--set", "worker.arithmetic=machine", "--out", out)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:

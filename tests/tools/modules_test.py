@@ -245,8 +245,9 @@ class Modules(unittest.TestCase):
                         ("--set", f"model.module={PROGRAM_FILE}")):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
-                self.assertEqual(first, self.digest("--threads", str(threads), "--set", f"worker.models_max={width}",
-                                                    "--set", f"worker.shards={shards}", *trained), (trained, threads))
+                again = self.digest("--threads", str(threads), "--set", f"worker.fused_clients_max={width}",
+                                    "--set", f"worker.shards={shards}", *trained)
+                self.assertEqual(first, again, (trained, threads))
 
     def test_an_exported_program_has_one_digest_on_two_nodes(self):
         address = f"127.0.0.1:{free_port()}"

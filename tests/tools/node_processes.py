@@ -24,13 +24,13 @@ def words(settings):
     return [word for setting in settings for word in ("--set", setting)]
 
 
-def free_port():
-    """A port whose successor is free, too: under torchrun the run listens there. Both are below the range of ports of
-    outgoing connections."""
+def free_port(count=2):
+    """A port whose successors are free, too: under torchrun the run listens at the next one. All are below the range of
+    ports of outgoing connections."""
     while True:
         port = random.randrange(15000, 32000)
         try:
-            for number in (port, port + 1):
+            for number in range(port, port + count):
                 socket.create_server(("127.0.0.1", number)).close()
             return port
         except OSError:

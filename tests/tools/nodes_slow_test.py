@@ -1,4 +1,4 @@
-"""Nodes that are lost at random moments, and hosts as network namespaces with slow links."""
+"""Nodes that are lost or join at random moments, and hosts as network namespaces with slow links."""
 import os
 import random
 import shutil
@@ -8,8 +8,9 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from launcher_programs import plain_environment  # noqa: E402
 from node_processes import LONG, Link, NodesCase, free_port, kib_of, words  # noqa: E402
-from program import ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
 SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
              "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal", "smoke/devices")
@@ -29,7 +30,7 @@ class LostNodes(NodesCase):
     def test_thirty_nodes_that_are_killed_stopped_cut_off_or_drained_change_no_digest(self):
         """The number of a failure is its seed."""
         scenario, _ = LONG
-        settings = ["rounds.per_task=150", "worker.node_silence=\"1 s\""]
+        settings = ["rounds.per_task=150", "worker.node_timeout=\"1 s\""]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         undisturbed_s = {count: self.seconds_over(count, scenario, settings) for count in (2, 4)}
         lost_s = []
@@ -55,7 +56,7 @@ class LostNodes(NodesCase):
             found, said = self.ended(process, folder)
             took = time.monotonic() - began
             self.assertEqual(found["run_digest"], alone["run_digest"], f"seed {seed}: {how}")
-            losses = sum(node["losses"] for node in found["nodes"])
+            losses = sum(node["disconnects"] for node in found["nodes"])
             lost_s.append(took - undisturbed_s[len(nodes)])
             print(f"seed {seed}: {how}, {len(nodes)} nodes, {losses} lost, {lost_s[-1]:.1f} s lost", flush=True)
             if losses == 0:
@@ -71,6 +72,70 @@ class LostNodes(NodesCase):
         began = time.monotonic()
         self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * count)
         return time.monotonic() - began
+
+
+class Disturbed(NodesCase):
+    """Twenty runs with six nodes each, of which five are disturbed, and a seventh that joins late: a hundred killed,
+    stopped or drained nodes and twenty late ones. In every second pair of runs all five are drained."""
+
+    def test_a_hundred_disturbed_and_twenty_late_nodes_change_no_digest(self):
+        """The number of a failure is its seed."""
+        scenarios = (("scenarios/smoke/fedprox.toml", ["rounds.per_task=50"]),
+                     ("scenarios/smoke/fedasync.toml", ["rounds.per_task=300"]))
+        undisturbed = []
+        for scenario, settings in scenarios:
+            began = time.monotonic()
+            found = self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * 6)
+            undisturbed.append((time.monotonic() - began, self.rounds_of(found)))
+            self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)))
+        totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "late that computed", "rounds again"), 0)
+        for seed in range(20):
+            which = seed % 2
+            self.disturb(seed, *scenarios[which], *undisturbed[which], totals)
+        print(", ".join(f"{count} {name}" for name, count in totals.items()), flush=True)
+
+    @staticmethod
+    def rounds_of(found):
+        return sum(node["client_rounds"] for node in found["nodes"])
+
+    def disturb(self, seed, scenario, settings, seconds, rounds, totals):
+        """seconds, rounds: of an undisturbed run."""
+        draw = random.Random(seed)
+        accept, nodes = self.cluster(*[1] * 6)
+        began = time.monotonic()
+        only_drained = seed % 4 in (2, 3)  # no node is silent there, however busy the machine
+        silence = "60 s" if only_drained else "1 s"
+        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
+            [*settings, f"worker.node_silence=\"{silence}\""]))
+        ways = ["drained"] * 5 if only_drained else draw.choices(("killed", "stopped", "drained"), k=5)
+        moments = sorted([(draw.uniform(0, 0.7 * seconds), *node) for node in (*zip(ways, nodes), ("late", None))],
+                         key=lambda moment: moment[0])
+        start = time.monotonic()
+        for moment, way, node in moments:
+            time.sleep(max(0.0, start + moment - time.monotonic()))
+            if way == "late":
+                nodes.append(self.node(accept[1], "--threads", "1"))
+            else:
+                {"killed": node.process.kill, "stopped": node.stop, "drained": node.process.terminate}[way]()
+        found, said = self.ended(process, folder)
+        took = time.monotonic() - began
+        said = "\n".join(line for line in said.splitlines() if "node" in line)
+        self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)),
+                         f"seed {seed}: {said}")
+        again = self.rounds_of(found) - rounds
+        if only_drained:
+            disconnects = sum(node["disconnects"] for node in found["nodes"])
+            self.assertEqual((again, disconnects), (0, 0), f"seed {seed}: {said}")
+            self.assertEqual([node.process.wait(timeout=60) for node in nodes[:6]], [0] * 6, f"seed {seed}: {said}")
+        for way in ways:
+            totals[way] += 1
+        totals["lost"] += sum(node["disconnects"] for node in found["nodes"])
+        totals["rounds again"] += again
+        totals["late that computed"] += len(found["nodes"]) > 6 and found["nodes"][-1]["client_rounds"] > 0
+        print(f"seed {seed}: {', '.join(ways)}: {took:.1f} s, undisturbed {seconds:.1f} s, {again} of {rounds} client "
+              "rounds again", flush=True)
+        for node in nodes:
+            node.end()
 
 
 @unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")
@@ -125,6 +190,22 @@ class Hosts(NodesCase):
                 self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
             print(f"{name}: {alone['run_digest']} in one process, on two hosts and on four, by TLS", flush=True)
 
+    def test_ranks_on_hosts_give_the_digest_of_one_process(self):
+        """--distributed with the variables of any launcher, one rank on each host."""
+        for name in ("fedavg", "fedasync", "stsa", "lga"):
+            scenario, folder = f"scenarios/smoke/{name}.toml", self.out()
+            shared = plain_environment(WORLD_SIZE="3", MASTER_ADDR="10.83.0.1", MASTER_PORT=str(free_port()),
+                                       MNEME_SECRET="0123456789abcdef0123456789abcdef")
+            ranks = [subprocess.Popen([*self.on(rank + 1), PROGRAM, "run", scenario, "--distributed", "--threads", "1",
+                                       "--out", folder], cwd=ROOT, env={**shared, "RANK": str(rank)},
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(3)]
+            for rank in ranks:
+                self.addCleanup(self.let_go, rank)
+            found, _ = self.ended(ranks[0], folder)
+            self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1"), name)
+            self.assertEqual(len(found["nodes"]), 2)
+            self.assertEqual([rank.wait(timeout=60) for rank in ranks[1:]], [0, 0])
+
     def test_every_method_gives_one_digest_on_any_hosts(self):
         """Every smoke scenario: on two and four hosts with TLS, with one thread and two, and without TLS on the
         loopback. MNEME_SCENARIOS selects some of them, separated by commas."""
@@ -150,8 +231,8 @@ class Hosts(NodesCase):
         they return over a faster link."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=2000", "tasks.kind=\"single\"",
                     "tasks.count=1", "clients.count=1000", "rounds.cohort=1000", "rounds.per_task=1",
-                    "partition.kind=\"iid\"", "model.name=\"mlp\"", "model.hidden=[14150]", "worker.models_max=1",
-                    "checkpoint.every=0", "evaluation.every=0"]
+                    "partition.kind=\"iid\"", "model.name=\"mlp\"", "model.hidden=[14150]",
+                    "worker.fused_clients_max=1", "checkpoint.every=0", "evaluation.every=0"]
         alone, found, _ = self.over_slow_link(settings, slow_hosts=(1,))
         weights = alone["download_bytes"] / 1000
         self.assertGreater(weights, 44e6)
@@ -162,7 +243,7 @@ class Hosts(NodesCase):
         """45 MB of weights over 10 Mbit/s, once to the node and four times back."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=400", "tasks.kind=\"single\"",
                     "tasks.count=1", "clients.count=4", "rounds.cohort=4", "rounds.per_task=1", "model.name=\"mlp\"",
-                    "model.hidden=[14150]", "worker.models_max=1", "checkpoint.every=0", "evaluation.every=0"]
+                    "model.hidden=[14150]", "worker.fused_clients_max=1", "checkpoint.every=0", "evaluation.every=0"]
         alone, found, _ = self.over_slow_link(settings)
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * alone["download_bytes"] / 4)
 

@@ -64,7 +64,7 @@ class Nodes(NodesCase):
                 found = self.read(os.path.join(folder, name))
                 self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "2"), f"{name}, {nodes}")
                 self.assertEqual(len(found["nodes"]), len(nodes))
-                self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
+                self.assertEqual(sum(node["disconnects"] for node in found["nodes"]), 0)
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
                 self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
 
@@ -80,12 +80,12 @@ class Nodes(NodesCase):
         alone = self.digest(scenario, "--threads", "1", *words(settings))
         accept, (lost, stopped, _) = self.cluster(1, 1, 1)
         process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
-            [*settings, "worker.node_silence=\"1 s\""]))
+            [*settings, "worker.node_timeout=\"1 s\""]))
         lost.process.kill()
         stopped.stop()
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], alone)
-        self.assertEqual(sorted(node["losses"] for node in found["nodes"]), [0, 1, 1], said)
+        self.assertEqual(sorted(node["disconnects"] for node in found["nodes"]), [0, 1, 1], said)
         self.assertIn("is lost: it has given no sign of life for 1000 ms", said)
 
     def test_a_drained_node_gives_its_shards_back_and_nothing_runs_again(self):
@@ -98,7 +98,7 @@ class Nodes(NodesCase):
             self.assertIn("has left\n", drained.text())
             found, said = self.ended(process, folder)
             self.assertEqual(found["run_digest"], alone)
-            self.assertEqual([node["losses"] for node in found["nodes"]], [0, 0], said)
+            self.assertEqual([node["disconnects"] for node in found["nodes"]], [0, 0], said)
             self.assertIn("leaves; its shards move to other hosts", said)
             self.assertEqual(sum(node["client_rounds"] for node in found["nodes"]),
                              self.client_rounds_over(scenario, settings), said)
@@ -134,10 +134,10 @@ class Nodes(NodesCase):
     def test_without_any_node_the_run_computes_itself_or_waits_for_one(self):
         scenario, settings = LONG
         alone = self.digest(scenario, "--threads", "1", *words(settings))
-        for what_then in ("here", "wait"):
+        for what_then in ("local", "wait"):
             accept, (node,) = self.cluster(1)
             process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
-                [*settings, f"worker.without_nodes=\"{what_then}\""]))
+                [*settings, f"worker.no_nodes=\"{what_then}\""]))
             node.end()
             if what_then == "wait":
                 time.sleep(1)
@@ -145,7 +145,7 @@ class Nodes(NodesCase):
                 self.node(accept[1], "--threads", "1")
             found, said = self.ended(process, folder)
             self.assertEqual(found["run_digest"], alone)
-            self.assertEqual(found["nodes"][0]["losses"], 1, said)
+            self.assertEqual(found["nodes"][0]["disconnects"], 1, said)
 
     def test_a_node_that_joins_late_takes_work(self):
         for scenario, settings in ((LONG[0], ["rounds.per_task=1000"]),
@@ -255,7 +255,7 @@ class Nodes(NodesCase):
         alone = self.digest(scenario, "--threads", "1", *words(settings))
         accept, (node,) = self.cluster(1)
         process, folder = self.begun(scenario, *accept, *words(
-            [*settings, "worker.without_nodes=\"wait\"", "checkpoint.force=true"]))
+            [*settings, "worker.no_nodes=\"wait\"", "checkpoint.force=true"]))
         node.end()
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
@@ -281,7 +281,7 @@ class Nodes(NodesCase):
         address = f"127.0.0.1:{free_port()}"
         node = self.node(address, "--threads", "1", "--metrics-port", "0")
         process, _ = self.begun(scenario, "--accept", address, "--workers-min", "1", "--serve", "0", *words(
-            ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
+            ["rounds.per_task=100000", "worker.no_nodes=\"wait\""]))
         place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
 
         def metric(name):
@@ -396,7 +396,7 @@ class Nodes(NodesCase):
             peers.append(socket.create_connection(("127.0.0.1", port)))
         self.assertLess(kib_of(process.pid, "VmRSS") - before, 64 * 1024)
         found, said = self.ended(process, folder)
-        self.assertEqual(found["nodes"][0]["losses"], 0, said)
+        self.assertEqual(found["nodes"][0]["disconnects"], 0, said)
         for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 2"):
             self.assertIn(line, said)
         for peer in peers:
@@ -411,7 +411,7 @@ class Nodes(NodesCase):
         found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--accept", f"127.0.0.1:{port}",
                              "--workers-min", "1")
         self.assertEqual(found["run_digest"], alone)
-        self.assertEqual(found["nodes"][0]["losses"], 1)
+        self.assertEqual(found["nodes"][0]["disconnects"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
 
     def test_a_node_that_loads_notices_the_end_of_its_run_and_ends_at_sigterm(self):

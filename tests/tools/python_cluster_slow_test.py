@@ -1,5 +1,5 @@
 """A sweep of twenty runs with a process pool, a Dask cluster, submitit and Ray, where a worker is killed: equal
-tables."""
+tables. Runs of four methods over nodes that these clusters start: equal digests."""
 import concurrent.futures
 import contextlib
 import glob
@@ -19,6 +19,7 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
+import python_cluster_test  # noqa: E402
 from python_package import scenario  # noqa: E402
 
 OVER, SEEDS = {"strategy.name": ["fedavg", "fedprox"]}, list(range(1, 11))
@@ -136,6 +137,10 @@ class Clusters(unittest.TestCase):
         killing = kill_once(lambda: process_named("ray::perform_there"), out)
         self.assertEqual(self.swept("ray", ray), self.alone)
         self.expect_killed(killing)
+
+
+class Launched(python_cluster_test.Launched):
+    scenarios = ("fedavg", "fedasync", "stsa", "lga")
 
 
 if __name__ == "__main__":

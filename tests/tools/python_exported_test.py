@@ -138,7 +138,7 @@ class Exported(unittest.TestCase):
             warnings.simplefilter("always")
             net = mneme.net(module, example=data[2](data[0][:2]))
         self.assertRegex(str(caught[-1].message), "runs as an exported program, client by client and unfused")
-        runs = [self.trained(net.model(), data, f"run{threads}", threads, worker={"models_max": width})
+        runs = [self.trained(net.model(), data, f"run{threads}", threads, worker={"fused_clients_max": width})
                 for threads, width in ((1, 1), (2, 3), (3, 8))]
         self.assertEqual(len({run.digest for run in runs}), 1)
         after = net.state_dict(runs[0])

@@ -33,7 +33,7 @@ class Asks(mneme.Method):
         def predict(self):
             return self.weights + 0 * self.place.round
 
-        def figures(self):
+        def summary_metrics(self):
             return {"rounds_seen": self.rounds + self.place.round}
 
         def state(self):
@@ -162,7 +162,7 @@ chosen = scenario("py-failing", evaluation={"fairness": True})
 with tempfile.TemporaryDirectory() as folder:
     out = lambda name: os.path.join(folder, name)
     for base in (mneme.AveragingServer, mneme.Server):
-        for hook in ("__init__", "open_round", "fold", "close_round", "predict", "figures", "state"):
+        for hook in ("__init__", "open_round", "fold", "close_round", "predict", "summary_metrics", "state"):
             name = f"{base.__name__}.{hook}"
             print(name, told(lambda: mneme.run(chosen, methods=[failing(hook, base)], out=out(name))), flush=True)
     for hook in ("prepare", "check"):

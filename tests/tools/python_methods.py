@@ -21,7 +21,7 @@ class FedAvgM(mneme.Method):                                   # Hsu et al. 2019
 class FedAvg(mneme.Method):
     """FedAvg (McMahan et al. 2017), as strategies/baselines/fedavg.cpp has it."""
     name = "py-fedavg"
-    one_job = True
+    single_training_job = True
 
     def client_round(self, ctx, broadcast):
         trained = yield ctx.train(start=broadcast.weights, loss=mneme.cross_entropy())
@@ -35,7 +35,7 @@ class FedAvg(mneme.Method):
 class FedProx(mneme.Method):
     """FedProx (Li et al. 2020), as strategies/baselines/fedprox.cpp has it."""
     name = "py-fedprox"
-    one_job = True
+    single_training_job = True
     mu = mneme.key(0.01, low=0.0, help="Weight of the proximal term.")
 
     def client_round(self, ctx, broadcast):
@@ -110,7 +110,7 @@ class Icarl(mneme.Method):
         options = {"replay": known, "replay_rows": 8} if len(known) else {}
         if place.task > 0:
             options.update(loss=mneme.cross_entropy() + mneme.distillation(self.weight), teacher=broadcast["teacher"],
-                           taught=range(place.current.start))
+                           taught=range(place.current_classes.start))
         trained = yield ctx.train(start=broadcast.weights, **options)
         memory = None
         if place.round_of_task + 1 == place.rounds_of_task and len(ctx.rows):

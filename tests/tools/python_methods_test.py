@@ -43,7 +43,7 @@ class EqualBits(Runs):
     def compare(self, built_in, written, **sections):
         native = self.run_of(scenario(built_in, **sections))
         for threads, width in ((1, 1), (1, 0), (2, 1), (2, 0), (4, 1), (4, 0), (4, 3)):
-            again = self.run_of(scenario(written, worker={"models_max": width}, **sections), threads=threads)
+            again = self.run_of(scenario(written, worker={"fused_clients_max": width}, **sections), threads=threads)
             self.assertEqual(again.digest, native.digest, (written, threads, width))
             self.assert_equal_models(again, native)
             self.assertEqual([r["accuracy"] for r in again.records], [r["accuracy"] for r in native.records])
@@ -85,7 +85,7 @@ class EqualBits(Runs):
             torch.testing.assert_close(own.model()[name], tensor, rtol=1e-4, atol=1e-5)
 
     def test_icarl_remembers_by_herding_and_is_taught(self):
-        one, many = (self.run_of(scenario("py-icarl", worker={"models_max": width}), threads=threads)
+        one, many = (self.run_of(scenario("py-icarl", worker={"fused_clients_max": width}), threads=threads)
                      for width, threads in ((1, 1), (0, 3)))
         self.assertEqual(one.digest, many.digest)
         terms = [record["training_loss_terms"] for record in one.records]
@@ -103,7 +103,7 @@ class EqualBits(Runs):
         self.assertNotEqual(taught.digest, summed.digest)
 
     def test_a_loss_in_python_has_the_same_bits_for_any_width(self):
-        one, many = (self.run_of(scenario("py-squared-error", worker={"models_max": n})) for n in (1, 5))
+        one, many = (self.run_of(scenario("py-squared-error", worker={"fused_clients_max": n})) for n in (1, 5))
         self.assertEqual(one.digest, many.digest)
         self.assertIn("squared_error", str(one.records[-1].get("training_loss_terms", "squared_error")))
 
@@ -176,15 +176,15 @@ class GoingOn(Runs):
         with self.assertRaisesRegex(mneme.RunFailed, f"python_methods_test.py:{line}: .*ZeroDivisionError"):
             mneme.run(scenario("py-mended"), methods=[mended(whole=False)], out=folder)
         broken = mneme.load(folder)
-        self.assertEqual((broken.status, broken.mended), ("failed", []))
-        with self.assertRaisesRegex(mneme.ScenarioError, r"another source.*mneme.resume\(..., mended=True\)"):
+        self.assertEqual((broken.status, broken.source_changes), ("failed", []))
+        with self.assertRaisesRegex(mneme.ScenarioError, r"another source.*resume\(..., allow_source_change=True\)"):
             mneme.resume(folder, methods=[mended(whole=True)])
-        resumed = mneme.resume(folder, methods=[mended(whole=True)], mended=True)
+        resumed = mneme.resume(folder, methods=[mended(whole=True)], allow_source_change=True)
         whole = self.run_of(scenario("py-mended"), methods=[mended(whole=True)])
         self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
         self.assert_equal_models(resumed, whole)
-        self.assertEqual([change["after_rounds"] for change in resumed.mended], [4])
-        self.assertEqual((whole.mended, resumed.scenario() == broken.scenario()), ([], True))
+        self.assertEqual([change["after_rounds"] for change in resumed.source_changes], [4])
+        self.assertEqual((whole.source_changes, resumed.scenario() == broken.scenario()), ([], True))
 
 
 def mended(whole):

@@ -134,8 +134,9 @@ class Own(Runs):
     def test_clients_that_do_not_know_their_task(self):
         def use(ctx, weights):
             return ctx.train(rows=held(ctx.client, [0]))
-        self.run_of(using(use), blind_clients=True)
-        self.assert_refused(using(lambda ctx, w: ctx.train(rows=foreign(ctx))), "is none of client", blind_clients=True)
+        self.run_of(using(use), hide_task_from_clients=True)
+        self.assert_refused(using(lambda ctx, w: ctx.train(rows=foreign(ctx))), "is none of client",
+                            hide_task_from_clients=True)
 
     def test_numbers_of_any_whole_type(self):
         def use(ctx, weights):

@@ -145,7 +145,7 @@ OF_CLASS = {
     "a key's default": "rate = mneme.key({N}, help='x')",
     "a key's range": "rate = mneme.key(3, high={N}0, help='x')",
     "defaults of the scenario": "defaults = {{'rounds': {{'cohort': {N}}}}}",
-    "its server": "class Server(mneme.AveragingServer):\n    def figures(self):\n        return {{'x': {N}}}",
+    "its server": "class Server(mneme.AveragingServer):\n    def summary_metrics(self):\n        return {{'x': {N}}}",
     "parts, as earlier versions had them": "parts = (lambda: {N},)",
 }
 SAME = {  # different texts of one source
@@ -403,7 +403,7 @@ class Runs(unittest.TestCase):
     def test_a_loss_that_each_round_makes(self):
         run = lambda name, **sections: mneme.run(scenario("py-local", **sections), methods=[Local],
                                                  out=os.path.join(self.folder, name))
-        one, many = run("one", worker={"models_max": 1}), run("many", worker={"models_max": 5})
+        one, many = run("one", worker={"fused_clients_max": 1}), run("many", worker={"fused_clients_max": 5})
         self.assertEqual(one.digest, many.digest)
         self.assertNotEqual(run("other", strategy={"rate": 0.1}).digest, one.digest)
 

@@ -44,7 +44,7 @@ class Digests(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
             out = os.path.join(folder, "run")
             ended = programs.run(["run", os.path.join(SMOKE, scenario), "--out", out, "--quiet", "--threads",
-                                  str(threads), "--set", f"worker.models_max={width}"])
+                                  str(threads), "--set", f"worker.fused_clients_max={width}"])
             self.assertEqual(ended.code, 0, ended.errors)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
                 return json.load(file)["run_digest"]

@@ -54,9 +54,9 @@ class Verify(unittest.TestCase):
         self.assertIn("the repeated run equals its folder, so --digest belongs to another run", done.stdout)
 
     def test_a_round_beyond_the_run_is_named(self):
-        done = mneme("verify", self.folder("a"), "--round", "5", "--quiet")
+        done = mneme("verify", self.folder("a"), "--dump-round", "5", "--quiet")
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "warning: --round 5: the run has 4 rounds; nothing was written for it\n"))
+                         (0, "warning: --dump-round 5: the run has 4 rounds; nothing was written for it\n"))
         done = mneme("verify", self.folder("a"), "--keep", self.folder("a"))
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"error: --keep '{self.folder('a')}' already exists; choose a new folder\n"))
@@ -116,7 +116,7 @@ class Verify(unittest.TestCase):
 
     def test_the_values_of_a_round_are_kept(self):
         kept = self.folder("kept")
-        done = mneme("verify", self.folder("a"), "--round", "2", "--keep", kept, "--quiet")
+        done = mneme("verify", self.folder("a"), "--dump-round", "2", "--keep", kept, "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(os.path.getsize(os.path.join(kept, "values", "round_2.safetensors")) > 1000)
         machine = self.summary("kept")["machine"]

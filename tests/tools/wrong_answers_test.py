@@ -59,8 +59,8 @@ class WrongAnswers(NodesCase):
     def refused_with(self, link, run, alone, reason):
         found = self.summary(*run)
         self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertEqual(found["nodes"][0]["losses"], 1)
-        self.assertRegex(found["nodes"][0]["wrong"], reason)
+        self.assertEqual(found["nodes"][0]["disconnects"], 1)
+        self.assertRegex(found["nodes"][0]["rejection_reason"], reason)
         self.assertEqual(link.connections, 1)  # it does not join again
 
     def test_a_malformed_report_loses_its_node_and_nothing_else(self):

@@ -5,7 +5,7 @@ import mneme
 class FedAvg(mneme.Method):
     """FedAvg, equal to strategies/baselines/fedavg.cpp."""
     name = "fedavg-in-python"
-    one_job = True
+    single_training_job = True
 
     def client_round(self, ctx, broadcast):
         trained = yield ctx.train(start=broadcast.weights, loss=mneme.cross_entropy())

@@ -1,5 +1,6 @@
 #include "tools/cli/command_line.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "tools/cli/messages.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -140,7 +141,7 @@ private:
         ->needs(again);
   }
   static void bind_values(CLI::App& to, std::int64_t& into) {
-    to.add_option("--round", into,
+    to.add_option("--dump-round", into,
                   "Write the uploads of this round, and the model after it, to values/round_N.safetensors.")
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
@@ -408,6 +409,20 @@ int unknown_command(const std::string& word, const std::vector<std::string>& com
                            : unknown_word("command", word, commands);
 }
 
+/// The command line with renamed options under their new names. Prints a warning for each.
+std::vector<std::string> current_options(int count, const char* const* words) {
+  std::vector<std::string> current(words, words + count);
+  for (std::size_t i = 2; i < current.size() && current[i] != "--"; ++i)
+    for (const auto& option : renamed_options()) {
+      const auto name = std::string_view(current[i]).substr(0, current[i].find('='));
+      if (current[1] != option.command || name != option.old_name)
+        continue;
+      std::fprintf(stderr, "warning: %s\n", deprecation_text(option.old_name, option.name).c_str());
+      current[i].replace(0, name.size(), option.name);
+    }
+  return current;
+}
+
 int parse_and_dispatch(int count, const char* const* words) {
   command_line line;
   const auto commands = line.command_names();
@@ -416,7 +431,11 @@ int parse_and_dispatch(int count, const char* const* words) {
   if (count > 1 && std::string_view(words[1]) == "help" && (count == 2 || words[2][0] != '-'))
     return help(line, {words + 2, words + count});
   try {
-    line.app.parse(count, words);
+    auto options = current_options(count, words);
+    if (!options.empty())
+      options.erase(options.begin());             // the program
+    std::reverse(options.begin(), options.end()); // as CLI11 expects
+    line.app.parse(std::move(options));
   } catch (const CLI::Success& asked) { // --help, --version
     return line.app.exit(asked) == 0 ? exit_done : exit_bad_input;
   } catch (const CLI::ParseError& error) {

@@ -58,7 +58,7 @@ struct resume_arguments {
   bool quiet = false, json = false;
 };
 
-/// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--round N] [--quiet]`
+/// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--dump-round N] [--quiet]`
 struct verify_arguments {
   std::vector<std::string> folders{};
   std::string threads{}, digest{}, keep{}; ///< Empty: one per core; digest of the run; keep no folder

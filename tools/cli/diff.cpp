@@ -19,7 +19,8 @@ bool is_of_tensors(differing_part part) {
 std::string advice(const run_difference& difference, const diff_arguments& arguments) {
   if (arguments.again || !difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
     return {};
-  const auto again = fmt::format("mneme verify RUN_DIR --trace --round {} --keep NEW_DIR", difference.where->round);
+  const auto again =
+      fmt::format("mneme verify RUN_DIR --trace --dump-round {} --keep NEW_DIR", difference.where->round);
   return fmt::format("to see client, tensor and element: mneme diff {} {} --again, if both repeat on this machine; "
                      "otherwise run `{}` for each run on its own machine, and then mneme diff on the new folders\n",
                      arguments.folders[0], arguments.folders[1], again);
@@ -48,7 +49,7 @@ expected<run_difference> found_again(const diff_arguments& arguments, std::int64
       return failed(
           folder.string(),
           fmt::format("is not reproducible on this machine: it differs from round {} on; repeat each run on the "
-                      "machine that computed it, with mneme verify {} --trace --round {} --keep NEW_DIR",
+                      "machine that computed it, with mneme verify {} --trace --dump-round {} --keep NEW_DIR",
                       same->where->round, folder.string(), round));
   }
   return difference_of(scratch.path() / "0", scratch.path() / "1");

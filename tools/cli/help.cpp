@@ -1,8 +1,11 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/component_keys.hpp"
 #include "tools/cli/messages.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 namespace mneme {
 namespace {
 
@@ -115,6 +118,21 @@ bool print_keys_named(const std::vector<section>& sections, const std::string& n
   return found;
 }
 
+/// Prints the keys that had this name, "staying_share" or "tasks.staying_share", and their present names.
+bool print_renamed_keys(const std::vector<section>& sections, const std::string& name) {
+  bool found = false;
+  for (const auto& entry : renamed_keys()) {
+    if (entry.old_name == entry.name || (entry.old_name != name && full_old_name(entry) != name))
+      continue;
+    const auto of_methods = entry.methods.empty() ? "" : fmt::format(" of {}", fmt::join(entry.methods, ", "));
+    std::printf("%s\n\n", deprecation_text(full_old_name(entry) + of_methods, full_new_name(entry)).c_str());
+    print_keys_named(sections, full_new_name(entry));
+    print_own_keys_named(strategies(), full_new_name(entry), "strategy", "strategy");
+    found = true;
+  }
+  return found;
+}
+
 } // namespace
 
 int explain(const std::string& topic, const std::vector<std::string>& commands) {
@@ -138,7 +156,8 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
   const bool key = print_keys_named(sections, topic);
   const bool methods_key = print_own_keys_named(strategies(), topic, "strategy", "strategy");
   const bool models_key = print_own_keys_named(models(), topic, "model", "model");
-  if (method || net || key || methods_key || models_key)
+  const bool old_key = print_renamed_keys(sections, topic);
+  if (method || net || key || methods_key || models_key || old_key)
     return exit_done;
   for (const auto& entry : strategies())
     known.push_back(entry.name);

@@ -2,6 +2,7 @@
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
@@ -138,8 +139,10 @@ std::string scenario_text(new_scenario_choice written, const std::string& lead) 
   std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
   if (const auto source = data_source_named(written.settings.data.name); source.is_own)
     said.insert({source.own_file ? "data.file" : "data.root", "data.test_share"});
-  for (const auto& [key, value] : written.choice)
-    said.insert(key);
+  for (const auto& [key, value] : written.choice) {
+    const auto* const renamed = entry_of_old_name(key, written.settings.strategy.name);
+    said.insert(renamed ? full_new_name(*renamed) : key);
+  }
   written.settings.title = written.settings.strategy.name + " on " + written.settings.data.name;
   auto text = lead;
   for (const auto& group : sections_of(written.settings)) {
@@ -198,6 +201,15 @@ expected<user_data_report> inspect_data_word(const std::string& word, const over
   return look;
 }
 
+/// Warnings for settings under an old name. Those of [data] have been reported with the data.
+diagnostics deprecated_settings(const overrides& settings, const std::string& method) {
+  diagnostics deprecated;
+  for (const auto& [key, value] : settings)
+    if (const auto* const entry = entry_of_old_name(key, method); entry && entry->section != "data")
+      deprecated.push_back({"--set", deprecation_text(key, full_new_name(*entry))});
+  return deprecated;
+}
+
 std::string settings_text(const std::vector<std::string>& settings) {
   std::string words;
   for (const auto& setting : settings)
@@ -230,6 +242,7 @@ int new_scenario(const new_arguments& arguments) {
       [&](const scenario& settings) { return !rows || has_even_tasks(settings.tasks, rows->classes); });
   if (!fitting)
     return print_errors(fitting.error());
+  print_warnings(deprecated_settings(*settings, arguments.names[0]), warning_style::text);
   print_warnings(data_warnings(look->section), warning_style::text);
   if (!rows)
     std::fprintf(stderr, "warning: %s\nthe scenario was written without reading the data\n",

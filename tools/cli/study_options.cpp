@@ -1,4 +1,5 @@
 #include "tools/cli/study_options.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/study/suggested_name.hpp"
 #include <algorithm>
@@ -20,8 +21,13 @@ expected<std::vector<run_filter>> where_option(const std::vector<std::string>& t
       append(errors, filter.error());
       continue;
     }
+    const auto is_known = [&](const std::string& name) {
+      return known.empty() || std::find(known.begin(), known.end(), name) != known.end();
+    };
     filters.push_back(*filter);
-    if (known.empty() || std::find(known.begin(), known.end(), filter->name) != known.end())
+    if (!is_known(filter->name))
+      filters.back().name = current_name(filter->name);
+    if (is_known(filters.back().name))
       continue;
     errors.push_back(
         {"", "--where '" + text + "': no run has '" + filter->name + "'; " +

@@ -31,7 +31,7 @@ layer(actors/parties base storage method results federation compute)
 layer(actors/run base kernels settings models data storage method population training results federation scenario transport protocol scheduler parties compute nodes)
 
 layer(tools/charts)
-layer(tools/study base formats results scenario charts)
+layer(tools/study base formats options results scenario charts)
 layer(tools/live base results study)
 layer(tools/cli base formats kernels options settings models data method training scenario run study live)
 

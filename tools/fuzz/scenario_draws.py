@@ -51,10 +51,10 @@ SMALL = {
     "data.channels": [0, 1, 3], "training.milestones": ["[1]", "[1, 2]"], "evaluation.targets": ["[1.0, 50]"],
     "worker.verify_share": [0], "worker.arithmetic": ['"machine"', '"portable"'],
     "devices.trace_period": ['"0 s"', '"2 h"', '"1 s"'],
-    "worker.count": [0], "worker.shards": [0], "worker.models_max": [0], "worker.ahead_max": ['"1 GiB"'],
+    "worker.count": [0], "worker.shards": [0], "worker.fused_clients_max": [0], "worker.lookahead_memory": ['"1 GiB"'],
     "worker.device": ['"cpu"'],
 }
-FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column",
+FIXED = {"data": {"name", "root", "shape", "vocabulary_size", "label_column", "split_column", "domain_column",
                   "ignore_columns", "folder"},
          "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights", "frozen"}, "checkpoint": {"every", "force", "keep"}}
@@ -74,7 +74,7 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
 NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.label_column", "model.width",
                  "model.depth", "strategy.components"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
-MADE_UP = {"data.rows", "data.classes", "data.shape", "data.tokens"}  # keys of data.name = "synthetic"
+MADE_UP = {"data.rows", "data.classes", "data.shape", "data.vocabulary_size"}  # keys of data.name = "synthetic"
 LARGE = 20
 # Keys that presets set to large values, with the values used instead.
 PRESET_LIMITS = {"training.epochs": "1", "training.batch": "8", "rounds.per_task": "2", "rounds.cohort": "2"}
@@ -87,7 +87,7 @@ PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 1
 
 
 # Keys that are drawn together with the files that they name, and keys that are never drawn.
-WITH_FILES = {"data.name", "data.root", "data.shape", "data.tokens", "data.file", "data.label_column",
+WITH_FILES = {"data.name", "data.root", "data.shape", "data.vocabulary_size", "data.file", "data.label_column",
               "data.split_column", "data.domain_column", "partition.file", "devices.availability_file",
               "devices.profiles", "devices.capacity_file", "devices.link_file", "model.name", "model.module",
               "model.weights", "model.layers", "strategy.name", "strategy.preset", "strategy.feature_cache",
@@ -216,7 +216,7 @@ class _Draws:
         if source == "synthetic":
             self.settings["data.shape"] = str(shape)
             if self.kind == "tokens":
-                self.settings["data.tokens"] = "20"
+                self.settings["data.vocabulary_size"] = "20"
         elif source == "arrays":
             file, self.files = array_files(draw, self.folder, self.kind, shape, 20, with_domains)
             self.settings["data.file"] = f'"{file}"'

@@ -118,13 +118,13 @@ def drawn_ways(seed):
     """Ways of running a scenario that must have equal results; the first is the plain one. Every third seed has kills,
     every fourth has nodes."""
     draw = random.Random(seed)
-    wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.models_max={draw.choice([1, 2, 3, 7])}"]
-    tight = ['worker.ahead_max="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]
+    wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.fused_clients_max={draw.choice([1, 2, 3, 7])}"]
+    tight = ['worker.lookahead_memory="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]
     ways = [Way(1), Way(draw.choice([2, 3, 4]), draw.choice([wide, tight, wide + tight]))]
     if seed % 3 == 0:
         ways.append(Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed))
     if seed % 4 == 0:
-        patient = ['worker.node_silence="1 min"']  # prevents timeouts of nodes on slow machines
+        patient = ['worker.node_timeout="1 min"']  # prevents timeouts of nodes on slow machines
         ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=2))
     return ways
 

@@ -74,7 +74,7 @@ private:
     else if (line.event == "deliver")
       deliver(client, at_work);
     else if (line.event == "late" || line.event == "drop_out" || line.event == "left" || line.event == "abandoned" ||
-             line.event == "looked")
+             line.event == "observed" || line.event == "looked") // "looked": runs of older versions
       line.event == "late" ? mark_late(client, at_work) : end(client, at_work);
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t format_version = 2;
+constexpr std::int64_t format_version = 3; // 3: keys under their new names
 // Kinds of facts: attribute of the run, key of its scenario, figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 

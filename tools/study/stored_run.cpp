@@ -1,7 +1,9 @@
 #include "tools/study/stored_run.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/options/deprecated_names.hpp"
 #include "runtime/scenario/layers.hpp"
+#include "runtime/scenario/rename_keys.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
 #include <cmath>
@@ -55,9 +57,10 @@ expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   if (!is_file(file))
     return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
   std::vector<scenario_error> problems;
-  const auto read = parse_layer(file.string(), text_of(file), problems);
+  auto read = parse_layer(file.string(), text_of(file), problems);
   if (!problems.empty())
     return failed(place_text(problems.front().at), problems.front().text + "; the run directory is damaged");
+  static_cast<void>(rename_keys({&read, 1}, read.values["strategy"]["name"].value_or(std::string{})));
   std::map<std::string, std::string> keys;
   for (const auto& [name, node] : read.values) {
     const std::string word(name.str());
@@ -311,7 +314,8 @@ const std::string* run_value(const stored_run& run, const std::string& name) {
                                                        {"status", &run.status},     {"device", &run.device}};
   if (const auto at = said.find(name); at != said.end())
     return at->second;
-  const auto at = run.keys.find(name);
+  const auto* const renamed = entry_of_old_name(name, run.strategy);
+  const auto at = run.keys.find(renamed ? full_new_name(*renamed) : name);
   return at == run.keys.end() ? nullptr : &at->second;
 }
 

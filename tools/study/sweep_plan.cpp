@@ -99,7 +99,7 @@ private:
         add_new(plan_.errors, with_option_named(read.error(), point));
         return; // other seeds have the same problems
       }
-      add_new(plan_.warnings, read->warnings);
+      add_new(plan_.warnings, with_option_named(std::move(read->warnings), point));
       add_run(std::move(read->value), label);
     }
   }

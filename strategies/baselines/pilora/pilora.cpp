@@ -127,15 +127,16 @@ diagnostics pilora::check(const method_setup& setup) const {
     errors.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and low-rank parts are "
                                          "learnt beside the centres; expected \"all\""});
   if (setup.keep_share > 0.0)
-    errors.push_back({"strategy.keep_share", "strategy.keep_share > 0: pilora's server steps by rules of its own; "
-                                             "expected 0"});
+    errors.push_back({"strategy.old_model_share",
+                      "strategy.old_model_share > 0: pilora's server steps by rules of its own; "
+                      "expected 0"});
   append(errors, validate_class_repeats(setup, "low-rank part is"));
   const char* const kept = ": parts and centres of earlier tasks stay as they are, and who is still at such a task has "
                            "none to learn; expected ";
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
   if (setup.staying_share > 0.0)
-    errors.push_back({"tasks.staying_share", fmt::format("tasks.staying_share > 0{}0", kept)});
+    errors.push_back({"tasks.keep_task_share", fmt::format("tasks.keep_task_share > 0{}0", kept)});
   if (setup.training.learning_rate <= 0.0)
     errors.push_back({"training.learning_rate",
                       "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
@@ -168,7 +169,7 @@ void pilora::keys(key_table& table) {
        {"released", evaluated_parts::released}},
       "Low-rank parts of the evaluated net: of all tasks, as the text has it; of the first and the present one "
       "as one; or, as released, that of the first for ever.");
-  table.flag("late_schedule", options_.late_schedule,
+  table.flag("lagged_schedule", options_.late_schedule,
              "A round learns at the rate of the round before it, as released: the first two at the first rate.");
 }
 
@@ -179,7 +180,7 @@ std::vector<preset> pilora::presets() const {
                        "weight_decay = 1e-5\nschedule = \"cosine\"\n",
                        low_rank, ends, centers);
   };
-  const char* const released = "evaluate = \"released\"\nlate_schedule = true\n";
+  const char* const released = "evaluate = \"released\"\nlagged_schedule = true\n";
   return {{"stsa", "as STSA compares with it: 2 epochs of batches of 128; its rates are not published",
            "[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 2e-3\nweight_decay = 1e-5\n"},
           {"paper", "30 rounds of 10 epochs with 10 of 30 clients; parts are summed over tasks",

@@ -192,10 +192,10 @@ TEST_CASE("training clients ahead of time leaves events, weights and digest unch
                                        {"evaluation.every", 0}});
   for (const auto& net : {scenario.with({{"model.name", "cnn"}}),
                           scenario.with({{"model.name", "mlp"}, {"model.hidden", raw_toml("[24]")}})}) {
-    const auto alone = run_toml(net, {.over = {{"worker.models_max", "1"}}, .threads = 1, .trace = true});
+    const auto alone = run_toml(net, {.over = {{"worker.fused_clients_max", "1"}}, .threads = 1, .trace = true});
     CHECK(alone.summary.fused_width_mean == 1.0);
     for (const char* width : {"4", "0"}) {
-      const auto together = run_toml(net, {.over = {{"worker.models_max", width}}, .threads = 1, .trace = true});
+      const auto together = run_toml(net, {.over = {{"worker.fused_clients_max", width}}, .threads = 1, .trace = true});
       CHECK((together.summary.fused_width_mean > 1.2 || std::string(width) == "0")); // "0": as the net suggests
       CHECK(together.events == alone.events);
       CHECK(together.model == alone.model);

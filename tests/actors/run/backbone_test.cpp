@@ -172,7 +172,7 @@ TEST_CASE("methods on a frozen backbone have one digest for all threads, workers
             : split_scenario(method);
     const auto whole = run_toml(scenario, {.threads = 1});
     CHECK(whole.summary.status == "done");
-    for (const auto& over : {overrides{{"worker.models_max", "1"}}, overrides{{"worker.models_max", "3"}},
+    for (const auto& over : {overrides{{"worker.fused_clients_max", "1"}}, overrides{{"worker.fused_clients_max", "3"}},
                              overrides{{"worker.count", "3"}, {"worker.shards", "4"}}})
       CHECK(run_toml(scenario, {.over = over, .threads = 3}).summary.run_digest == whole.summary.run_digest);
   }
@@ -211,13 +211,13 @@ TEST_CASE("methods on a frozen backbone resume from any event, also in asynchron
       {{"rounds.mode", "async"}, {"rounds.per_task", 4}, {"rounds.buffer", 2}, {"rounds.concurrency", 5}});
   const auto alone = run_toml(restless.without("rounds.cohort"), {.threads = 1});
   CHECK(alone.summary.status == "done");
-  CHECK(run_toml(restless.without("rounds.cohort"), {.over = {{"worker.models_max", "1"}}, .threads = 2})
+  CHECK(run_toml(restless.without("rounds.cohort"), {.over = {{"worker.fused_clients_max", "1"}}, .threads = 2})
             .summary.run_digest == alone.summary.run_digest);
 }
 
 TEST_CASE("image nets reject token rows, and backbones reject layers that they lack") {
   const auto tokens = made_scenario({{"data.shape", raw_toml("[8]")},
-                                     {"data.tokens", 9},
+                                     {"data.vocabulary_size", 9},
                                      {"data.classes", 4},
                                      {"data.rows", 200},
                                      {"tasks.count", 2},

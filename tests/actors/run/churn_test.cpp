@@ -76,10 +76,11 @@ TEST_CASE("a run with churn has one digest for all threads, widths, shards, budg
       CHECK(run_restless(mode, {}, threads).summary.run_digest == expected.summary.run_digest);
     CHECK(run_restless(mode, {{"worker.shards", "2"}}, 16).summary.run_digest == // two control threads
           expected.summary.run_digest);
-    const std::vector<std::pair<std::string, std::vector<std::string>>> table{{"worker.models_max", {"1", "4"}},
-                                                                              {"worker.shards", {"1", "2", "5"}},
-                                                                              {"worker.ahead_max", {"1 B", "3 KiB"}},
-                                                                              {"clients.memory_limit", {"1 B"}}};
+    const std::vector<std::pair<std::string, std::vector<std::string>>> table{
+        {"worker.fused_clients_max", {"1", "4"}},
+        {"worker.shards", {"1", "2", "5"}},
+        {"worker.lookahead_memory", {"1 B", "3 KiB"}},
+        {"clients.memory_limit", {"1 B"}}};
     for (const auto& [key, values] : table)
       for (const auto& value : values) {
         INFO(mode << ", " << key << " = " << value);

@@ -70,9 +70,9 @@ TEST_CASE("the digest does not depend on threads, workers, widths, shards and bu
     CHECK(run_toml(eventful, {.threads = threads}).summary.run_digest == expected);
   const std::vector<std::pair<std::string, std::vector<std::string>>> table{
       {"worker.count", {"1", "2", "4"}},
-      {"worker.models_max", {"1", "4", "0"}},
+      {"worker.fused_clients_max", {"1", "4", "0"}},
       {"worker.shards", {"1", "2", "5"}},
-      {"worker.ahead_max", {"1 B", "3 KiB", "1 GiB"}},
+      {"worker.lookahead_memory", {"1 B", "3 KiB", "1 GiB"}},
   };
   for (const auto& [key, values] : table)
     for (const auto& value : values) {
@@ -91,8 +91,8 @@ TEST_CASE("folding uploads while others are computed leaves events, weights and 
     for (const char* room : {"1 B", "2 MiB", "1 GiB"}) {
       INFO(scenario.text() << room);
       // Uploads of 620 KB, each reported as soon as it is computed.
-      const overrides over{{"worker.ahead_max", room},
-                           {"worker.models_max", "2"},
+      const overrides over{{"worker.lookahead_memory", room},
+                           {"worker.fused_clients_max", "2"},
                            {"worker.shards", "2"},
                            {"model.hidden", "[8192]"},
                            {"training.epochs", "1"}};
@@ -174,9 +174,9 @@ TEST_CASE("trainings with different learning rates never share a batch") {
     over.emplace_back(key, value);
     return run_toml(eventful, {.over = over}).summary.run_digest;
   };
-  const auto alone = with("worker.models_max", "1");
-  CHECK(with("worker.models_max", "64") == alone);
+  const auto alone = with("worker.fused_clients_max", "1");
+  CHECK(with("worker.fused_clients_max", "64") == alone);
   for (const char* room : {"3 KiB", "5 KiB", "6 KiB", "8 KiB", "10 KiB"})
-    CHECK(with("worker.ahead_max", room) == alone);
+    CHECK(with("worker.lookahead_memory", room) == alone);
   CHECK(alone != reference().summary.run_digest);
 }

@@ -62,7 +62,7 @@ std::vector<std::string> dispatched(const finished_run& run) {
 TEST_CASE("only active clients are dispatched, and rows of other clients are unused", "[enrolment]") {
   using who = std::vector<std::string>;
   const auto run = [](const std::string& table) {
-    return run_toml(with_table(table), {.over = {{"worker.ahead_max", "1 MiB"}}, .trace = true});
+    return run_toml(with_table(table), {.over = {{"worker.lookahead_memory", "1 MiB"}}, .trace = true});
   };
   CHECK(dispatched(run(full)) == who{"0123", "0123", "0123", "0123"});
   const auto fewer = run(shrinking);
@@ -109,7 +109,7 @@ TEST_CASE("FIL-VER has one digest for all threads and widths, with and without a
     CHECK(single.summary.status == "done");
     CHECK(single.summary.figures.at("pool_rows") > 0.0);
     auto narrow = over;
-    narrow.emplace_back("worker.models_max", "1");
+    narrow.emplace_back("worker.fused_clients_max", "1");
     CHECK(run_toml(with_table(table), {.over = narrow, .threads = 3}).summary.run_digest == single.summary.run_digest);
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("each client receives the encoder once", "[enrolment]") {
 
 TEST_CASE("the classifier can be sent in every transfer format", "[enrolment]") {
   for (const std::string wire : {"fp16", "int8"}) {
-    const auto run = run_toml(with_table(growing), {.over = {{"devices.wire", wire}}});
+    const auto run = run_toml(with_table(growing), {.over = {{"devices.transfer_dtype", wire}}});
     CHECK(run.summary.status == "done");
   }
 }

@@ -158,7 +158,7 @@ TEST_CASE("a failed run has the same events and digest, whatever other clients h
                                             {"partition.kind", "dirichlet"},
                                             {"partition.beta", "0.3"},
                                             {"data.rows", "300"},
-                                            {"worker.models_max", width}},
+                                            {"worker.fused_clients_max", width}},
                                    .threads = threads,
                                    .trace = true});
   };

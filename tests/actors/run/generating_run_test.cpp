@@ -25,7 +25,7 @@ const auto one_shot = made_scenario({{"seed", 3},
                                      {"training.batch", 8},
                                      {"strategy.name", "osi-fl"},
                                      {"strategy.images", 6},
-                                     {"strategy.p", 2},
+                                     {"strategy.retained_per_class", 2},
                                      {"strategy.sampling_steps", 4},
                                      {"strategy.encoder_passes", 2},
                                      {"strategy.denoiser_passes", 4}});
@@ -43,8 +43,8 @@ TEST_CASE("OSI-FL has one digest for all threads, workers, widths and shards") {
   CHECK(reference.summary.figures.at("retained_images") == 2 * 4);
   for (const auto& [over, threads] :
        std::vector<std::pair<overrides, std::int64_t>>{{{}, 3},
-                                                       {{{"worker.models_max", "1"}}, 1},
-                                                       {{{"worker.models_max", "3"}, {"worker.count", "3"}}, 2},
+                                                       {{{"worker.fused_clients_max", "1"}}, 1},
+                                                       {{{"worker.fused_clients_max", "3"}, {"worker.count", "3"}}, 2},
                                                        {{{"worker.shards", "4"}}, 2}}) {
     const auto other = run_toml(one_shot, {.over = over, .threads = threads});
     CHECK(other.summary.run_digest == reference.summary.run_digest);
@@ -65,7 +65,7 @@ TEST_CASE("images conditioned on moments of public rows have one digest, which d
 }
 
 TEST_CASE("OSI-FL without retained images equals OSCAR-IL byte for byte") {
-  const auto none = run_toml(one_shot, {.over = {{"strategy.p", "0"}}});
+  const auto none = run_toml(one_shot, {.over = {{"strategy.retained_per_class", "0"}}});
   const auto incremental = run_toml(one_shot, {.over = {{"strategy.mode", "\"oscar-il\""}}});
   CHECK(none.model == incremental.model);
   CHECK(none.model != run_toml(one_shot).model);

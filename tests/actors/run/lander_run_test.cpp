@@ -38,7 +38,7 @@ TEST_CASE("LANDER has one digest for all threads, workers, widths and shards") {
   const auto whole = run_toml(dreaming_scenario(), {.threads = 1});
   CHECK(whole.summary.status == "done");
   for (const auto& over :
-       {overrides{{"worker.models_max", "1"}}, overrides{{"worker.count", "3"}, {"worker.shards", "4"}}})
+       {overrides{{"worker.fused_clients_max", "1"}}, overrides{{"worker.count", "3"}, {"worker.shards", "4"}}})
     CHECK(run_toml(dreaming_scenario(), {.over = over, .threads = 3}).summary.run_digest == whole.summary.run_digest);
 }
 
@@ -58,6 +58,6 @@ TEST_CASE("LANDER runs asynchronously") {
                             .without("rounds.cohort");
   const auto alone = run_toml(restless, {.threads = 1});
   CHECK(alone.summary.status == "done");
-  CHECK(run_toml(restless, {.over = {{"worker.models_max", "1"}}, .threads = 2}).summary.run_digest ==
+  CHECK(run_toml(restless, {.over = {{"worker.fused_clients_max", "1"}}, .threads = 2}).summary.run_digest ==
         alone.summary.run_digest);
 }

@@ -143,9 +143,9 @@ TEST_CASE("a method with programs has one digest for all threads, workers, width
   };
   check({}, 2);
   check({}, 4);
-  check({{"worker.models_max", "1"}}, 1);
-  check({{"worker.models_max", "3"}, {"worker.count", "3"}}, 2);
-  check({{"worker.shards", "3"}, {"worker.ahead_max", "\"64 KiB\""}}, 2);
+  check({{"worker.fused_clients_max", "1"}}, 1);
+  check({{"worker.fused_clients_max", "3"}, {"worker.count", "3"}}, 2);
+  check({{"worker.shards", "3"}, {"worker.lookahead_memory", "\"64 KiB\""}}, 2);
 }
 
 TEST_CASE("generated rows are used for training, and their bytes count as downloads") {
@@ -173,7 +173,7 @@ TEST_CASE("a method with programs resumes from any event with an equal digest") 
 }
 
 TEST_CASE("an interrupted program resumes with its next slice") {
-  const workshop shop(dreams.with({{"checkpoint.force", true}, {"worker.models_max", 1}}));
+  const workshop shop(dreams.with({{"checkpoint.force", true}, {"worker.fused_clients_max", 1}}));
   auto& slices = slice_counter::slices;
   slices = 0;
   const auto whole = shop.run("whole", {.threads = 1});

@@ -133,7 +133,7 @@ TEST_CASE("a run with a proxy has one digest for all threads, workers, widths an
   const auto expected = run_toml(whispers, {.threads = 1});
   for (const std::int64_t threads : {2, 3})
     CHECK(run_toml(whispers, {.threads = threads}).summary.run_digest == expected.summary.run_digest);
-  for (const auto& over : std::vector<overrides>{{{"worker.models_max", "1"}}, {{"worker.shards", "3"}}}) {
+  for (const auto& over : std::vector<overrides>{{{"worker.fused_clients_max", "1"}}, {{"worker.shards", "3"}}}) {
     const auto run = run_toml(whispers, {.over = over});
     CHECK(run.summary.run_digest == expected.summary.run_digest);
     CHECK(run.summary.figures == expected.summary.figures);

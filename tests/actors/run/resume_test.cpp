@@ -87,7 +87,7 @@ TEST_CASE("a FedAsync run interrupted at any event resumes with an equal digest"
 
 TEST_CASE("a run without memory for results ahead resumes from any event with an equal digest") {
   const workshop shop(restless);
-  const overrides narrow{{"worker.ahead_max", "3 KiB"}};
+  const overrides narrow{{"worker.lookahead_memory", "3 KiB"}};
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
   CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 31}, workers::others, narrow) > 5);

@@ -44,17 +44,18 @@ double virtual_seconds_of(const run_report& report) {
 } // namespace
 
 TEST_CASE("dry runs have the traffic, counts and virtual duration of the real runs") {
-  const auto& over = GENERATE(
-      overrides{{"strategy.name", "fedavg"}}, overrides{{"strategy.name", "fed-lwf"}, {"devices.wire", "int8"}},
-      overrides{{"strategy.name", "fedprox"}, {"model.trainable", "head"}, {"model.weights", "as-drawn"}},
-      overrides{{"strategy.name", "fedavg"}, {"devices.dropout", "0.3"}, {"rounds.deadline", "100 ms"}},
-      overrides{{"strategy.name", "fedavg"}, {"rounds.mode", "async"}, {"devices.dropout", "0.2"}},
-      overrides{{"strategy.name", "joint"}, {"devices.availability", "diurnal"}, {"evaluation.every", "2"}},
-      overrides{{"strategy.name", "fedavg"},
-                {"enrolment.kind", "random"},
-                {"enrolment.arrival_mean", "1 s"},
-                {"enrolment.absence_mean", "2 s"},
-                {"enrolment.lifetime_mean", "5 s"}});
+  const auto& over =
+      GENERATE(overrides{{"strategy.name", "fedavg"}},
+               overrides{{"strategy.name", "fed-lwf"}, {"devices.transfer_dtype", "int8"}},
+               overrides{{"strategy.name", "fedprox"}, {"model.trainable", "head"}, {"model.weights", "as-drawn"}},
+               overrides{{"strategy.name", "fedavg"}, {"devices.dropout", "0.3"}, {"rounds.deadline", "100 ms"}},
+               overrides{{"strategy.name", "fedavg"}, {"rounds.mode", "async"}, {"devices.dropout", "0.2"}},
+               overrides{{"strategy.name", "joint"}, {"devices.availability", "diurnal"}, {"evaluation.every", "2"}},
+               overrides{{"strategy.name", "fedavg"},
+                         {"enrolment.kind", "random"},
+                         {"enrolment.arrival_mean", "1 s"},
+                         {"enrolment.absence_mean", "2 s"},
+                         {"enrolment.lifetime_mean", "5 s"}});
   for (const auto& [key, value] : over)
     UNSCOPED_INFO(key << " = " << value);
   const auto cost = cost_of_toml(world + "[strategy]\nname = \"fedavg\"\n", over);

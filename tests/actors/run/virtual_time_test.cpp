@@ -151,8 +151,8 @@ TEST_CASE("a drop-out does not delay its round or change draws of other clients"
 }
 
 TEST_CASE("transfer formats determine the bytes of messages") {
-  const auto half = run_toml(three_clients, {.over = {{"devices.wire", "fp16"}}});
+  const auto half = run_toml(three_clients, {.over = {{"devices.transfer_dtype", "fp16"}}});
   CHECK(half.summary.upload_bytes == 6 * 8);
-  const auto quarter = run_toml(three_clients, {.over = {{"devices.wire", "int8"}}});
+  const auto quarter = run_toml(three_clients, {.over = {{"devices.transfer_dtype", "int8"}}});
   CHECK(quarter.summary.download_bytes == 6 * 4);
 }

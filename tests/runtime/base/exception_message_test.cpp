@@ -9,7 +9,9 @@ TEST_CASE("failure_of() returns the text of an exception, or \"\" without one") 
   CHECK(exception_message_of([] { throw std::runtime_error("the disk is full"); }) == "the disk is full");
   CHECK(exception_message_of([] { throw std::runtime_error(""); }) == "threw an exception without words");
   CHECK(exception_message_of([] { throw 7; }) == "threw something that is not a std::exception");
-  CHECK(exception_message_of([] { throw std::bad_alloc(); }).starts_with("out of memory; a smaller worker.models_max"));
+  CHECK(exception_message_of([] {
+          throw std::bad_alloc();
+        }).starts_with("out of memory; a smaller worker.fused_clients_max"));
   CHECK(exception_message_of([] { TORCH_CHECK(false, "shapes differ"); }) == "shapes differ");
 }
 

@@ -278,7 +278,7 @@ TEST_CASE("a split depends on the seed only", "[partition]") {
   CHECK(all_rows(*make_partition(from, tasks).value(), from, {0}) != once);
 }
 
-TEST_CASE("class-share gives a client all rows of floor(share * classes) classes", "[partition]") {
+TEST_CASE("class-share gives a client all rows of its share of classes, rounded down", "[partition]") {
   struct sizes {
     double share;
     std::int64_t classes, held;

@@ -20,7 +20,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"data.shape", "[3, 8, 8]"},
     {"data.classes", "20"},
     {"data.rows", "99"},
-    {"data.tokens", "7"},
+    {"data.vocabulary_size", "7"},
     {"data.side", "64"},
     {"data.resize", "32"},
     {"data.crop", "8"},
@@ -32,7 +32,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"tasks.classes", "5"},
     {"tasks.class_order", "seeded"},
     {"tasks.classes_per_task", "3"},
-    {"tasks.staying_share", "0.25"},
+    {"tasks.keep_task_share", "0.25"},
     {"partition.kind", "shards"},
     {"partition.beta", "0.25"},
     {"partition.class_share", "0.5"},
@@ -71,10 +71,10 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"devices.downlink_mbit", "0"},
     {"devices.latency", "51 ms"},
     {"devices.dropout", "0.125"},
-    {"devices.wire", "int8"},
+    {"devices.transfer_dtype", "int8"},
     {"devices.proxy_uplink_mbit", "10"},
     {"devices.proxy_downlink_mbit", "{ median = 1, sigma = 0 }"},
-    {"devices.observing_costs", "false"},
+    {"devices.observers_cost_time", "false"},
     {"devices.availability", "diurnal"},
     {"devices.availability_period", "1 h"},
     {"devices.profiles", "[{ name = \"snapdragon-888\", link = \"lte\", share = 0.5 }, { name = \"raspberry-pi-5\" }]"},
@@ -105,7 +105,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"training.drop_last", "true"},
     {"strategy.preset", "small"},
     {"strategy.weighting", "uniform"},
-    {"strategy.keep_share", "0.5"},
+    {"strategy.old_model_share", "0.5"},
     {"strategy.oracle", "true"},
     {"strategy.mu", "0.02"},
     {"strategy.rule", "median"},
@@ -183,11 +183,12 @@ TEST_CASE("title, workers, checkpoints, data.root and the order of keys do not c
   const scenario_folder folder;
   folder.write("a.toml",
                "title = \"a\"\nseed = 5\n[clients]\ncount = 30\n[rounds]\ncohort = 3\nper_task = 2\n" + probe_sections);
-  folder.write("b.toml",
-               "seed = 5\n[model]\nname = \"probe-net\"\n[rounds]\nper_task = 2\ncohort = 3\n[worker]\ncount = 2\n"
-               "device = \"cpu\"\nmodels_max = 3\nshards = 4\nahead_max = \"1 MiB\"\n[data]\nroot = \".\"\n"
-               "[checkpoint]\nevery = 3\nforce = true\nkeep = 5\n"
-               "[clients]\ncount = 30\n[strategy]\nname = \"probe-method\"\n");
+  folder.write(
+      "b.toml",
+      "seed = 5\n[model]\nname = \"probe-net\"\n[rounds]\nper_task = 2\ncohort = 3\n[worker]\ncount = 2\n"
+      "device = \"cpu\"\nfused_clients_max = 3\nshards = 4\nlookahead_memory = \"1 MiB\"\n[data]\nroot = \".\"\n"
+      "[checkpoint]\nevery = 3\nforce = true\nkeep = 5\n"
+      "[clients]\ncount = 30\n[strategy]\nname = \"probe-method\"\n");
   CHECK(scenario_digest(folder.read("a.toml").value) == scenario_digest(folder.read("b.toml").value));
   CHECK(scenario_digest(folder.read("a.toml").value).size() == 32);
 }

@@ -268,15 +268,15 @@ TEST_CASE("FedET regularizes clients by the importance that they have sent", "[e
 
 TEST_CASE("FedET's enhancers need a frozen net and distill from those of the previous task", "[et]") {
   auto method = strategy_named("fed-et");
-  give_keys(*method, {{"reading", "enhancer"}});
+  give_keys(*method, {{"variant", "enhancer"}});
   const auto errors = method->check(setup_of("mlp"));
   REQUIRE(errors.size() == 1);
-  CHECK(errors.front().where == "strategy.reading");
+  CHECK(errors.front().where == "strategy.variant");
   auto frozen = setup_of("mlp");
   frozen.trainable = trainable_part::head;
   CHECK(method->check(frozen).empty());
   // A linear net is only a head: the enhancers then equal Fed-LwF with another weight.
-  const two_tasks enhancer("fed-et", {{"reading", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
+  const two_tasks enhancer("fed-et", {{"variant", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
   CHECK(at::equal(enhancer.after[1], lwf.after[1]));
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("Fisher information of tasks can be summed instead of blended", "[ewc]
 TEST_CASE("EWC as in the official code passes rows again at rate 0, which updates running statistics", "[ewc]") {
   for (const bool moves : {false, true}) {
     const auto method =
-        prepared("fed-ewc", {{"ewc_mode", "repo_noop"}, {"fisher_moves_statistics", moves ? "true" : "false"}}, 3);
+        prepared("fed-ewc", {{"ewc_mode", "repo_noop"}, {"fisher_updates_batch_norm", moves ? "true" : "false"}}, 3);
     const auto start = weights_only(initial_weights(*setup_of(3).net, 2));
     const auto jobs = trainings(
         *method, {.info = {.task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}}, .weights = start});

@@ -52,7 +52,7 @@ std::pair<double, double> tuned(const at::Tensor& logits, const at::Tensor& labe
 
 TEST_CASE("stage 1 equals SS-IL's code and, with all corrections, PyCIL's", "[bic]") {
   const official_step official;
-  const rehearsing_client newest("bic", {2, 2, 2}), every_task("bic", {2, 2, 2}, {{"corrects", "all"}});
+  const rehearsing_client newest("bic", {2, 2, 2}), every_task("bic", {2, 2, 2}, {{"corrected_tasks", "all"}});
   const std::vector<double> corrections{1.0, 0.0, 0.8, -0.3};
   official.check(*newest.training(2, false, result_with_teacher(newest, corrections)).objective,
                  golden_record("bic/ss_il")["stage1_minus_gradient"]);

@@ -97,7 +97,7 @@ TEST_CASE("a ring smaller than the classes is refused", "[er]") {
 }
 
 TEST_CASE("replayed rows join every step once the memory has some", "[er]") {
-  const client learner({{"buffer", "10"}, {"replayed", "2"}});
+  const client learner({{"buffer", "10"}, {"replay_rows", "2"}});
   const auto jobs_with = [&](memory_ref memory) {
     return jobs_of_kind<train_job>(
         jobs_of_round(*learner.method, *learner.device, learner.work(1, {20, 21}, std::move(memory), 1)));

@@ -82,7 +82,7 @@ TEST_CASE("server steps of FedAdam and FedYogi equal Flower's", "[adaptive]") {
 }
 
 TEST_CASE("ER equals Mammoth over three tasks", "[er]") {
-  public_federation federation("er/mammoth", "er", {{"buffer", "40"}, {"replayed", "40"}});
+  public_federation federation("er/mammoth", "er", {{"buffer", "40"}, {"replay_rows", "40"}});
   const auto& record = federation.record();
   const auto tasks = views_of(record.at("task_rows"), record.at("task_labels"));
   for (std::uint32_t task = 0; task < 3; ++task) {

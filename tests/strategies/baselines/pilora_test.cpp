@@ -278,11 +278,11 @@ TEST_CASE("invalid settings of PILoRA are refused", "[pilora]") {
           setup.net = model_named("linear", {1, 1, 5}, 4);
         }).starts_with("model.name: "));
   CHECK(complaint([](method_setup& setup) { setup.task_classes = {{0, 4}, {0, 4}}; }).starts_with("tasks.kind: "));
-  CHECK(complaint([](method_setup& setup) { setup.keep_share = 0.5; }).starts_with("strategy.keep_share: "));
+  CHECK(complaint([](method_setup& setup) { setup.keep_share = 0.5; }).starts_with("strategy.old_model_share: "));
   CHECK(complaint([](method_setup& setup) {
           setup.transition = task_transition::staggered;
         }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centres of earlier tasks"));
-  CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.staying_share: "));
+  CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.keep_task_share: "));
   CHECK(complaint([](method_setup& setup) { // low-rank parts with their own rate
           setup.training.learning_rate = 0.0;
         })

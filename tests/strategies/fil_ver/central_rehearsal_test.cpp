@@ -166,7 +166,7 @@ TEST_CASE("offline trains on all tasks from the first round on") {
 }
 
 TEST_CASE("hold-out rows for the encoder come from every task and have no other use") {
-  const study run({{"system", "naive"}, {"encoder", "frozen"}, {"held_out", "0.3"}});
+  const study run({{"system", "naive"}, {"encoder", "frozen"}, {"encoder_holdout_share", "0.3"}});
   const std::set<std::int64_t> held(run.encoder_rows.rows->begin(), run.encoder_rows.rows->end());
   CHECK(held.size() > 20);
   CHECK(held.size() < 55);
@@ -182,7 +182,7 @@ TEST_CASE("hold-out rows for the encoder come from every task and have no other 
 
 TEST_CASE("noise comes from a random encoder, for the rehearsed vectors or for all") {
   const study ebr({{"system", "ebr"}, on_task_1}), other({{"system", "noise"}, on_task_1}),
-      front({{"system", "noise"}, {"noise_reading", "b"}, on_task_1});
+      front({{"system", "noise"}, {"noise_scope", "all"}, on_task_1});
   CHECK(sizes(other) == sizes(ebr));
   const auto last = [](const study& run) { return run.trained.back().source->vectors; };
   CHECK(at::equal(last(other).narrow(0, 0, 40), last(ebr).narrow(0, 0, 40)));

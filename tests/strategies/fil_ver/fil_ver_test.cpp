@@ -106,7 +106,7 @@ TEST_CASE("a row is sent once per run unless several samples of it are allowed")
   for (const bool once : {true, false}) {
     federation federated({{"system", "ver-sampled"},
                           {"rehearsal_ratio", "0.4"},
-                          {"one_z_per_sample", once ? "true" : "false"},
+                          {"sample_once", once ? "true" : "false"},
                           {"pool", "all"}});
     federated.open(0);
     std::vector<std::int64_t> sent;

@@ -135,7 +135,7 @@ TEST_CASE("every round draws new rehearsal rows, separately for each earlier tas
 }
 
 TEST_CASE("VER-Sampled sends samples under a key of the round, of rows drawn by another key") {
-  federation federated({{"system", "ver-sampled"}, {"rehearsal_ratio", "0.2"}, {"one_z_per_sample", "false"}});
+  federation federated({{"system", "ver-sampled"}, {"rehearsal_ratio", "0.2"}, {"sample_once", "false"}});
   federated.open(0);
   for (std::uint32_t visit = 0; visit < 2; ++visit) {
     const auto upload = federated.run(0, {0}).front().upload;

@@ -420,7 +420,7 @@ TEST_CASE("a round's first loss is a mean over its clients' steps") {
 }
 
 TEST_CASE("head rows of a task's classes may be drawn at its start, and the pool be cut by name") {
-  small_server run(key_values{{"new_rows", "drawn"}, {"pool_max", "10"}});
+  small_server run(key_values{{"new_class_head", "drawn"}, {"pool_max", "10"}});
   const auto before = run.model();
   run.open(1);
   const auto sent = run.server->open_round(small_server::place_of(1, 0, 1));

@@ -267,7 +267,7 @@ TEST_CASE("a net with frozen parts is refused, because all parts of the net must
 TEST_CASE("decays made for other numbers of rounds give a warning") {
   for (const std::int64_t rounds : {5, 10}) {
     auto method = strategy_named("lga");
-    give_keys(*method, {{"rates", "code-quirk"}});
+    give_keys(*method, {{"rates", "official"}});
     auto setup = setup_of_run(model_named("mlp", {1, 1, features}, classes), features, 2);
     setup.task_classes = {{0, 2}, {2, 4}};
     setup.rounds.per_task = rounds;

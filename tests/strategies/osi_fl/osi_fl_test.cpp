@@ -214,9 +214,9 @@ TEST_CASE("the order in which clients arrive changes nothing") { CHECK(same_bits
 
 TEST_CASE("OSI-FL without retained images is OSCAR-IL, and all variants share the first task") {
   const auto incremental = model_of({{"mode", "oscar-il"}});
-  CHECK(same_bits(model_of({{"p", "0"}}), incremental));
+  CHECK(same_bits(model_of({{"retained_per_class", "0"}}), incremental));
   CHECK(same_bits(model_of({{"mode", "oscar-r"}, {"lambda", "0"}}), incremental));
-  CHECK_FALSE(same_bits(model_of({{"p", "1"}}), incremental));
+  CHECK_FALSE(same_bits(model_of({{"retained_per_class", "1"}}), incremental));
   CHECK_FALSE(same_bits(model_of({{"mode", "oscar-r"}}), incremental));
   CHECK_FALSE(same_bits(model_of({{"mode", "oscar"}}), incremental));
 
@@ -235,7 +235,7 @@ TEST_CASE("p images of each class and task are retained, and the ceiling keeps a
   // Two clients, two classes, three images each: six of a class.
   for (const auto& [p, kept] : {std::pair{"2", 8.0}, {"5", 20.0}, {"6", 24.0}, {"100", 24.0}, {"0", 0.0}}) {
     CAPTURE(p);
-    federation federated({{"p", p}});
+    federation federated({{"retained_per_class", p}});
     federated.run();
     CHECK(federated.server->summary_metrics().at("generated_images") == 24.0);
     CHECK(federated.server->summary_metrics().at("retained_images") == kept);
@@ -247,7 +247,7 @@ TEST_CASE("p images of each class and task are retained, and the ceiling keeps a
 }
 
 TEST_CASE("the largest memory of server and clients is counted") {
-  federation federated({{"p", "2"}});
+  federation federated({{"retained_per_class", "2"}});
   federated.run();
   const auto figures = federated.server->summary_metrics();
   const auto encoder = federated.server->open_round(federation::info(0)).initial_payload->bytes();
@@ -264,7 +264,7 @@ TEST_CASE("the largest memory of server and clients is counted") {
 }
 
 TEST_CASE("a task may generate fewer images than are retained of earlier ones") {
-  federation federated({{"p", "100"}});
+  federation federated({{"retained_per_class", "100"}});
   (void)federated.open(0);
   for (const std::uint32_t client : {0U, 1U})
     federated.fold(client, federated.answer(client, 0));
@@ -283,13 +283,13 @@ TEST_CASE("a task may generate fewer images than are retained of earlier ones") 
 
 TEST_CASE("each criterion, scoring model and weighting gives another model") {
   std::vector<at::Tensor> models;
-  for (const auto& keys : std::vector<key_list>{{{"p", "3"}},
-                                                {{"p", "3"}, {"moment", "after"}},
-                                                {{"p", "3"}, {"criterion", "loss"}},
-                                                {{"p", "3"}, {"criterion", "random"}},
-                                                {{"p", "3"}, {"criterion", "herding"}},
-                                                {{"p", "3"}, {"replay", "concat"}},
-                                                {{"p", "3"}, {"guidance", "60"}}}) {
+  for (const auto& keys : std::vector<key_list>{{{"retained_per_class", "3"}},
+                                                {{"retained_per_class", "3"}, {"scoring_model", "after"}},
+                                                {{"retained_per_class", "3"}, {"criterion", "loss"}},
+                                                {{"retained_per_class", "3"}, {"criterion", "random"}},
+                                                {{"retained_per_class", "3"}, {"criterion", "herding"}},
+                                                {{"retained_per_class", "3"}, {"replay", "concat"}},
+                                                {{"retained_per_class", "3"}, {"guidance", "60"}}}) {
     auto with = keys;
     with.pairs.emplace_back("images", "16"); // so that two criteria hardly select the same three by chance
     models.push_back(model_of(with));
@@ -302,7 +302,7 @@ TEST_CASE("each criterion, scoring model and weighting gives another model") {
 
 TEST_CASE("training continues from the last task's model, and rows are scored by it or by the new one") {
   for (const std::string moment : {"before", "after"}) {
-    federation federated({{"p", "1"}, {"moment", moment}});
+    federation federated({{"retained_per_class", "1"}, {"scoring_model", moment}});
     for (const std::uint32_t task : {0U, 1U}) {
       CAPTURE(moment, task);
       (void)federated.open(task);
@@ -326,9 +326,9 @@ TEST_CASE("training continues from the last task's model, and rows are scored by
 }
 
 TEST_CASE("the official variant covers all classes, trains the frozen part's statistics, and scores augmented views") {
-  federation federated({{"p", "1"},
+  federation federated({{"retained_per_class", "1"},
                         {"criterion", "loss"},
-                        {"moment", "after"},
+                        {"scoring_model", "after"},
                         {"loss_classes", "all"},
                         {"frozen_norm", "batch"},
                         {"score_view", "augmented"},
@@ -386,7 +386,7 @@ TEST_CASE("OSCAR-R's official variant has no penalty in the first task and weigh
 
 TEST_CASE("random selection draws anew for every task") {
   const auto kept_in = [](std::uint32_t task) { // indices among the images of client 0
-    federation federated({{"p", "2"}, {"criterion", "random"}, {"images", "12"}});
+    federation federated({{"retained_per_class", "2"}, {"criterion", "random"}, {"images", "12"}});
     auto where = federation::info(0);
     where.task = {task};
     (void)federated.open(0);
@@ -453,7 +453,7 @@ TEST_CASE("settings that the generator does not support are refused with reasons
   setup.staying_share = 0.2;
   found = found_with({});
   CHECK_THAT(found["tasks.transition"], ContainsSubstring("expected \"round\""));
-  CHECK_THAT(found["tasks.staying_share"], ContainsSubstring("speaks once in a task"));
+  CHECK_THAT(found["tasks.keep_task_share"], ContainsSubstring("speaks once in a task"));
   setup.transition = task_transition::round;
   setup.staying_share = 0.0;
   found = found_with({{"condition", "sd77x768"}}); // needs no public rows but all parts

@@ -92,7 +92,7 @@ TEST_CASE("late statistics that are kept count for the classes of their own task
   CHECK(relative(without.readout(), in_time.readout()) > 1e-3);
 
   // Excluded: masked values, and estimates from all parts of a task together.
-  for (const key_texts& keys : {key_texts{{"secure_sum", "true"}}, key_texts{{"estimator", "estimated"}}}) {
+  for (const key_texts& keys : {key_texts{{"secure_aggregation", "true"}}, key_texts{{"estimator", "estimated"}}}) {
     stsa_run lost(keys, 3, 2), never(keys, 3, 2);
     lost.learn(0, first, {0, 1});
     lost.answer_late(2, first[2]);
@@ -164,14 +164,14 @@ TEST_CASE("upload bytes are those of the paper", "[stsa]") {
 
 TEST_CASE("masks cancel: a secure sum differs from the plain one only by rounding to its grid", "[stsa]") {
   for (const std::int64_t clients : {1, 2, 5}) {
-    stsa_run plain({}, clients), hidden({{"secure_sum", "true"}}, clients);
+    stsa_run plain({}, clients), hidden({{"secure_aggregation", "true"}}, clients);
     plain.learn_all([&](std::uint32_t task) { return plain.at_random(task, 1); });
     hidden.learn_all([&](std::uint32_t task) { return hidden.at_random(task, 1); });
     CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
     CHECK(hidden.last_upload().at("gram").scalar_type() == at::kLong);
   }
   // A client that never responds leaves no mask.
-  stsa_run plain({}, 5, 1), hidden({{"secure_sum", "true"}}, 5, 1);
+  stsa_run plain({}, 5, 1), hidden({{"secure_aggregation", "true"}}, 5, 1);
   plain.learn(0, plain.at_random(0, 1), {0, 3, 1});
   hidden.learn(0, hidden.at_random(0, 1), {0, 3, 1});
   CHECK(relative(hidden.readout(), plain.readout()) < 1e-6);
@@ -244,7 +244,8 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
       text += diagnostic.where + ": " + diagnostic.text + "\n";
     return text;
   };
-  CHECK(error_text({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
+  CHECK(error_text({{"secure_aggregation", "true"}, {"estimator", "estimated"}})
+            .starts_with("strategy.secure_aggregation: "));
   CHECK(error_text({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
   CHECK(error_text({{"projection_width", "100000"}}) ==
         "strategy.projection_width: strategy.projection_width = 100000: matrices of 100000 x 100000 numbers take about "
@@ -262,6 +263,6 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
   const auto staying = method->check(
       {.net = model_named("linear", {1, 1, features}, classes), .staying_share = 0.01, .shape = {1, 1, features}});
   REQUIRE(staying.size() == 1); // clients that keep their old task have no statistics of the new one
-  CHECK(staying[0].where == "tasks.staying_share");
+  CHECK(staying[0].where == "tasks.keep_task_share");
   CHECK(setup_error(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);
 }

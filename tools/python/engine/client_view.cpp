@@ -67,16 +67,37 @@ void bind_random(nb::module_& module) {
           "count"_a, "[count] int64: 0 .. count - 1 in random order.");
 }
 
+/// Raises a DeprecationWarning at the caller's line. Throws if the user has made warnings errors.
+void warn_of_old_name(const char* old_name, const char* name) {
+  if (PyErr_WarnFormat(PyExc_DeprecationWarning, 1, "RoundInfo.%s is deprecated; use %s", old_name, name) < 0)
+    throw nb::python_error();
+}
+
 void bind_place(nb::module_& module) {
-  nb::class_<round_info>(module, "Place", "Where in the run a round stands; tasks and rounds count from 0.")
+  nb::class_<round_info>(module, "RoundInfo", "The position of a round in the run; tasks and rounds count from 0.")
       .def_prop_ro("round", [](const round_info& p) { return p.round.value; })
       .def_prop_ro("task", [](const round_info& p) { return p.task.value; })
       .def_ro("round_of_task", &round_info::round_of_task)
       .def_ro("rounds_of_task", &round_info::rounds_of_task)
       .def_prop_ro(
-          "opened", [](const round_info& p) { return range_of(p.seen_classes); }, "Classes of tasks opened so far.")
+          "seen_classes", [](const round_info& p) { return range_of(p.seen_classes); },
+          "Classes of tasks opened so far.")
       .def_prop_ro(
-          "current", [](const round_info& p) { return range_of(p.current_classes); }, "Classes of this task.");
+          "current_classes", [](const round_info& p) { return range_of(p.current_classes); }, "Classes of this task.")
+      .def_prop_ro(
+          "opened",
+          [](const round_info& p) {
+            warn_of_old_name("opened", "seen_classes");
+            return range_of(p.seen_classes);
+          },
+          "Deprecated: seen_classes.")
+      .def_prop_ro(
+          "current",
+          [](const round_info& p) {
+            warn_of_old_name("current", "current_classes");
+            return range_of(p.current_classes);
+          },
+          "Deprecated: current_classes.");
 }
 
 } // namespace

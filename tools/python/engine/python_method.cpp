@@ -24,10 +24,10 @@ std::string text_attribute(nb::handle type, const char* name) { return nb::cast<
 python_method::python_method(nb::object type) : type_(std::move(type)), name_(text_attribute(type_, "name")) {
   source_digest_ = nb::cast<std::string>(type_.attr("_source_digest")());
   source_ = source_digest_;
-  allows_source_change_ = nb::cast<bool>(type_.attr("_mended"));
+  allows_source_change_ = nb::cast<bool>(type_.attr("_allows_source_change"));
   needs_.round_barrier = nb::cast<bool>(type_.attr("round_barrier"));
-  needs_.upload_size_known = nb::cast<bool>(type_.attr("one_job"));
-  needs_.hide_task_from_clients = nb::cast<bool>(type_.attr("blind_clients"));
+  needs_.upload_size_known = nb::cast<bool>(type_.attr("_single_training_job")());
+  needs_.hide_task_from_clients = nb::cast<bool>(type_.attr("_hide_task_from_clients")());
   needs_.server_trains_on_rows = nb::cast<bool>(type_.attr("central_data"));
   needs_.defaults = nb::cast<std::string>(type_.attr("_defaults_toml")());
   for (auto item : nb::object(type_.attr("_presets_toml")())) {
@@ -97,7 +97,7 @@ diagnostics python_method::check(const method_setup& setup) const {
   if (source_ != source_digest_ && !allows_source_change_)
     return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
                                             "{} and is {}; take the same source, run the scenario again, or let "
-                                            "mneme.resume(..., mended=True) go on with this one",
+                                            "mneme.resume(..., allow_source_change=True) continue it with this one",
                                             name_, source_, source_digest_)}};
   if (setup.net->classes() == 0)
     return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has one",

@@ -171,11 +171,11 @@ at::Tensor server_object::weights(const char* attribute) const {
 }
 
 std::map<std::string, double> server_object::summary_metrics() const {
-  return under_gil("figures", [&] {
-    const nb::object given = object_.attr("figures")();
+  return under_gil("summary_metrics", [&] {
+    const nb::object given = object_.attr("summary_metrics")();
     std::map<std::string, double> figures;
     if (!nb::try_cast(given, figures))
-      throw std::invalid_argument(fmt::format("figures() returned {}; expected a dict of numbers by name",
+      throw std::invalid_argument(fmt::format("summary_metrics() returned {}; expected a dict of numbers by name",
                                               nb::cast<std::string>(nb::repr(given)).substr(0, 100)));
     return figures;
   });

@@ -7,7 +7,7 @@
 `docs/python.md` is the guide.
 """
 from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
-from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Place, Random, Rows, ServerContext,
+from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Random, RoundInfo, Rows, ServerContext,
                            Setup, Upload, corrected, distillation, proximal)
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
@@ -17,10 +17,17 @@ from mneme._comparison import compare
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
-from mneme import cluster, loggers
+from mneme import _deprecated, cluster, loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
-           "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError", "Server",
-           "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy", "distillation",
-           "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep",
-           "validate", "__version__"]
+           "MnemeWarning", "Net", "Outcome", "Random", "RoundInfo", "Rows", "Run", "RunFailed", "ScenarioError",
+           "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy",
+           "distillation", "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema",
+           "sweep", "validate", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Place":
+        _deprecated.warn("mneme.Place", "mneme.RoundInfo")
+        return RoundInfo
+    raise AttributeError(f"module 'mneme' has no attribute '{name}'")

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import torch
 
-from mneme import _engine, _state
+from mneme import _deprecated, _engine, _state
 from mneme._scenarios import flattened
 from mneme._source import digest_of_source
 
@@ -85,7 +85,7 @@ class Server:
     """
 
     method: Any  # instance of the user's class, whose attributes are keys
-    place: _engine.Place
+    place: _engine.RoundInfo
     ctx: _engine.ServerContext
     weights: torch.Tensor
 
@@ -108,8 +108,15 @@ class Server:
         """Returns the weights [P] to evaluate and save."""
         return self.weights
 
-    def figures(self) -> Mapping[str, Any]:
+    def summary_metrics(self) -> Mapping[str, Any]:
         """Returns the method's metrics for summary.json, by name."""
+        if type(self).figures is Server.figures:
+            return {}
+        _deprecated.warn(f"{type(self).__name__}.figures", "summary_metrics")
+        return self.figures()
+
+    def figures(self) -> Mapping[str, Any]:
+        """Deprecated: the old name of summary_metrics()."""
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -180,10 +187,10 @@ class AveragingServer(Server):
 class Method:
     """Base class of methods. Subclasses set a name, declare keys, and define client_round() and optionally a `Server`.
 
-    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training
-    whose upload has the size of the broadcast's weights, so that results are computed while others are folded.
-    blind_clients: the task is hidden from clients. central_data: the server trains on training rows. defaults: keys of
-    other sections, as a dict. presets: {name: (meaning, dict of keys)}.
+    round_barrier: the server needs the uploads of one broadcast together. single_training_job: a client's round is one
+    training whose upload has the size of the broadcast's weights, so that results are computed while others are folded.
+    hide_task_from_clients: the task is hidden from clients. central_data: the server trains on training rows. defaults:
+    keys of other sections, as a dict. presets: {name: (meaning, dict of keys)}.
 
     The source of a method is the class and everything that it refers to (docs/python.md): functions, classes, module
     values, closures.
@@ -193,13 +200,15 @@ class Method:
     name: str = ""
     summary: str = ""
     round_barrier: bool = False
-    one_job: bool = False
-    blind_clients: bool = False
+    single_training_job: bool = False
+    hide_task_from_clients: bool = False
+    one_job = _deprecated.OldName("single_training_job")
+    blind_clients = _deprecated.OldName("hide_task_from_clients")
     central_data: bool = False
     defaults: Mapping[str, Any] = {}
     presets: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
     Server: type[Server] = AveragingServer
-    _mended = False  # True: may resume runs that were started with another source
+    _allows_source_change = False  # True: may resume runs that were started with another source
 
     def prepare(self) -> None:
         """Called once before the run, after `self.setup` is set. From then on the object is shared and must not
@@ -231,6 +240,14 @@ class Method:
         for base in reversed(cls.__mro__):
             found.update({name: value for name, value in vars(base).items() if isinstance(value, key)})
         return [(k.name, k.default, k.low, k.high, k.choices, k.help) for k in found.values()]
+
+    @classmethod
+    def _single_training_job(cls):
+        return _deprecated.flag(cls, "single_training_job", "one_job")
+
+    @classmethod
+    def _hide_task_from_clients(cls):
+        return _deprecated.flag(cls, "hide_task_from_clients", "blind_clients")
 
     @classmethod
     def _source_digest(cls):
@@ -290,6 +307,8 @@ def host(methods):
         method._source_digest()  # rejects methods without a digest and invalid defaults before the run starts
         method._defaults_toml()
         method._presets_toml()
+        method._single_training_job()
+        method._hide_task_from_clients()
         _engine._host(method)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from mneme import _engine, _progress
+from mneme import _deprecated, _engine, _progress
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError, finding_text
 from mneme._data import Data, Partition, described
 from mneme._methods import Method, host
@@ -25,7 +25,8 @@ _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
 OnEvaluation = Callable[[Record], object]
 OnEvaluations = OnEvaluation | Sequence[OnEvaluation] | None
-MENDED = "mended.jsonl"  # file in a run whose method's source has changed
+SOURCE_CHANGES = "source_changes.jsonl"  # file in a run whose method's source has changed
+OLD_SOURCE_CHANGES = "mended.jsonl"  # the same file in runs of older versions
 
 
 class Run:
@@ -80,10 +81,12 @@ class Run:
         return self._lines("metrics.jsonl")
 
     @property
-    def mended(self) -> list[dict[str, Any]]:
-        """Changes by resume(..., mended=True), as [{"after_rounds", "source"}]: the method's source after that many
-        rounds. Empty if the source never changed."""
-        return self._lines(MENDED)
+    def source_changes(self) -> list[dict[str, Any]]:
+        """Changes by resume(..., allow_source_change=True), as [{"after_rounds", "source"}]: the method's source after
+        that many rounds. Empty if the source never changed."""
+        return self._lines(OLD_SOURCE_CHANGES) + self._lines(SOURCE_CHANGES)
+
+    mended = _deprecated.OldName("source_changes")
 
     def _lines(self, name):
         if not os.path.exists(self._path(name)):
@@ -265,8 +268,8 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
         data: Data | None = None, partition: Partition | None = None,
         methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
         on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), trace: bool = False, quiet: bool = False,
-        accept: str = "", workers_min: int = 0, secret: str | None = None, keys: Iterable[Path] = (),
-        cluster: Cluster | None = None) -> Run:
+        accept: str = "", workers_min: int = 0, secret: str | None = None, tls_files: Iterable[Path] = (),
+        cluster: Cluster | None = None, keys: Iterable[Path] | None = None) -> Run:
     """Runs a scenario in this process and returns its Run.
 
     scenario: a path, a dict of the same keys, or a dict with "extends". overrides: a dict that takes precedence. data:
@@ -278,19 +281,20 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
 
     accept: "HOST:PORT" at which nodes (`mneme node --join HOST:PORT`) join and compute clients; for Python methods
     start them with --python-code FILE. workers_min: begin once nodes with this many workers have joined. secret: shared
-    secret of run and nodes, default $MNEME_SECRET; keys: files of certificate, key and authority instead. Addresses
-    other than loopback need one of them. cluster: a mneme.cluster object that starts the nodes; it chooses address and
-    secret.
+    secret of run and nodes, default $MNEME_SECRET; tls_files: files of certificate, key and authority instead.
+    Addresses other than loopback need one of them. cluster: a mneme.cluster object that starts the nodes; it chooses
+    address and secret. keys: deprecated, the old name of tls_files.
 
     Ctrl-C stops the run cleanly; resume() resumes it.
     Raises ScenarioError before anything is written, and RunFailed afterwards.
     """
+    tls_files = _deprecated.argument(tls_files, (), keys, "tls_files", "keys")
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
     if data is not None or partition is not None:
         overrides = {**overrides, **described(scenario, data, partition, dict(overrides))}
     with opened(scenario, overrides) as source, finishing(loggers) as ended, \
-            nodes_of(accept, workers_min, secret, keys, cluster) as nodes:
+            nodes_of(accept, workers_min, secret, tls_files, cluster) as nodes:
         handle = _engine._RunHandle(source.file, False, source.settings, os.fspath(out) if out else "", source.name,
                                     threads, not quiet and _progress.on_terminal(), trace, *nodes)
         ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named))
@@ -298,47 +302,50 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
 
 
 @contextlib.contextmanager
-def nodes_of(accept, workers_min, secret, keys, cluster):
-    """Starts the nodes of a cluster. Yields address, minimum of workers, secret and key files for the engine."""
-    keys = list(keys)
+def nodes_of(accept, workers_min, secret, tls_files, cluster):
+    """Starts the nodes of a cluster. Yields address, minimum of workers, secret and TLS files for the engine."""
+    tls_files = list(tls_files)
     if cluster is not None:
-        if accept or secret or keys:
-            raise ValueError("cluster: chooses address and secret; expected no accept, secret and keys")
+        if accept or secret or tls_files:
+            raise ValueError("cluster: chooses address and secret; expected no accept, secret and tls_files")
         with cluster as (address, own_secret):
-            yield address, workers_min or cluster.nodes, own_secret, keys
+            yield address, workers_min or cluster.nodes, own_secret, tls_files
         return
     if secret is None:  # certificates take precedence over $MNEME_SECRET
-        secret = "" if keys or not accept else os.environ.get("MNEME_SECRET", "")
+        secret = "" if tls_files or not accept else os.environ.get("MNEME_SECRET", "")
     if accept and secret and len(secret) < 16:
         raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; take secrets.token_hex(32)")
-    yield accept, workers_min, secret, keys
+    yield accept, workers_min, secret, tls_files
 
 
-def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: bool = False, threads: int = 0,
-           on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), quiet: bool = False,
-           accept: str = "", workers_min: int = 0, secret: str | None = None, keys: Iterable[Path] = (),
-           cluster: Cluster | None = None) -> Run:
+def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), allow_source_change: bool = False,
+           threads: int = 0, on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), quiet: bool = False,
+           accept: str = "", workers_min: int = 0, secret: str | None = None, tls_files: Iterable[Path] = (),
+           cluster: Cluster | None = None, mended: bool | None = None, keys: Iterable[Path] | None = None) -> Run:
     """Resumes an interrupted, killed or failed run and returns its Run. The digest equals that of an uninterrupted run.
     `methods` must be the same classes with the same source.
 
-    mended: accept a changed source. Existing results are kept, the run records the round from which the source differs
-    (`Run.mended`), and `mneme verify` rejects it. threads, on_evaluation, loggers, quiet, accept, workers_min, secret,
-    keys and cluster: see run().
+    allow_source_change: accept a changed source. Existing results are kept, the run records the round from which the
+    source differs (`Run.source_changes`), and `mneme verify` rejects it. threads, on_evaluation, loggers, quiet,
+    accept, workers_min, secret, tls_files and cluster: see run(). mended, keys: deprecated, the old names of
+    allow_source_change and tls_files.
     Raises ScenarioError if the run cannot be resumed, and RunFailed if it fails.
     """
+    allow_source_change = _deprecated.argument(allow_source_change, False, mended, "allow_source_change", "mended")
+    tls_files = _deprecated.argument(tls_files, (), keys, "tls_files", "keys")
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
     folder = os.fspath(folder.folder if isinstance(folder, Run) else folder)
-    if not mended:
+    if not allow_source_change:
         expect_source(folder, methods)
-    with other_sources(methods if mended else []), finishing(loggers) as ended, \
-            nodes_of(accept, workers_min, secret, keys, cluster) as nodes:
+    with other_sources(methods if allow_source_change else []), finishing(loggers) as ended, \
+            nodes_of(accept, workers_min, secret, tls_files, cluster) as nodes:
         handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
                                     *nodes)
         try:
             ended.append(performed(handle, callbacks, progress_for(quiet), folder))
         finally:
-            if mended and not handle.findings():
+            if allow_source_change and not handle.findings():
                 note_source(Run(folder), methods, handle.rounds_before())
     return ended[0]
 
@@ -355,28 +362,29 @@ def expect_source(folder, methods):
         if known not in (None, source):
             raise ScenarioError([("strategy.source", f"this run was begun with another source of the method "
                                   f"'{method.name}': its digest was {known} and is {source}; take the same source, run "
-                                  "the scenario again, or let mneme.resume(..., mended=True) go on with this one")])
+                                  "the scenario again, or let mneme.resume(..., allow_source_change=True) continue it "
+                                  "with this one")])
 
 
 @contextlib.contextmanager
 def other_sources(methods):
     """Allows resuming runs with other sources of these methods."""
     for method in methods:
-        method._mended = True
+        method._allows_source_change = True
     try:
         yield
     finally:
         for method in set(methods):
-            del method._mended
+            del method._allows_source_change
 
 
 def note_source(run, methods, rounds):
     """Records a changed source of the run's method."""
     strategy = tomllib.loads(run.scenario())["strategy"]
-    known = [strategy.get("source")] + [change["source"] for change in run.mended]
+    known = [strategy.get("source")] + [change["source"] for change in run.source_changes]
     source = next((method._source_digest() for method in methods if method.name == strategy["name"]), known[-1])
     if source != known[-1]:
-        with open(run._path(MENDED), "a", encoding="utf-8") as file:
+        with open(run._path(SOURCE_CHANGES), "a", encoding="utf-8") as file:
             file.write(json.dumps({"after_rounds": rounds, "source": source}) + "\n")
 
 

@@ -13,7 +13,7 @@ NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "__qualname__"
               "__annotate_func__", "__annotations_cache__", "__conditional_annotations__", "__firstlineno__",
               "__static_attributes__", "__abstractmethods__", "_abc_impl", "__orig_bases__", "__parameters__",
               "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__replace__", "__slotnames__",
-              "__classcell__", "summary", "_mended"}
+              "__classcell__", "summary", "_allows_source_change"}
 OF_A_RUN = {"setup", "place", "ctx", "_host", "_frozen"}  # set by runs
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 HEAP_TYPE = 1 << 9  # flag of classes created by Python code; exec() without __name__ makes them look like builtins
@@ -111,9 +111,9 @@ class ObjectVisits:
             self.visit_pairs("attributes", [pair for pair in vars(value).items() if pair[0] not in OF_A_RUN])
         elif isinstance(value, _engine.Setup):
             self.say("setup")
-        elif isinstance(value, (_engine.Place, _engine.Rows)):
+        elif isinstance(value, (_engine.RoundInfo, _engine.Rows)):
             names = ("numbers",) if isinstance(value, _engine.Rows) else (
-                "round", "task", "round_of_task", "rounds_of_task", "opened", "current")
+                "round", "task", "round_of_task", "rounds_of_task", "seen_classes", "current_classes")
             self.visit_each("values", [getattr(value, name) for name in names])
         else:
             return False

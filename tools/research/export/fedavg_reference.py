@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Federated averaging in plain PyTorch, as the reference that mneme has to agree with.
+"""Federated averaging in plain PyTorch, the reference with which mneme must agree.
 
     python3 tools/research/export/fedavg_reference.py FASHION_MNIST_FOLDER [tests/golden/fedavg_fashion_mnist]
 
 Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes initial weights, the partition, and for each variant
-the weights after the last round (computed in float64) and its accuracy. Nothing of mneme is used here.
+the weights after the last round (computed in float64) and its accuracy. Does not use mneme.
 """
 import argparse
 import copy
@@ -23,7 +23,7 @@ TEST_ROWS = 1000               # the first rows of the test file
 PIXELS, HIDDEN, CLASSES = 784, 16, 10
 MEAN, DEVIATION = 0.2860, 0.3530
 ROUNDS, EPOCHS, LEARNING_RATE = 5, 3, 0.1
-SEED = 20170223  # with it no step of AdamW rests on a gradient that float32 rounds to something else
+SEED = 20170223  # with this seed no step of AdamW depends on a gradient that float32 rounds to another sign
 
 # Each variant's scenario is the .toml file of the same name in the output folder.
 VARIANTS = {
@@ -39,7 +39,7 @@ VARIANTS = {
 # -- Files ------------------------------------------------------------------------------------------------------------
 
 def read_idx(path, rows):
-    """The first `rows` entries of an idx .gz file, as a uint8 tensor."""
+    """Reads the first `rows` entries of an idx .gz file as a uint8 tensor."""
     with gzip.open(path, "rb") as file:
         _, _, kind, axes = struct.unpack("BBBB", file.read(4))
         assert kind == 8, f"{path}: not unsigned bytes"
@@ -50,14 +50,14 @@ def read_idx(path, rows):
 
 
 def read_split(folder, name, rows):
-    """Normalised images [rows, 784] float64 and labels [rows] int64."""
+    """Normalized images [rows, 784] float64 and labels [rows] int64."""
     images = read_idx(os.path.join(folder, f"{name}-images-idx3-ubyte.gz"), rows)
     labels = read_idx(os.path.join(folder, f"{name}-labels-idx1-ubyte.gz"), rows)
     return (images.reshape(rows, PIXELS).double() / 255 - MEAN) / DEVIATION, labels.long()
 
 
 def write_safetensors(path, tensors):
-    """The safetensors format by hand: length of the header, header as JSON, payload; names in order."""
+    """Writes the safetensors format: length of the header, header as JSON, payload in name order."""
     header, payload = {}, b""
     for name in sorted(tensors):
         content = tensors[name].detach().to(torch.float32).contiguous().numpy().tobytes()
@@ -70,7 +70,7 @@ def write_safetensors(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + payload)
 
 
-# -- The federation ---------------------------------------------------------------------------------------------------
+# -- Federation -------------------------------------------------------------------------------------------------------
 
 def partition():
     """Rows of each client: row r has position 37 r mod 200, and positions are dealt in blocks."""
@@ -90,7 +90,7 @@ class Mlp(torch.nn.Module):
 
 
 def train_client(start, images, labels, variant, round_index):
-    """Local training from the model `start`, full batch: one step an epoch."""
+    """Trains from the model `start` on full batches: one step per epoch."""
     net = copy.deepcopy(start)
     rate = variant.get("learning_rate", LEARNING_RATE)
     if variant.get("cosine"):
@@ -114,7 +114,7 @@ def train_client(start, images, labels, variant, round_index):
 
 
 def average(nets, weights):
-    """The weighted mean of the clients' models (McMahan et al. 2017, Algorithm 1)."""
+    """Weighted mean of the clients' models (McMahan et al. 2017, Algorithm 1)."""
     mean = copy.deepcopy(nets[0])
     with torch.no_grad():
         for name, value in mean.named_parameters():
@@ -124,7 +124,7 @@ def average(nets, weights):
 
 
 def federate(initial, clients, variant, dtype):
-    """The global model after the last round, computed in `dtype`."""
+    """Returns the global model after the last round, computed in `dtype`."""
     net = copy.deepcopy(initial).to(dtype)
     for round_index in range(ROUNDS):
         trained = [train_client(net, images.to(dtype), labels, variant, round_index) for images, labels in clients]
@@ -134,7 +134,7 @@ def federate(initial, clients, variant, dtype):
 
 
 def accuracy(net, images, labels):
-    """In percent."""
+    """Accuracy in percent."""
     with torch.no_grad():
         return 100.0 * (net(images).argmax(1) == labels).double().mean().item()
 

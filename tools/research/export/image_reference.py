@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Small PNG and JPEG files with the samples that Pillow, OpenCV and torchvision read, as the reference of read_image().
+"""Small PNG and JPEG files with the samples read by Pillow, OpenCV and torchvision, the reference for read_image().
 
     python3 tools/research/export/image_reference.py [tests/golden/images.json]
 
-Needs Pillow, OpenCV, torch and torchvision; the file names the versions. `rgb` is Image.open(file).convert("RGB"), of
-16-bit gray files round(v / 257) instead, because Pillow clips those. `agree` names the readers that return the same
-samples, `close` those that differ by at most 2. `squares` are what data.side makes of images. `errors` are files that
-at least two of the three refuse.
+Needs Pillow, OpenCV, torch and torchvision; the file names the versions. `rgb` is Image.open(file).convert("RGB"), for
+16-bit gray files round(v / 257), because Pillow clips those. `agree` names the readers that return the same samples,
+`close` those that differ by at most 2. `squares` are images resized by data.side. `errors` are files that at least two
+of the three readers refuse.
 """
 import io
 import json
@@ -38,7 +38,7 @@ def chunk(kind, content, checksum=None):
 
 
 def packed_lines(samples, depth):
-    """samples [H, W, C] as the bytes of unfiltered lines."""
+    """Converts samples [H, W, C] to the bytes of unfiltered lines."""
     lines = b""
     for line in samples:
         bits = "".join(f"{int(value):0{depth}b}" for value in line.reshape(-1))
@@ -51,7 +51,7 @@ END = chunk(b"IEND", b"")
 
 
 def png(samples, depth, color, before=b"", after=b"", interlaced=False, end=END, extra=b""):
-    """@param before, after: chunks before IDAT and after it"""
+    """Content of a PNG file. @param before, after: chunks before and after IDAT"""
     height, width = samples.shape[:2]
     lines = packed_lines(samples, depth)
     if interlaced:
@@ -132,7 +132,7 @@ def png_errors(generator):
 # -- JPEG -------------------------------------------------------------------------------------------------------------
 
 def photograph(generator, channels=3):
-    """13 high and 17 wide: a gradient with noise."""
+    """Image of 13 x 17 (height x width) pixels: a gradient with noise."""
     y, x, c = numpy.ogrid[:13, :17, :channels]
     noise = generator.integers(0, 30, (13, 17, channels))
     return numpy.clip(15 * y + 3 * x + 40 * c + noise, 0, 255).astype(numpy.uint8)
@@ -198,7 +198,7 @@ def read_by_opencv(content):
 
 
 def read_by_torchvision(content):
-    """Samples of 16 bits stay as they are, so they agree with no other reader."""
+    """Reads the samples. 16-bit samples are not converted, so they agree with no other reader."""
     pixels = decode_image(torch.frombuffer(bytearray(content), dtype=torch.uint8), ImageReadMode.RGB)
     return pixels.permute(1, 2, 0).numpy()
 
@@ -211,7 +211,7 @@ def results_of(content):
     for name, read in READERS.items():
         try:
             results[name] = read(content)
-        except Exception:  # each reader has its own
+        except Exception:  # each reader has its own exceptions
             results[name] = None
     return results
 
@@ -238,7 +238,7 @@ def refused(name, content):
 
 
 def squares(generator):
-    """The middle of images as torchvision's CenterCrop and Resize (bilinear, antialiased) bring it to a square."""
+    """Center squares of images, by torchvision's CenterCrop and Resize (bilinear, antialiased)."""
     made = []
     for height, width, sides in ((13, 17, (8, 16)), (20, 11, (8,)), (9, 32, (9, 12))):
         image = Image.fromarray(generator.integers(0, 256, (height, width, 3), dtype=numpy.uint8))

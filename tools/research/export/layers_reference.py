@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What lists of layers compute in PyTorch, as the reference for mneme's model "layers".
+"""Layer lists in PyTorch, the reference for mneme's model "layers".
 
     python3 tools/research/export/layers_reference.py [tests/golden/torchvision]
 
-Weights, inputs and records are those of torchvision_reference.py, whose requirements hold here too. Nothing of mneme is
-used: each list stands beside the torch.nn.Sequential that it means, and parameters have PyTorch's names.
+Weights, inputs, records and requirements are those of torchvision_reference.py. Does not use mneme: each list is
+written next to the equivalent torch.nn.Sequential, and parameters have PyTorch's names.
 """
 from torch import nn
 
@@ -22,7 +22,7 @@ class Residual(nn.Module):
 
 
 class Listed(nn.Sequential):
-    """Its features are what the last layer reads."""
+    """Sequential whose features are the input of the last layer."""
 
     def features(self, x):
         return self[:-1](x)
@@ -55,7 +55,7 @@ def written(text):
     return {"layers": ", ".join(word.strip() for word in text.replace("\n", " ").split(","))}
 
 
-# As in torchvision_reference.py.
+# The entries are those of torchvision_reference.py.
 CASES = {
     "layers_blocks": ("layers", written(BLOCKS), blocks, (3, 3, 16, 16), (3, 3, 16, 16)),
     "layers_flat": ("layers", written(FLAT), flat, (3, 2, 8, 10), (4, 2, 8, 10)),

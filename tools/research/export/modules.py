@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Modules that a scenario may name in [model] module: exported programs (.pt2) and TorchScript files (.pt).
+"""Modules for [model] module: exported programs (.pt2) and TorchScript files (.pt).
 
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt2
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt
     python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights FILE] [--eval]
     python3 tools/research/export/modules.py check FILE.pt --shape 3,32,32
 
-tiny: a convolution, batch normalisation and pooling for images of 3x10x10, weights by formula(). resnet18:
-torchvision's up to its pooling, 512 features; without --weights as torchvision draws it from seed 1. check: what
-forward() of a TorchScript file gives for rows by formula(), a line each. The packages are pinned in
-tools/wheels/export.txt. Nothing of mneme's engine is used here.
+tiny: a convolution, batch normalization and pooling for images of 3x10x10, weights by formula(). resnet18:
+torchvision's up to its pooling, 512 features; without --weights initialized from seed 1. check: prints the results of
+forward() of a TorchScript file for rows by formula(), one per line. The packages are pinned in
+tools/wheels/export.txt. Does not use mneme's engine.
 
-A FILE that ends with .pt2 is one of torch.export.save, in training mode unless --eval is given.
+A FILE with the extension .pt2 is written by torch.export.save, in training mode unless --eval is given.
 """
 import argparse
 import io
@@ -30,7 +30,7 @@ from torchvision_reference import formula, made_values  # noqa: E402
 
 
 class Tiny(nn.Module):
-    """[B, 3, 10, 10] -> [B, 64]"""
+    """Net from [B, 3, 10, 10] to [B, 64]."""
 
     def __init__(self):
         super().__init__()
@@ -52,7 +52,7 @@ def tiny():
 
 
 class Body(nn.Module):
-    """A net of torchvision's without its last layer."""
+    """Net of torchvision without its last layer."""
 
     def __init__(self, net):
         super().__init__()
@@ -76,8 +76,8 @@ def resnet18(weights):
 
 
 def save(net, path):
-    """Scripted, in evaluation mode, float32, on the CPU: what mneme asks of a module. Notes for debuggers, which are
-    half of a small file, are left out."""
+    """Saves a scripted net in evaluation mode, float32, on the CPU, as mneme requires. Omits debug information, which
+    is half of a small file."""
     whole = io.BytesIO()
     torch.jit.save(torch.jit.script(net.eval().float()), whole)
     with zipfile.ZipFile(whole) as made, zipfile.ZipFile(path, "w") as kept:
@@ -88,7 +88,7 @@ def save(net, path):
 
 
 def save_program(net, path, shape, training):
-    """As mneme.net() writes it: training IR, any number of rows, without notes."""
+    """Saves a program like mneme.net(): training IR, any number of rows, no debug information."""
     program = torch.export.export(net.float().train(training), (torch.zeros(2, *shape),),
                                   dynamic_shapes=({0: torch.export.Dim("B")},))
     whole = io.BytesIO()

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The parts of a server that generates from captions, as modules that keys of osi-fl name (docs/picture_parts.md).
+"""Parts of a server that generates images from captions, as module files for keys of osi-fl (docs/picture_parts.md).
 
     python3 tools/research/export/picture_parts.py tiny scenarios/smoke/parts
     python3 tools/research/export/picture_parts.py captioner nlpconnect/vit-gpt2-image-captioning FOLDER
     python3 tools/research/export/picture_parts.py text openai/clip-vit-base-patch32 FOLDER
     python3 tools/research/export/picture_parts.py diffusion CompVis/stable-diffusion-v1-4 FOLDER
 
-tiny: parts with random weights from seed 1 and toy vocabularies, for tests. The others read what the library
-transformers or diffusers has on disk or fetches. The packages are pinned in tools/wheels/parts.txt. Nothing of mneme is
-used here.
+tiny: parts with random weights from seed 1 and small vocabularies, for tests. The others convert models of the
+libraries transformers and diffusers, from disk or downloaded. The packages are pinned in tools/wheels/parts.txt. Does
+not use mneme.
 
-Each module takes one tensor of rows [B, C, H, W] float32 and returns [B, D]; it says its rows itself ("rows": most of a
-call, channels, height, width). Token numbers travel as floats, which hold them exactly.
+Each module maps one tensor of rows [B, C, H, W] float32 to [B, D] and declares its rows ("rows": maximum per call,
+channels, height, width). Token numbers are passed as floats, which hold them exactly.
 """
 import argparse
 import io
@@ -28,10 +28,10 @@ from torch import nn
 sys.dont_write_bytecode = True
 
 
-# Axes: B rows, L positions of a caption, T tokens of what is attended to, D its width, V words of a vocabulary.
+# Axes: B rows, L positions of a caption, T tokens that are attended to, D their width, V words of a vocabulary.
 
 class CaptionEncoder(nn.Module):
-    """Pictures [B, 3, side, side], normalised as the captioner wants them, -> [B, T D]"""
+    """Maps images [B, 3, side, side], normalized for the captioner, to [B, T D]."""
 
     def __init__(self, captioner):
         super().__init__()
@@ -43,8 +43,8 @@ class CaptionEncoder(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    """How many words there are, the words [L], what the encoder has made of the picture [T D], in one row, -> logits of
-    the next word [B, V]"""
+    """Maps rows of the number of words, the words [L] and the encoder's output for the image [T D] to logits of the
+    next word [B, V]."""
 
     def __init__(self, captioner, length, width):
         super().__init__()
@@ -62,7 +62,7 @@ class CaptionDecoder(nn.Module):
 
 
 class TextTower(nn.Module):
-    """Tokens [T], filled up behind the last one with its number, -> the projected state at the end [B, D]"""
+    """Maps tokens [T], padded after the last one with its number, to the projected state at the end [B, D]."""
 
     def __init__(self, tower, end):
         super().__init__()
@@ -77,7 +77,7 @@ class TextTower(nn.Module):
 
 
 class TextStates(nn.Module):
-    """Tokens [T] -> states of all of them [B, T D]"""
+    """Maps tokens [T] to the states of all of them [B, T D]."""
 
     def __init__(self, text):
         super().__init__()
@@ -89,7 +89,7 @@ class TextStates(nn.Module):
 
 
 class Denoiser(nn.Module):
-    """Latents [c h w], a time, the states of a text [T D], in one row, -> their noise [B, c h w]"""
+    """Maps rows of latents [c h w], a time and the states of a text [T D] to their noise [B, c h w]."""
 
     def __init__(self, unet, side):
         super().__init__()
@@ -105,7 +105,7 @@ class Denoiser(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Latents [B, c, h, w], as the denoiser knows them, -> pictures around -1 .. 1, [B, 3 H W]"""
+    """Maps latents [B, c, h, w], scaled as for the denoiser, to images [B, 3 H W] with values around -1 to 1."""
 
     def __init__(self, vae):
         super().__init__()
@@ -116,7 +116,7 @@ class Decoder(nn.Module):
 
 
 class Rows(nn.Module):
-    """A traced net that says which rows it takes."""
+    """Traced net that declares its rows."""
 
     def __init__(self, net, rows):
         super().__init__()
@@ -128,7 +128,7 @@ class Rows(nn.Module):
 
 
 def save(net, rows, path):
-    """Traced on two rows and compared with the net on three."""
+    """Traces the net on two rows, compares the result with the net on three rows, and saves it."""
     net = net.eval().float().requires_grad_(False)
     made = torch.randn(3, *rows[1:], generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
@@ -139,7 +139,7 @@ def save(net, rows, path):
     whole = io.BytesIO()
     torch.jit.save(torch.jit.script(Rows(traced, rows)), whole)
     with zipfile.ZipFile(whole) as read, zipfile.ZipFile(path, "w") as kept:
-        for entry in read.infolist(): # notes for debuggers are half of a small file
+        for entry in read.infolist(): # debug information is half of a small file
             if not entry.filename.endswith(".debug_pkl"):
                 packing = zipfile.ZIP_DEFLATED if entry.filename.endswith((".py", ".pkl")) else zipfile.ZIP_STORED
                 kept.writestr(zipfile.ZipInfo(entry.filename), read.read(entry), packing)
@@ -157,7 +157,7 @@ def export_captioner(captioner, folder, length, at_once):
 
 
 def export_text(tower, folder, end, at_once):
-    """The tower with its projection, for condition = "embed512"."""
+    """Exports the tower with its projection, for condition = "embed512"."""
     save(TextTower(tower, end), [at_once, 1, 1, tower.config.max_position_embeddings],
          os.path.join(folder, "text_encoder.pt"))
 
@@ -182,7 +182,7 @@ MERGES = ["a n", "a n</w>", "t h", "th e</w>", "c a", "ca t</w>", "d o", "do g</
 
 
 def byte_letters():
-    """The letter that stands for each byte in the vocabularies of GPT-2 and CLIP."""
+    """Letter of each byte in the vocabularies of GPT-2 and CLIP."""
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     letters, others = {}, 0
     for byte in range(256):
@@ -194,7 +194,7 @@ def byte_letters():
 def write_vocabularies(folder):
     letters = byte_letters()
     as_letters = lambda text: "".join(letters[byte] for byte in text.encode())
-    # Captions: words with a space before them, ends of words, bytes that are no whole letter, an end.
+        # Captions: words with a leading space, word endings, bytes that are incomplete letters, and the end token.
     captions = [as_letters(" " + word) for word in WORDS] + [as_letters(end) for end in ("s", ",", "é", "-")]
     captions += [letters[0xC3], letters[0xFF], letters[0x0A], "<|endoftext|>"]
     with open(os.path.join(folder, "caption_words.json"), "w") as file:
@@ -210,7 +210,7 @@ def write_vocabularies(folder):
 
 
 def spread(net, gain):
-    """Weights large enough that results follow from what goes in."""
+    """Scales weights, so that results depend strongly on the inputs."""
     for parameter in net.parameters():
         if parameter.dim() > 1:
             fan_in = parameter[0].numel()
@@ -220,7 +220,7 @@ def spread(net, gain):
 
 
 def tiny_parts(captions, tokens):
-    """captioner, text tower, denoiser and autoencoder, all random; the same ones in every call."""
+    """Returns captioner, text tower, denoiser and autoencoder with random weights that are equal in every call."""
     from diffusers import AutoencoderKL, UNet2DConditionModel
     from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, GPT2Config, ViTConfig,
                               VisionEncoderDecoderConfig, VisionEncoderDecoderModel)
@@ -261,7 +261,7 @@ def tiny(folder):
 # -- parts with weights -----------------------------------------------------------------------------------------------
 
 def copy_vocabulary(tokenizer, folder, names):
-    """Vocabulary and merges as the library keeps them on disk."""
+    """Copies vocabulary and merges in the library's file format."""
     kept = os.path.join(folder, "kept")
     tokenizer.save_pretrained(kept)
     whole = json.load(open(os.path.join(kept, "tokenizer.json")))["model"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the libraries transformers and diffusers make of the tiny parts, as the reference for mneme's.
+"""Results of the tiny parts in the libraries transformers and diffusers, the reference for mneme's.
 
     python3 tools/research/export/picture_parts_reference.py scenarios/smoke/parts tests/golden/picture_parts
 
 Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and diffusers 0.42.1. The parts are those of
-picture_parts.py tiny; pictures and noise are made from names by formula(). Nothing of mneme is used here.
+picture_parts.py tiny; images and noise are computed from names by formula(). Does not use mneme.
 """
 import json
 import os
@@ -40,7 +40,7 @@ def text_cases(folder, tower):
     with torch.no_grad():
         found = tower(shown)
         own = TextTower(tower, tower.config.eos_token_id)(shown.float())
-    assert (found.text_embeds - own).abs().max() < 1e-6 # so that the cut is the library's
+    assert (found.text_embeds - own).abs().max() < 1e-6 # checks that our cut is the library's
     return {"tokens": cases, "context": 12, "embeddings": [numbers(row) for row in found.text_embeds],
             "states": [numbers(row) for row in found.last_hidden_state]}
 
@@ -68,7 +68,7 @@ def caption_cases(folder, captioner):
 
 
 def generation_cases(text, unet, vae):
-    """Stable Diffusion's loop: guidance by two calls, DDIM as its configuration has it."""
+    """Stable Diffusion's loop: guidance by two calls, DDIM by its configuration."""
     from diffusers import DDIMScheduler
     told = torch.from_numpy(formula("told", 12 * 16)).reshape(1, 12, 16)
     nothing = torch.from_numpy(formula("nothing", 12 * 16)).reshape(1, 12, 16)
@@ -96,7 +96,7 @@ def generation_cases(text, unet, vae):
 
 
 def check_counts():
-    """Parameters of the published nets, by their configurations."""
+    """Checks the numbers of parameters of the published nets, by their configurations."""
     from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, GPT2Config, ViTConfig,
                               VisionEncoderDecoderConfig, VisionEncoderDecoderModel)
     captioner = VisionEncoderDecoderConfig.from_encoder_decoder_configs(ViTConfig(), GPT2Config())

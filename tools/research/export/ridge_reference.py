@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""STSA and STSA-E in plain PyTorch on pooled data, as the reference that mneme's federation has to agree with.
+"""STSA and STSA-E in plain PyTorch on pooled data, the reference with which mneme's federation must agree.
 
     python3 tools/research/export/ridge_reference.py FASHION_MNIST_FOLDER [tests/golden/stsa_fashion_mnist]
 
-Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes the weights of a frozen net, a projection, a
-partition with dummy clients, and for each variant the accuracy matrix and the last read-out, in float64. STSA is
-centralised ridge regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). Nothing of
-mneme is used here.
+Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes the weights of a frozen net, a projection, a partition
+with dummy clients, and for each variant the accuracy matrix and the last read-out, in float64. STSA is centralized
+ridge regression; STSA-E uses the published form of its estimate (equation E1 of the summary). Does not use mneme.
 """
 import argparse
 import csv
@@ -31,13 +30,13 @@ VARIANTS = {
 
 
 def owner_of(row):
-    """Client and dummy of a row: skewed, so that some dummies lack a class and the last ones have few rows."""
+    """Client and dummy of a row. The split is skewed: some dummies lack a class, and the last ones have few rows."""
     client = (row * row + row // 7) % 11 % CLIENTS
     return client, (row // 3) % DUMMIES if client else 0
 
 
 def estimated_gram(h, labels, rows, variant):
-    """The sum over classes of a sum_k c_k c_k^T / n_k - b C C^T."""
+    """Sum over classes of a sum_k c_k c_k^T / n_k - b C C^T."""
     total = torch.zeros(h.shape[1], h.shape[1], dtype=torch.float64)
     for c in sorted(set(labels.tolist())):
         parts = {}
@@ -55,7 +54,7 @@ def estimated_gram(h, labels, rows, variant):
 
 
 def learn(variant, train, test, projection):
-    """(accuracy matrix, last read-out [classes, width])"""
+    """Returns (accuracy matrix, last read-out [classes, width])."""
     (h, labels), (test_h, test_labels) = [(torch.relu(x @ projection), y) for x, y in (train, test)]
     gram = torch.zeros(WIDTH, WIDTH, dtype=torch.float64)
     sums = torch.zeros(WIDTH, CLASSES, dtype=torch.float64)

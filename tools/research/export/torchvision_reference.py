@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What torchvision's residual nets and the other convolutional models compute, as the reference for mneme's.
+"""torchvision's residual nets and other convolutional models, the reference for mneme's.
 
     python3 tools/research/export/torchvision_reference.py [tests/golden/torchvision]
 
-Made with Python 3.11, torch 2.11.0, torchvision 0.26.0 and numpy 2.4. Weights and inputs are not stored but made by
-formula() from a tensor's name and an element's index; the test in C++ repeats it bit for bit. All results are computed
-in float64 and stored whole where they are small, else as summary(). Nothing of mneme is used here.
+Made with Python 3.11, torch 2.11.0, torchvision 0.26.0 and numpy 2.4. Weights and inputs are not stored but computed by
+formula() from a tensor's name and an element's index; the C++ test repeats this bit by bit. All results are computed in
+float64. Small ones are stored, others as summary(). Does not use mneme.
 """
 import argparse
 import copy
@@ -24,7 +24,7 @@ from torchvision.models.resnet import BasicBlock
 # -- Numbers from names -----------------------------------------------------------------------------------------------
 
 def hashed(name):
-    """FNV-1a, 32 bits."""
+    """32-bit FNV-1a hash of a name."""
     value = 0x811C9DC5
     for byte in name.encode():
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
@@ -32,7 +32,7 @@ def hashed(name):
 
 
 def formula(name, count):
-    """`count` float32 numbers in [-1, 1): element i is a mixed (hash of name + i * golden ratio); exact."""
+    """`count` float32 numbers in [-1, 1). Element i is a mixture of hash of name + i * golden ratio; exact."""
     x = (numpy.uint64(hashed(name)) + numpy.arange(count, dtype=numpy.uint64) * numpy.uint64(0x9E3779B1))
     x = (x & numpy.uint64(0xFFFFFFFF)).astype(numpy.uint32)
     x ^= x >> numpy.uint32(16)
@@ -44,7 +44,8 @@ def formula(name, count):
 
 
 def made_values(name, shape):
-    """A parameter or running statistic: filters by fan in, scales and variances around 1, the rest around 0."""
+    """Values of a parameter or running statistic: filters scaled by fan-in, scales and variances around 1, others
+    around 0."""
     values = formula(name, math.prod(shape))
     if len(shape) > 1:
         values = numpy.float32(math.sqrt(6.0 * shape[0] / math.prod(shape))) * values
@@ -56,7 +57,7 @@ def made_values(name, shape):
 
 
 def summary(name, tensor):
-    """Its projection on formula(name + ".direction"), and its length."""
+    """Returns the projection of a tensor on formula(name + ".direction"), and its norm."""
     flat = tensor.detach().double().flatten()
     direction = torch.from_numpy(formula(name + ".direction", flat.numel())).double()
     return [rounded(flat @ direction), rounded(flat.norm())]
@@ -104,7 +105,7 @@ class LeNet(nn.Module):
 
 
 class OptionA(nn.Module):
-    """Every second pixel, and zeros as further channels (He et al. 2016)."""
+    """Option A shortcut: every second pixel, and zeros as additional channels (He et al. 2016)."""
 
     def __init__(self, channels_added):
         super().__init__()
@@ -153,8 +154,8 @@ def group_norm(groups_max):
     return lambda channels: nn.GroupNorm(min(groups_max, channels // 2), channels)
 
 
-# File name: model and its keys in a scenario, net, images [rows, channels, height, width] of the forward passes, and of
-# the backward pass: small ones for deep nets, see quiet_images(); None: it is not stored.
+# File name: model and its keys in a scenario, net, images [rows, channels, height, width] of the forward passes and of
+# the backward pass (small ones for deep nets, see quiet_images()). None: the backward pass is not stored.
 CASES = {
     "cnn": ("cnn", {}, lambda: Cnn(10), (3, 3, 32, 32), (2, 3, 32, 32)),
     "lenet": ("lenet", {}, lambda: LeNet(10), (3, 1, 28, 28), (3, 1, 28, 28)),
@@ -167,8 +168,8 @@ CASES = {
                           (2, 3, 36, 36)),
     "resnet18_group": ("resnet18", {"stem": "cifar", "norm": "group"},
                        lambda: resnet18_of(10, "cifar", group_norm(32)), (2, 3, 32, 32), (2, 3, 10, 10)),
-    # Under batch norm and made-up weights, gradients of such deep nets differ by a twentieth between PyTorch's own
-    # float32 and float64; under group norm by 5e-6.
+        # With batch norm and these weights, gradients of such deep nets differ by 5 % between PyTorch's own float32 and
+        # float64; with group norm by 5e-6.
     "resnet50": ("resnet50", {"stem": "imagenet"}, lambda: resnet50(num_classes=10), (4, 3, 96, 96), None),
     "resnet50_group": ("resnet50", {"stem": "imagenet", "norm": "group"},
                        lambda: resnet50(num_classes=10, norm_layer=group_norm(32)), (2, 3, 64, 64), (1, 3, 33, 33)),
@@ -179,7 +180,7 @@ CASES = {
 TRIES = 24
 
 
-# -- What they compute ------------------------------------------------------------------------------------------------
+# -- Records ----------------------------------------------------------------------------------------------------------
 
 def set_weights(net):
     with torch.no_grad():
@@ -189,7 +190,7 @@ def set_weights(net):
 
 
 def seen_by(net, x):
-    """Features and logits: what the last layer reads and writes."""
+    """Features and logits: input and output of the last layer."""
     head = [module for module in net.modules() if isinstance(module, nn.Linear)][-1]
     seen = {}
     handle = head.register_forward_hook(lambda _, given, made: seen.update(features=given[0], logits=made))
@@ -204,7 +205,7 @@ def images(name, shape):
 
 
 class Margin(TorchFunctionMode):
-    """How near to zero, in standard deviations of its tensor, any number comes that goes into a ReLU."""
+    """Smallest distance from zero, in standard deviations of its tensor, of any input of a ReLU."""
 
     value = math.inf
 
@@ -215,8 +216,8 @@ class Margin(TorchFunctionMode):
 
 
 def quiet_images(net, shape):
-    """The name of images for which no ReLU is near its kink: rounding to float32 decides on which side it is, and the
-    gradient jumps there. Leaves running statistics alone."""
+    """Name of images whose ReLU inputs are all far from 0: otherwise float32 rounding could switch a ReLU and change
+    the gradient. Keeps running statistics."""
     margins = {}
     for i in range(TRIES):
         with torch.no_grad(), Margin() as margin:
@@ -245,7 +246,7 @@ def record_of(model, keys, make, shape, backward_shape):
               "parameters": sum(one.numel() for one in net.parameters())}
     net.eval()
     record["evaluation"] = forward_record(net, shape)
-    if not any(isinstance(module, nn.Dropout) for module in net.modules()):  # whose draws are their own
+    if not any(isinstance(module, nn.Dropout) for module in net.modules()):  # dropout masks are random
         net.train()
         record["training"] = forward_record(net, shape)
     record["running"] = {name: summary(name, value) for name, value in net.named_buffers()
@@ -256,14 +257,14 @@ def record_of(model, keys, make, shape, backward_shape):
 
 
 def as_text(record):
-    """JSON in which every entry of an object has a line."""
+    """Formats JSON with one line per entry of an object."""
     if not isinstance(record, dict) or not record:
         return json.dumps(record)
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {as_text(value)}" for name, value in record.items()) + "\n}"
 
 
 def write_records(doc, cases, make_record, folder):
-    """A JSON file of each case, or of those that --only names, in the folder that the command line gives."""
+    """Writes a JSON file per case, or per case in --only, into the folder of the command line."""
     arguments = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("out", nargs="?", default=os.path.join("tests", "golden", folder))
     arguments.add_argument("--only", nargs="+", choices=cases, default=list(cases), help="some of them")

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""What a vision transformer with timm's names computes, as the reference for mneme's.
+"""A vision transformer with timm's names, the reference for mneme's.
 
     python3 tools/research/export/vit_reference.py [tests/golden/torchvision]
 
-The net is written in plain PyTorch after Dosovitskiy et al. 2021 and, for its adapters, Chen et al. 2022; weights,
-inputs and records are those of torchvision_reference.py, whose requirements hold here too. Nothing of mneme or timm is
-used.
+The net is written in plain PyTorch after Dosovitskiy et al. 2021, its adapters after Chen et al. 2022. Weights, inputs,
+records and requirements are those of torchvision_reference.py. Uses neither mneme nor timm.
 """
 
 import torch
@@ -69,7 +68,7 @@ class Block(nn.Module):
 
 
 class Vit(nn.Module):
-    """With adapters, all but these and the head is frozen."""
+    """Vision transformer. With adapters, all parts but these and the head are frozen."""
 
     def __init__(self, channels, size, patch, width, depth, heads, classes, bottleneck=0, scale=0.1):
         super().__init__()
@@ -96,7 +95,7 @@ class Vit(nn.Module):
 
 
 SMALL = {"patch": "8", "width": "48", "depth": "2", "heads": "3"}
-# As in torchvision_reference.py.
+# The entries are those of torchvision_reference.py.
 CASES = {
     "vit": ("vit", SMALL, lambda: Vit(3, (32, 32), 8, 48, 2, 3, 10), (3, 3, 32, 32), (2, 3, 32, 32)),
     "vit_resized": ("vit", {"image": "24", "patch": "6", "width": "20", "depth": "1", "heads": "2"},

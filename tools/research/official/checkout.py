@@ -1,9 +1,9 @@
-"""A checkout of a released program: at the commit that numbers are known of, or refused."""
+"""Checks that a checkout of an official program has the commit for which its numbers were recorded."""
 import subprocess
 
 
 class Refused(Exception):
-    """Bad input, in words: main() prints it and exits with 2."""
+    """Error of bad input. main() prints it and exits with 2."""
 
 
 def git(checkout, *words):
@@ -14,7 +14,7 @@ def git(checkout, *words):
 
 
 def check_commit(checkout, repository, commit):
-    """Refuses another commit and files that were changed: numbers are those of the published code or of nothing."""
+    """Refuses another commit and changed files, because recorded numbers must be those of the published code."""
     present = git(checkout, "rev-parse", "HEAD")
     if present != commit:
         raise Refused(f"{checkout}: commit {present}; expected {commit} of {repository}: "

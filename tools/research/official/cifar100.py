@@ -1,4 +1,4 @@
-"""CIFAR-100 as its binary files hold it, below one of the folders of $MNEME_DATA."""
+"""Reads CIFAR-100's binary files from one of the folders of $MNEME_DATA."""
 import gzip
 import lzma
 import os

@@ -1,7 +1,7 @@
-"""Small whole runs on CIFAR-100 that a released program and mneme both make: rows, their split, a start, what is noted.
+"""Small runs on CIFAR-100 by an official program and by mneme: rows, their split, a start, and records.
 
-Programs that derive from PyCIL (LANDER, STSA and the methods in their repositories) ask a data manager for rows: Rows
-stands for it. METHOD_run.py files say which classes of the checkout run, and what mneme's scenario is.
+Programs based on PyCIL (LANDER, STSA and the methods in their repositories) get rows from a data manager, which Rows
+replaces. METHOD_run.py files select the checkout's classes and define mneme's scenario.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from torchvision_reference import CifarResNet
 TASKS, CLASSES, CLIENTS, PER_CLASS = 3, 12, 5, 100
 INCREMENT = CLASSES // TASKS
 
-# [data], [tasks], [partition] and the start that all of these scenarios have.
+# [data], [tasks], [partition] and the start of all these scenarios.
 SCENARIO = f"""[data]
 name = "cifar100"
 train_per_class = {PER_CLASS}
@@ -38,7 +38,7 @@ every = 1
 
 
 class Features(nn.Module):
-    """A ResNet-8 for CIFAR that answers with features, as the programs' own nets do."""
+    """ResNet-8 for CIFAR that returns features, like the programs' own nets."""
 
     def __init__(self):
         super().__init__()
@@ -49,10 +49,10 @@ class Features(nn.Module):
         return {"fmaps": [], "features": self.net.features(x)}
 
 
-# -- What both sides read ---------------------------------------------------------------------------------------------
+# -- Inputs of both sides ---------------------------------------------------------------------------------------------
 
 def write_split(folder, seed):
-    """partition.csv: each class dealt evenly over the clients, in an order of the seed."""
+    """Writes partition.csv: each class dealt evenly over the clients, in an order from the seed."""
     _, labels = cifar100_rows("train")
     write_partition(folder, seed, [numpy.flatnonzero(labels == label)[:PER_CLASS] for label in range(CLASSES)])
 
@@ -77,7 +77,7 @@ def read_tensors(folder, name):
 
 
 def body_weights(net):
-    """Parameters and running statistics of a Features, by mneme's names."""
+    """Parameters and running statistics of a Features net under mneme's names."""
     return {name.removeprefix("net."): value for name, value in net.state_dict().items()
             if name.startswith("net.") and not name.endswith("num_batches_tracked")}
 
@@ -90,7 +90,7 @@ def put_body(net, given):
 # -- The official side ------------------------------------------------------------------------------------------------
 
 class Rows:
-    """What the programs ask their data manager for. Images are [n, 32, 32, 3], as PIL has them."""
+    """Replaces the data manager of the programs. Images are [n, 32, 32, 3], as in PIL."""
 
     nb_classes = CLASSES
 
@@ -113,13 +113,13 @@ class Rows:
                              Compose([*getattr(self.kind, f"{mode}_trsf"), *self.kind.common_trsf]))
 
     def parts(self, labels, **_):
-        """In the place of partition_data: each client's rows of the task, by their places in its data set."""
+        """Replaces partition_data: each client's rows of the task, as indices into its data set."""
         among = numpy.flatnonzero(numpy.isin(self.train[1], numpy.unique(labels)))
         clients = self.train[2][among]
         return {client: numpy.flatnonzero(clients == client) for client in range(CLIENTS)}, None
 
     def tests(self):
-        """(images, labels) of each task's test rows, normalised."""
+        """(images, labels) of each task's test rows, normalized."""
         made = []
         for task in range(TASKS):
             rows = self.get_dataset(numpy.arange(task * INCREMENT, (task + 1) * INCREMENT), "test", "test")
@@ -129,7 +129,7 @@ class Rows:
 
 
 def split_rows(folder):
-    """(images, labels, client) of the rows that the split names."""
+    """(images, labels, client) of the rows in the split."""
     images, labels = cifar100_rows("train")
     clients, rows = numpy.loadtxt(os.path.join(folder, "partition.csv"), delimiter=",", skiprows=1, dtype=int).T
     order = numpy.argsort(rows)
@@ -137,7 +137,7 @@ def split_rows(folder):
 
 
 def judged(model, rows):
-    """Accuracy in percent and mean cross-entropy over (images, labels) that are normalised already."""
+    """Accuracy in percent and mean cross-entropy over normalized (images, labels)."""
     images, labels = rows
     model.eval()
     with torch.no_grad():
@@ -147,13 +147,13 @@ def judged(model, rows):
 
 
 class Trace:
-    """Accuracy and loss after each round, accuracies after each task, CPU seconds: trace.json."""
+    """Content of trace.json: accuracy and loss after each round, accuracies after each task, CPU seconds."""
 
     def __init__(self, tests):
         self.tests, self.kept = tests, {"rounds": [], "tasks": []}
 
     def note_round(self, model, task):
-        """Over all classes so far. @return accuracy in percent"""
+        """Records a round over all classes so far. @return accuracy in percent"""
         seen = self.tests[:task + 1]
         accuracy, loss = judged(model, tuple(torch.cat(parts) for parts in zip(*seen)))
         self.kept["rounds"].append({"accuracy": accuracy, "loss": loss})
@@ -168,6 +168,6 @@ class Trace:
 
 
 def watch_rounds(learner, trace):
-    """The program's own look at accuracies becomes ours, once a round: models of clients are not looked at."""
+    """Replaces the program's evaluations by ours, once per round; models of clients are not evaluated."""
     learner._compute_accuracy = lambda model, _: (trace.note_round(model, learner._cur_task)
                                                   if model is learner._network else 0.0)

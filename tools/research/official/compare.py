@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""tools/research/official/compare.py METHOD [--steps] [--run CHECKOUT] [--seeds 1,2,3]: both sides, side by side.
+"""tools/research/official/compare.py METHOD [--steps] [--run CHECKOUT] [--seeds 1,2,3]: compares mneme with official
+code.
 
---steps (the default) runs the tests that compare mneme with METHOD's golden files, and prints what both sides have:
-terms of losses, lengths of weights after a step, selections, and the CPU seconds that mneme's side took.
---run CHECKOUT runs a small federation whole, by the official classes and by mneme, from the same rows, split, initial
-weights and constants: accuracy and loss after each round, accuracy after each task, CPU seconds without imports; and
-over the seeds the difference of the means beside its standard error. Random streams differ: agreement is statistical.
+--steps (the default) runs the tests that compare mneme with METHOD's golden files and prints the values of both: loss
+terms, norms of weights after a step, selections, and the CPU seconds of mneme. --run CHECKOUT runs a small federation
+with the official classes and with mneme, from the same rows, split, initial weights and constants. It prints accuracy
+and loss after each round, accuracy after each task, and CPU seconds without imports. Over the seeds it prints the
+difference of the means with its standard error. Random streams differ, so agreement is statistical.
 
     --tests PROGRAM   test_strategies (build/release/tests/test_strategies)
     --mneme PROGRAM   mneme (build/release/mneme)
-    --out FOLDER      where runs are kept: one that is there is not run again (runs/official)
+    --out FOLDER      folder of runs; existing runs are not repeated (runs/official)
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-# Programs of small runs, by method; others are METHOD_run.py.
+# Scripts of small runs by method. The script of any other method is METHOD_run.py.
 SCRIPTS = {"stsa-e": "stsa_run.py", "fed-ewc": "stsa_run.py", "fed-lwf": "stsa_run.py", "glfc": "lga_run.py",
            "oscar": "osi_fl_run.py"}
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,7 +30,7 @@ ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 # -- Steps ------------------------------------------------------------------------------------------------------------
 
 def printed_steps(method, tests):
-    """Every number that the tests tagged [official][METHOD] compare."""
+    """All numbers compared by the tests tagged [official][METHOD]."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "steps.tsv")
         done = subprocess.run([tests, f"[official][{method}]"], env={**os.environ, "MNEME_STEPS": path},
@@ -40,7 +41,7 @@ def printed_steps(method, tests):
         with open(path, encoding="utf-8") as file:
             lines = [line.rstrip("\n").split("\t") for line in file]
     own = [line for line in lines if line[0].startswith(method.replace("-", "_") + "/")]
-    lines = own or lines  # some tests go through the records of two programs
+    lines = own or lines  # some tests read the records of two programs
     width = max(len(line[1]) for line in lines)
     print(f"{'':{width}}  {'official':>14}  {'mneme':>14}  apart")
     record = None
@@ -56,7 +57,7 @@ def printed_steps(method, tests):
 # -- Whole runs -------------------------------------------------------------------------------------------------------
 
 def run_of(method, arguments, seed):
-    """Runs what is not there yet. @return (official trace, the same of mneme)"""
+    """Computes missing runs. @return (official trace, trace of mneme)"""
     folder = os.path.join(os.path.abspath(arguments.out), method, f"s{seed}")
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "trace.json")):
@@ -105,7 +106,8 @@ def printed_rounds(theirs, ours):
 
 
 def compared(what, theirs, ours):
-    """Two means, their distance and its standard error. @return whether they are within two of them"""
+    """Prints two means, their difference and its standard error. @return True if they differ by at most two standard
+    errors"""
     apart, spread = mean(ours) - mean(theirs), math.hypot(error(theirs), error(ours))
     within = abs(apart) <= 2 * spread
     print(f"{what:<24} {mean(theirs):>8.2f} ± {error(theirs):<6.2f} {mean(ours):>8.2f} ± {error(ours):<6.2f} "
@@ -122,7 +124,7 @@ def printed_runs(method, arguments):
     sides = list(zip(*pairs))
     print(f"\n{'':<24} {'official':>17} {'mneme':>17}   apart")
     for task in range(len(sides[0][0]["tasks"])):
-        # Classes are dealt evenly, so that the mean over tasks is the accuracy over all classes so far.
+                # Classes are dealt evenly, so the mean over tasks is the accuracy over all classes so far.
         compared(f"% after task {task + 1}", *[[mean(run["tasks"][task]) for run in runs] for runs in sides])
     theirs, ours = [mean([run["cpu_seconds"] for run in runs]) for runs in sides]
     print(f"{'CPU seconds':<24} {theirs:>8.2f} {ours:>17.2f}: {theirs / ours:.2f} times as fast")

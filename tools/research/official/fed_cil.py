@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What FedCIL's own classes compute (Qi, Zhao and Li 2023, ICLR), step by step, on a CPU.
+"""Steps of FedCIL's official classes (Qi, Zhao and Li 2023, ICLR) on a CPU.
 
     tools/research/official/fed_cil.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/daiqing98/FedCIL at the commit below. Written is fed_cil/steps.json: steps of
-WGAN.train_a_batch and train_a_batch_all, whose critic and generator are small nets of features in place of images, and
-a batch of FedCL.get_balanced_samples; fed_cil/consolidation.json: FedCL.fine_tune_generator on two users' generators;
-fed_cil/image_steps.json: steps of train_a_batch with the code's own nets of images, narrow ones. Weights, rows and
-whatever the code draws are formulas of names, so that the test in C++ has the same; all is computed in float64.
+CHECKOUT is a clone of github.com/daiqing98/FedCIL at the commit below. The script writes three files:
+fed_cil/steps.json has steps of WGAN.train_a_batch and train_a_batch_all, with a small critic and generator of features
+instead of images, and a batch of FedCL.get_balanced_samples. fed_cil/consolidation.json has
+FedCL.fine_tune_generator on two users' generators. fed_cil/image_steps.json has steps of train_a_batch with narrow
+versions of the code's image nets. Weights, rows and all random draws are computed from names, so that the C++ test can
+repeat them. All values are computed in float64.
 """
 import random
 import sys
@@ -21,12 +22,12 @@ import shim
 from shim import listed, made_values, replaced, rounded, summary, values_of
 
 FEATURES, CLASSES, CODE, GENERATOR, CRITIC, BATCH, STEPS = 6, 4, 9, 8, 7, 5, 3
-FILTERS, IMAGE_CODE, IMAGE = 3, 13, (2, 16)  # of nets of images: channels of the narrowest map; channels and side
+FILTERS, IMAGE_CODE, IMAGE = 3, 13, (2, 16)  # nets of images: narrowest map, code, (channels, side)
 PAST, SO_FAR, AVAILABLE = [0, 1], [0, 1, 2], [0, 1, 2, 3]  # classes of a client in its second task, and of all clients
 
 
 class Critic(nn.Module):
-    """Answers as the code's critics do: real or not, probabilities of classes, their logits, features."""
+    """Returns the outputs of the code's critics: real or fake, class probabilities, their logits, features."""
 
     def __init__(self, features=FEATURES, width=CRITIC, classes=CLASSES):
         super().__init__()
@@ -63,8 +64,8 @@ class FedCil(shim.Adapter):
         self.gan_of, self.server_of = WGAN, FedCL
 
     def make(self, split, initial, image=None):
-        """A client's pair. @param initial prefix of the names that its weights are made of @param image its nets are
-        the code's own, of images of so many channels and pixels of a side; else they are of features"""
+        """Makes a client's pair of nets. @param initial prefix of the names of its weights @param image (channels,
+        side): the code's nets of images; None: nets of features"""
         channels, side = image or (1, 32)
         gan = self.gan_of(z_size=IMAGE_CODE if image else CODE, image_size=side, image_channel_size=channels,
                           c_channel_size=FILTERS, g_channel_size=FILTERS, dataset="MNIST")
@@ -89,7 +90,7 @@ class FedCil(shim.Adapter):
 
 
 class Draws:
-    """Stands for numpy's draws: labels in turn, and noise by name. What was drawn is kept for the record."""
+    """Replaces numpy's draws: labels in turn, and noise by name. Draws are recorded."""
 
     def __init__(self, name, stride=2):
         self.name, self.stride, self.count, self.labels, self.places = name, stride, 0, [], []
@@ -105,7 +106,7 @@ class Draws:
         return drawn
 
     def place(self, places):
-        """Python's own random.choice: a row of a pool."""
+        """Replaces Python's random.choice: a row of a pool."""
         self.places.append(places[len(self.places) % len(places)])
         return self.places[-1]
 
@@ -120,13 +121,13 @@ def rows(name, among, shape=(FEATURES,)):
 
 
 def summaries(adapter):
-    """Of what is learnt: running statistics, and layers that nothing reads, are left out."""
+    """Summaries of trained tensors, without running statistics and unused layers."""
     return {name: summary(name, value) for name, value in adapter.state().items()
             if not name.startswith("critic.bn") and not name.endswith(("_mean", "_var", "_tracked"))}
 
 
 def played(adapter, name, replays, image=None):
-    """Steps of a client, the replayed half of them drawn as rows by name. Moments go on from step to step."""
+    """Steps of a client; replayed rows are computed from names. Moments continue from step to step."""
     adapter.make(None, "client.", image)
     shape = (image[0], image[1], image[1]) if image else (FEATURES,)
     draws, steps = Draws(name), []
@@ -141,7 +142,7 @@ def played(adapter, name, replays, image=None):
 
 
 def agreed(adapter):
-    """The consistency terms of train_a_batch_all, which the release multiplies by 0: their values."""
+    """Values of the consistency terms of train_a_batch_all, which the official code multiplies by 0."""
     server = adapter.make(None, "server.")
     gan = adapter.make(None, "client.")
     draws = Draws("agreed")
@@ -153,7 +154,7 @@ def agreed(adapter):
 
 
 def balanced(adapter):
-    """Which rows of a pool the server takes: labels as drawn, and the places of their rows."""
+    """Rows that the server takes from a pool: drawn labels, and the indices of their rows."""
     server = adapter.server_of.__new__(adapter.server_of)
     arguments = type("arguments", (), {"gen_batch_size": 6})
     pool = torch.arange(8).double().reshape(8, 1)
@@ -166,7 +167,7 @@ def balanced(adapter):
 
 
 def user_of(adapter, name, current):
-    """What fine_tune_generator asks of a user in its second task."""
+    """A user in its second task, with the attributes that fine_tune_generator reads."""
     return types.SimpleNamespace(
         generator=adapter.make(None, f"{name}.present."), last_generator=adapter.make(None, f"{name}.last."),
         current_labels=current, classes_past_task=PAST, gen_batch_size=BATCH, available_labels=AVAILABLE,
@@ -174,7 +175,8 @@ def user_of(adapter, name, current):
 
 
 def consolidated(adapter):
-    """The server's steps, of which each has a batch of a pool of the present generators' rows and one of the last's."""
+    """Server steps. Each reads one batch from a pool of the current generators' rows and one from the previous
+    generator."""
     server = adapter.server_of.__new__(adapter.server_of)
     server.users = server.selected_users = [user_of(adapter, "first", [2, 3]), user_of(adapter, "second", [2])]
     server.current_task = 1

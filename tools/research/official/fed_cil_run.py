@@ -1,7 +1,7 @@
-"""A small whole run of FedCIL's own program: its server's loop, its users and its GAN, on features in place of images.
+"""Small run of FedCIL's official program: its server's loop, users and GAN, on features instead of images.
 
-compare.py runs this file in a process of its own: fed_cil_run.py CHECKOUT FOLDER SEED METHOD. Features are 32 principal
-components of MNIST. Rows, split, start and scenario.toml are written into FOLDER, and trace.json by the run.
+compare.py runs this file in a separate process: fed_cil_run.py CHECKOUT FOLDER SEED METHOD. Features are 32 principal
+components of MNIST. Rows, split, start, scenario.toml and trace.json are written into FOLDER.
 """
 import gzip
 import json
@@ -52,10 +52,10 @@ gan_rate = {RATE}
 """
 
 
-# -- What both sides read ---------------------------------------------------------------------------------------------
+# -- Inputs of both sides ---------------------------------------------------------------------------------------------
 
 def mnist(part):
-    """Images [N, 784] float and labels [N]."""
+    """Images [N, 784] float and labels [N] of MNIST."""
     def read(name, header):
         for folder in os.environ.get("MNEME_DATA", "").split(os.pathsep):
             path = os.path.join(folder, "mnist", name + ".gz")
@@ -73,7 +73,7 @@ def first_of_each(rows, labels, count):
 
 
 def small_run(folder, seed):
-    """Writes rows of components with deviations of 1 along the first of them, the split, and mneme's scenario."""
+    """Writes rows of components, of which the first has a deviation of 1, the split, and mneme's scenario."""
     (x, y), (u, v) = first_of_each(*mnist("train"), PER_CLASS), first_of_each(*mnist("t10k"), TEST_PER_CLASS)
     middle = x.mean(0)
     _, scales, directions = numpy.linalg.svd(x - middle, full_matrices=False)
@@ -96,7 +96,7 @@ ARGUMENTS = {"dataset": "Mnist-cl-5", "num_glob_iters": ROUNDS * TASKS, "local_e
 
 
 def rows_of_users(folder):
-    """(user, task) -> (id, training rows, test rows, {"labels": classes}) in the place of read_user_data_cl()."""
+    """Replaces read_user_data_cl(): (user, task) -> (id, training rows, test rows, {"labels": classes})."""
     arrays = numpy.load(os.path.join(folder, "rows.npz"))
     clients, rows = numpy.loadtxt(os.path.join(folder, "partition.csv"), delimiter=",", skiprows=1, dtype=int).T
     owner = numpy.empty(len(arrays["train_y"]), int)
@@ -122,7 +122,7 @@ def official_run(adapter, folder, seed):
         gan.generator, gan.critic = Generator(CODE, GENERATOR, FEATURES), Critic(FEATURES, CRITIC, CLASSES)
         return gan
     code.WGAN, code.read_user_data_cl, code.read_data = feature_gan, read, lambda _: [list(range(CLIENTS))]
-    code.FedCL.gaussian_intiailize = lambda *_, **__: None  # PyTorch's own start, which is mneme's
+    code.FedCL.gaussian_intiailize = lambda *_, **__: None  # PyTorch's initialization, which mneme uses
     shim.seed_all(seed)
     with shim.quiet():
         server = code.FedCL(types.SimpleNamespace(**ARGUMENTS), (nn.Linear(1, 1), "none"), seed)
@@ -142,7 +142,8 @@ def official_run(adapter, folder, seed):
 
 
 def note_round(server, trace, tests, labels):
-    """The server's critic on the test rows of all classes so far; after a task's last round, on those of each task."""
+    """Evaluates the server's critic on the test rows of all classes so far; after a task's last round, on those of each
+    task."""
     each = CLASSES // TASKS
     seen = each * (server.current_task + 1)
     among = labels < seen

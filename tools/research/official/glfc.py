@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What GLFC's own classes compute (Dong et al. 2022, CVPR), step by step, on a CPU.
+"""Steps of GLFC's official classes (Dong et al. 2022, CVPR) on a CPU.
 
     tools/research/official/glfc.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/conditionWang/FCIL at the commit below; it has no licence, so nothing of it is kept.
-Written is glfc/steps.json, what lga.py writes of LGA, but for the noise on features that GLFC does not have.
+CHECKOUT is a clone of github.com/conditionWang/FCIL at the commit below. It has no license, so no part of it is stored.
+Writes glfc/steps.json with the content that lga.py writes for LGA, without noise on features, which GLFC lacks.
 """
 import sys
 

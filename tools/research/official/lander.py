@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What LANDER's own classes compute (Tran et al. 2024, CVPR), step by step, on a CPU.
+"""Steps of LANDER's official classes (Tran et al. 2024, CVPR) on a CPU.
 
     tools/research/official/lander.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/tmtuan1307/LANDER at the commit below. Written are lander/synthesize.json (a few
-rounds of NAYER.synthesize, and steps of its student) and lander/local_steps.json (steps of clients). Weights, images
-and whatever the code draws are formulas of names, so that the test in C++ has the same; all is computed in float64.
+CHECKOUT is a clone of github.com/tmtuan1307/LANDER at the commit below. Writes lander/synthesize.json (some rounds of
+NAYER.synthesize, and steps of its student) and lander/local_steps.json (steps of clients). Weights, images and all
+random draws are computed from names, so that the C++ test can repeat them. All values are computed in float64.
 """
 import os
 import sys
@@ -17,12 +17,12 @@ import shim
 from shim import kept_by, listed, made_values, replaced, rounded, summary, values_of
 from torchvision_reference import CifarResNet, images
 
-SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # classes seen, of the run; numbers of an anchor
+SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # classes: seen, of the run; numbers of an anchor
 CHUNK = 10                                    # rows that share a noise layer, fixed in data_generation
 
 
 class BackboneOf(nn.Module):
-    """A residual net for CIFAR as the code's own nets answer: features, and their map into the space of anchors."""
+    """Residual net for CIFAR with the outputs of the code's nets: features, and their map into the space of anchors."""
 
     def __init__(self, blocks, embedding):
         super().__init__()
@@ -37,7 +37,7 @@ class BackboneOf(nn.Module):
 
 
 class Views:
-    """kornia's crop and flip, per row: [B] offsets of rows and columns in 0 .. 8, and flips."""
+    """Replaces kornia's crop and flip: per row [B] offsets of rows and columns in 0 to 8, and flips."""
 
     given = None     # () -> (down, right, flipped), or None: drawn
     identity = False
@@ -50,7 +50,7 @@ class Views:
 
 
 class RandomCrop:
-    """Both: the flip of a row follows its crop, as in the code's list of the two."""
+    """Replaces both transforms: the flip of a row follows its crop, as in the code's list of the two."""
 
     def __init__(self, size, padding):
         self.size, self.padding = size, padding
@@ -82,12 +82,12 @@ class Lander(shim.Adapter):
         import utils.data
         import utils.inc_net
         self.code, self.data, self.nets = methods.lander, utils.data, utils.inc_net
-        self.code.float = lambda shown: shown  # read by a print alone, which newer numpy refuses
+        self.code.float = lambda shown: shown  # only used by a print() that newer numpy refuses
         self.generator_of = methods.generator.NLGenerator
         self.rows_of = lambda images, labels, view: utils.data_manager.DummyDataset(images, labels, view)
 
     def arguments(self, **changed):
-        """main.py's defaults."""
+        """Default arguments of main.py."""
         return {"dataset": "cifar100", "net": "resnet8", "tasks": 5, "increment": 4, "seed": 1, "num_users": 5,
                 "com_round": 100, "local_ep": 2, "local_bs": 128, "local_lr": 4e-2, "beta": 0.5, "frac": 1.0,
                 "weight_decay": 5e-4, "lr_g": 2e-3, "synthesis_batch_size": 256, "bn": 1.0, "oh": 0.5, "adv": 1.0,
@@ -97,7 +97,7 @@ class Lander(shim.Adapter):
                 "class_order": list(range(100)), **changed}
 
     def learner(self, embedding, blocks=1, **changed):
-        """LANDER itself, with a small net in the place of ResNet-18."""
+        """LANDER's learner with a small net instead of ResNet-18."""
         self.nets.get_convnet = lambda args, pretrained=False: BackboneOf(blocks, embedding)
         with shim.quiet():
             return self.code.LANDER(self.arguments(**changed))
@@ -116,7 +116,7 @@ class Lander(shim.Adapter):
 # -- Weights by name --------------------------------------------------------------------------------------------------
 
 def named_values(net, prefix, running=None):
-    """Fills a net: its parameters by mneme's names (net. dropped, the map's rows behind the head's)."""
+    """Fills a net with values under mneme's names (without "net."; the map's rows follow the head's)."""
     with torch.no_grad():
         for name, value in net.named_parameters():
             if not name.startswith(("fc.", "convnet.mapping.")):
@@ -133,7 +133,7 @@ def named_values(net, prefix, running=None):
 
 
 def calibrated(net):
-    """Running statistics are those of images by name: so they are of the right size in every layer."""
+    """Sets running statistics to those of images by name, so that they have the right size in every layer."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
     for layer in layers:
         layer.momentum = 1.0
@@ -152,31 +152,31 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def moved(net):
-    """Summaries of everything a net holds, by mneme's names; the map is a part of its own."""
+    """Summaries of all tensors of a net under mneme's names; the map is a separate part."""
     named = {name.replace("convnet.net.", "").replace("convnet.", ""): value
              for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
     return {name: summary(name, value) for name, value in named.items()}
 
 
-# -- The generator ----------------------------------------------------------------------------------------------------
+# -- Generator --------------------------------------------------------------------------------------------------------
 
 BATCH, NOISE, FILTERS, ROUNDS, STEPS, WARM_UP, STUDENT_BATCH = 26, 8, 4, 5, 3, 2, 8
 
 
 def offsets_named(view, rows):
-    """Crops and flips by the view's number: what Views.given answers."""
+    """Crops and flips by the view's number, as Views.given returns them."""
     drawn = values_of(f"views.{view}", (3 * rows,)).reshape(3, rows)
     return ((drawn[0] + 1) * 4.5).long().clamp(max=8), ((drawn[1] + 1) * 4.5).long().clamp(max=8), drawn[2] > 0
 
 
 class Draws:
-    """Stands for torch's draws while NAYER runs: noise layers, labels behind the whole runs, crops and flips."""
+    """Replaces torch's draws in NAYER: noise layers, labels after complete runs of classes, crops and flips."""
 
     def __init__(self, views):
         self.round, self.view, self.views = -1, 0, views
 
     def layer(self, weight, mean=0, std=1):
-        """nn.init.normal_ of a noise layer: [noise, embedding], of large and small numbers."""
+        """Replaces nn.init.normal_ of a noise layer: [noise, embedding] with large and small numbers."""
         with torch.no_grad():
             weight.copy_(2 * values_of(f"noise.{self.round}.{self.layer_index}", tuple(weight.shape)))
         self.layer_index += 1
@@ -190,7 +190,7 @@ class Draws:
 
 
 def synthesised(adapter, views):
-    """Rounds of NAYER.synthesize. @param views crops and flips by name, or pixels as they are"""
+    """Rounds of NAYER.synthesize. @param views True: crops and flips by name; False: unchanged pixels"""
     code = adapter.code
     adapter.nets.get_convnet = lambda args, pretrained=False: BackboneOf(1, EMBEDDING)
     running = calibrated(net_of(adapter, "teacher."))
@@ -223,7 +223,7 @@ ADAM = torch.optim.Adam
 
 
 def watched_adam(note):
-    """Adam that shows `note`, when its gradients are cleared, the variables of the function that clears them."""
+    """Adam that calls `note` with the local variables of the function that clears its gradients."""
 
     class Watched(ADAM):
         def zero_grad(self, *given, **named):
@@ -233,7 +233,7 @@ def watched_adam(note):
 
 
 class Keeper:
-    """What a round of NAYER shows: values by step, the batch that it stores, the student's steps left out."""
+    """Records a round of NAYER: values by step and the stored batch, without the student's steps."""
 
     def __init__(self, maker):
         self.maker, self.steps, self.stored = maker, [], None
@@ -262,7 +262,7 @@ class Keeper:
         return steps
 
     def best(self):
-        """The bytes that are saved: their sum and a projection; none in rounds of the warm-up."""
+        """Sum and projection of the saved bytes; None in warm-up rounds."""
         if self.stored is None:
             return None
         pixels, self.stored = self.stored, None
@@ -276,7 +276,7 @@ def moved_generator(generator):
 
 
 def student_steps(adapter, maker, running, count=3):
-    """NAYER.student_train on batches by name: the student after each of `count` runs of so many steps."""
+    """NAYER.student_train on batches by name: the student after each of `count` runs of several steps."""
     after = []
     for steps in range(1, count + 1):
         student = net_of(adapter, "student.", running)
@@ -304,7 +304,7 @@ OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 
 
 def client_steps(adapter, learner, batches):
-    """_local_update or _local_finetune over batches (images, labels, rows to replay or None): terms by step."""
+    """Terms by step of _local_update or _local_finetune over batches (images, labels, rows to replay or None)."""
     code, functional = adapter.code, torch.nn.functional
     kept = []
     names = {(functional, "cross_entropy"): "cross_entropy", (functional, "mse_loss"): "squares",
@@ -328,7 +328,7 @@ def client_steps(adapter, learner, batches):
 
 
 def local_steps(adapter):
-    """Three steps of a client in the first task, and of one in the second, at the code's own rates."""
+    """Three steps of a client in the first task, and of one in the second, at the official learning rates."""
     made = {"settings": {"side": SIDE, "classes": CLASSES, "embedding": EMBEDDING, "rate": 0.04, "momentum": 0.9,
                          "decay": 5e-4, "own": OWN, "replayed": REPLAYED, "radius": RADIUS}}
     for name, old, seen in (("first", 0, SEEN), ("later", SEEN, CLASSES)):
@@ -338,7 +338,7 @@ def local_steps(adapter):
                     images(f"replayed.{step}", (REPLAYED, 3, SIDE, SIDE)) if old else None)
                    for step in range(CLIENT_STEPS)]
         after = []
-        for count in range(1, CLIENT_STEPS + 1):  # each from the start: momentum is that of all steps before
+        for count in range(1, CLIENT_STEPS + 1):  # each from the start, since momentum depends on all earlier steps
             learner = adapter.learner(EMBEDDING, local_ep=1, r=RADIUS)
             learner._known_classes, learner._total_classes, learner._cur_task = old, seen, int(old > 0)
             learner.label_emb = values_of("anchors", (CLASSES, EMBEDDING)).double()
@@ -351,7 +351,7 @@ def local_steps(adapter):
     return made
 
 
-RADIUS = 0.7  # of the order of the map's distances here: the hinge is open in some steps, closed in others
+RADIUS = 0.7  # similar to the map's distances, so that the hinge is active only in some steps
 
 
 def steps(adapter):

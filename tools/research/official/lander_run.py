@@ -1,7 +1,7 @@
-"""A small whole run of LANDER's own program, on rows, split and initial weights that mneme has, too.
+"""Small run of LANDER's official program on rows, split and initial weights that mneme uses, too.
 
-compare.py runs this file in a process of its own: lander_run.py CHECKOUT FOLDER SEED METHOD. Split, start and
-scenario.toml are written into FOLDER, and trace.json by the run.
+compare.py runs this file in a separate process: lander_run.py CHECKOUT FOLDER SEED METHOD. Split, start, scenario.toml
+and trace.json are written into FOLDER.
 """
 import os
 import shutil
@@ -42,7 +42,7 @@ student_batch = 32
 
 
 def small_run(folder, seed, embeddings):
-    """Writes the split, the initial weights (the map's rows behind the head's), the anchors and mneme's scenario."""
+    """Writes the split, the initial weights (the map's rows follow the head's), the anchors and mneme's scenario."""
     cifar_run.write_split(folder, seed)
     torch.manual_seed(seed)
     backbone, head = BackboneOf(1, EMBEDDING), nn.Linear(64, CLASSES)
@@ -79,7 +79,7 @@ def official_run(adapter, folder, seed):
 
 
 def put_initial(convnet, folder):
-    """The head's rows are drawn by the program, as mneme's are (new_rows = "drawn")."""
+    """Sets the initial weights. The program draws the head's rows, as mneme does (new_class_head = "drawn")."""
     given = cifar_run.read_tensors(folder, "initial.safetensors")
     cifar_run.put_body(convnet, given)
     convnet.mapping.load_state_dict({end: given["fc." + end][CLASSES:] for end in ("weight", "bias")})

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What LGA's own classes compute (Dong et al. 2023, TPAMI), step by step, on a CPU.
+"""Steps of LGA's official classes (Dong et al. 2023, TPAMI) on a CPU.
 
     tools/research/official/lga.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/JiahuaDong/LGA at the commit below; it has no licence, so nothing of it is kept.
-Written is lga/steps.json: weights of rows, losses and their slopes, weights of a net after two steps, entropies, the
-proxy's noise and scores, exemplars, gradients of prototypes, and an image from its gradients, all in float64. glfc.py
-derives from this file: GLFC's program has the same parts.
+CHECKOUT is a clone of github.com/JiahuaDong/LGA at the commit below. It has no license, so no part of it is stored.
+Writes lga/steps.json in float64: weights of rows, losses and their gradients, weights of a net after two steps,
+entropies, the proxy's noise and scores, exemplars, gradients of prototypes, and the reconstruction of an image. glfc.py
+derives from this file, because GLFC's program has the same parts.
 """
 import sys
 import types
@@ -19,13 +19,13 @@ import shim
 from shim import listed, replaced, rounded, summary, values_of
 
 TASK_SIZE, CLASSES, OLD, WIDTH, FEATURES = 2, 6, 4, 5, 512
-LEARNED = [0, 1, 2]  # classes that the client has memorised; 3 it has not
+LEARNED = [0, 1, 2]  # classes that the client has memorized; class 3 is not among them
 LABELS = [0, 4, 1, 5, 5, 2, 0, 4, 3]
 EXTENT, PROTOTYPE_CLASSES, RATE = 32, [1, 3], 2.0
 
 
 class Answers(nn.Module):
-    """A net whose answer, or whose features, are its input."""
+    """Net whose output, or whose features, are its input."""
 
     def forward(self, x):
         return x
@@ -35,7 +35,7 @@ class Answers(nn.Module):
 
 
 class Scores(nn.Module):
-    """A linear net on pixels, with numbers by name."""
+    """Linear net on pixels, with weights by name."""
 
     def __init__(self, name, width, classes):
         super().__init__()
@@ -56,7 +56,7 @@ class Lga(shim.Adapter):
     REPOSITORY = "https://github.com/JiahuaDong/LGA"
     COMMIT = "867988ce6b2777b5d40ccb2e9ea09a7e70d5bf1e"
     STUBS = ("sklearn", "timm")
-    SOURCES = ""  # folder of the checkout with the program
+    SOURCES = ""  # folder of the program in the checkout
 
     def load(self, checkout):
         shim.check_commit(checkout, self.REPOSITORY, self.COMMIT)
@@ -96,7 +96,7 @@ class Lga(shim.Adapter):
         return self.proxy.proxyServer("cpu", RATE, CLASSES, self.extractor(), self.encoder(), None, self.arguments())
 
     def encoder(self):
-        """LeNet as it is, of numbers by name between -0.5 and 0.5, as they are drawn."""
+        """The official LeNet with weights by name between -0.5 and 0.5, the range of its initialization."""
         made = self.nets.LeNet(*self.encoder_shape(), num_classes=CLASSES)
         with torch.no_grad():
             for name, value in made.named_parameters():
@@ -110,10 +110,10 @@ class Lga(shim.Adapter):
         return stepped(self, [batch])
 
 
-# -- What a client minimises ------------------------------------------------------------------------------------------
+# -- Losses of a client -----------------------------------------------------------------------------------------------
 
 def losses(adapter):
-    """Weights of rows, the loss, and its slope by logits, of clients with and without exemplars and old models."""
+    """Weights of rows, the loss, and its gradient by logits, for clients with and without exemplars and old models."""
     made = {}
     for name, task, learned, taught in (("first", 0, (), False), ("untaught", 2, LEARNED, False),
                                         ("later", 2, LEARNED, True)):
@@ -129,7 +129,7 @@ def losses(adapter):
 
 
 def stepped(adapter, batches):
-    """A linear net after the client's own training on these batches, at rate 0.1 with its decay."""
+    """A linear net after the client's own training on these batches, at rate 0.1 with weight decay."""
     client = adapter.client(2, LEARNED)
     client.model = Scores("client", WIDTH, CLASSES)
     old = Scores("old", WIDTH, OLD)
@@ -145,7 +145,7 @@ def steps_of_net(adapter):
 
 
 def entropies(adapter):
-    """entropy_signal of two sets of rows, one after the other: [entropy, noticed]."""
+    """entropy_signal of two sets of rows in sequence: [entropy, detected]."""
     client = adapter.client(0)
     shown = []
     for name, scale in (("even", 0.1), ("sure", 6.0), ("even", 0.1)):
@@ -162,7 +162,7 @@ HERDED, KEPT = 6, 9
 
 
 def herding(adapter):
-    """Places of a class's rows that the client keeps, more than it has."""
+    """Indices of a class's rows that the client keeps, also if more are requested than exist."""
     client = adapter.client(0)
     client.num_img, client.model = 1, Answers()
     client.Image_transform = lambda images, _: values_of("herded", (HERDED, FEATURES)).double()
@@ -171,12 +171,12 @@ def herding(adapter):
 
 
 def photographs(name, count):
-    """[count, H, W, 3] uint8"""
+    """Images [count, H, W, 3] uint8 by name."""
     return ((values_of(name, (count, EXTENT, EXTENT, 3)).numpy() + 1) * 127.5).astype("uint8")
 
 
 def prototypes(adapter):
-    """The rows that stand for classes, and what they leave in the encoder after 50 steps of descent on their pixels."""
+    """Rows that represent classes, and their gradients in the encoder after 50 steps of descent on their pixels."""
     client = adapter.client(2)
     client.num_img, client.current_class, client.learning_rate = 1, PROTOTYPE_CLASSES, RATE
     client.model = Scores("net", 3 * EXTENT * EXTENT, CLASSES)
@@ -198,13 +198,13 @@ def prototypes(adapter):
         gradients
 
 
-# -- The proxy --------------------------------------------------------------------------------------------------------
+# -- Proxy ------------------------------------------------------------------------------------------------------------
 
 MONITOR_LABELS = [1, 3, 1, 3, 3, 1, 1]
 
 
 def monitor(adapter):
-    """Deviations of the noise on features, the lengths at which it is drawn again, and a score without any."""
+    """Deviations of the noise on features, the norms above which it is drawn again, and a score without noise."""
     server = adapter.server()
     features = values_of("monitor", (len(MONITOR_LABELS), FEATURES)).double() * 0.5
     server.monitor_loader = [(features, torch.tensor(MONITOR_LABELS))]
@@ -241,7 +241,7 @@ def monitor(adapter):
 
 
 def inversion(adapter, gradients, evaluations=12):
-    """Labels of gradients, and the objective where L-BFGS asks for it first on the way to an image."""
+    """Labels recovered from gradients, and the objective at L-BFGS's first evaluations of an image."""
     server = adapter.server()
     server.pool_grad = gradients
     labels = server.gradient2label()

@@ -1,8 +1,8 @@
-"""A small whole run of LGA's or GLFC's own program: its clients, its proxy server, its averaging; fl_main.py's loop.
+"""Small run of LGA's or GLFC's official program: its clients, proxy server and averaging, in the loop of fl_main.py.
 
-compare.py runs this file in a process of its own: lga_run.py CHECKOUT FOLDER SEED METHOD, with METHOD lga or glfc. The
-start and scenario.toml are written into FOLDER, and trace.json by the run. Which classes a client holds is drawn by
-each side. Networks have 64 features, and 448 zeros besides them that the programs ask for.
+compare.py runs this file in a separate process: lga_run.py CHECKOUT FOLDER SEED METHOD, with METHOD lga or glfc. The
+start, scenario.toml and trace.json are written into FOLDER. Each side draws the classes of clients itself. Nets have 64
+features, padded with 448 zeros to the size that the programs require.
 """
 import copy
 import os
@@ -34,7 +34,7 @@ normalize = "mean-std"
 [tasks]
 count = {TASKS}
 classes = {CLASSES}
-staying_share = {STAYING / CLIENTS}
+keep_task_share = {STAYING / CLIENTS}
 [partition]
 kind = "class-share"
 class_share = {SHARE}
@@ -74,7 +74,7 @@ def small_run(folder, seed, method):
 # -- The official side ------------------------------------------------------------------------------------------------
 
 class Extractor(cifar_run.Features):
-    """Features as the programs' nets give them: a map of four by four equal pixels where they are pooled later."""
+    """Features in the form of the programs' nets: a map of 4 x 4 equal pixels, which is pooled later."""
 
     def __init__(self, pooled):
         super().__init__()
@@ -86,7 +86,7 @@ class Extractor(cifar_run.Features):
 
 
 class Data:
-    """What clients ask their data set for, and a loader for its rows."""
+    """Replaces the clients' data set, and provides a loader for its rows."""
 
     def __init__(self, view):
         images, labels = cifar100_rows("train")
@@ -110,7 +110,7 @@ class Data:
 
 
 class Shown:
-    """A net that Trace can judge."""
+    """Net that Trace can evaluate."""
 
     def __init__(self, net):
         self.net = net
@@ -128,7 +128,7 @@ def arguments():
 
 
 def pictures_of(base):
-    """The proxy's data set, whose own tests for emptiness newer numpy refuses."""
+    """The proxy's data set with changed tests for emptiness, because newer numpy refuses the official ones."""
     class Pictures(base):
         def __getitem__(self, place):
             return self.getTestItem(place)
@@ -139,7 +139,7 @@ def pictures_of(base):
 
 
 def put_head(net, given, first):
-    """Rows from `first` on are those that mneme begins with, as they are added."""
+    """Sets new head rows, from `first` on, to mneme's initial values."""
     with torch.no_grad():
         net.fc.weight[first:].zero_()
         net.fc.weight[first:, :FEATURES].copy_(given["fc.weight"][first:net.fc.out_features])
@@ -147,7 +147,7 @@ def put_head(net, given, first):
 
 
 class Federation:
-    """The objects of fl_main.py."""
+    """Objects of fl_main.py."""
 
     def __init__(self, adapter, folder, lga):
         from torchvision import transforms
@@ -166,7 +166,7 @@ class Federation:
                                              copy.copy(self.data), "cpu", encoder, *extra) for _ in range(CLIENTS)]
         if lga:
             for client in self.clients:
-                client.num_img = -(-PER_CLASS // 50)  # rows are looked at by fifties
+                client.num_img = -(-PER_CLASS // 50)  # rows are read in batches of fifty
         adapter.proxy.Proxy_Data = pictures_of(adapter.proxy.Proxy_Data)
         self.proxy = adapter.proxy.proxyServer("cpu", RATE, INCREMENT, extractor, encoder, view, *extra)
         self.proxy.Iteration, self.proxy.num_image = ITERATIONS, IMAGES
@@ -176,13 +176,13 @@ class Federation:
         self.resting = random.sample(range(CLIENTS), STAYING)
         self.net.Incremental_learning(INCREMENT * (task + 1))
         put_head(self.net, self.given, INCREMENT * task)
-        if task == 1 and self.lga:  # the mean over features: there are 64 of them
+        if task == 1 and self.lga:  # the mean over 64 features
             self.net.compute_radius(self.net, self.data, INCREMENT, "cpu", -(-PER_CLASS // 50))
             self.net.radius *= (ASKED / FEATURES) ** 0.5
             self.proxy.best_perf = 0
 
     def round(self, task, utilities):
-        """Rates do not change: they are made for rounds of twenty epochs."""
+        """Runs a round. Learning rates stay constant, because their schedule is for rounds of twenty epochs."""
         before = self.proxy.model_back()
         cohort, weights, gradients = random.sample(range(CLIENTS), COHORT), [], []
         for client in cohort:
@@ -211,7 +211,7 @@ def official_run(adapter, folder, seed, method):
     import Fed_utils
     Fed_utils.model_to_device = lambda net, *_: net
     shim.seed_all(seed)
-    if method == "glfc":  # six classes of a task are fixed in it
+    if method == "glfc":  # the program has a fixed number of six classes per task
         held = int(SHARE * INCREMENT)
         adapter.code.random = types.SimpleNamespace(sample=lambda among, _: random.sample(among, held))
     trace, federation = Trace(tests()), Federation(adapter, folder, method == "lga")

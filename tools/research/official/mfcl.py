@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What MFCL's own classes compute (Babakniya et al. 2023, NeurIPS), step by step, on a CPU.
+"""Steps of MFCL's official classes (Babakniya et al. 2023, NeurIPS) on a CPU.
 
     tools/research/official/mfcl.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/SaraBabakN/MFCL-NeurIPS23 at the commit below. Written are mfcl/generator.json (steps
-of Teacher.get_images, of two generators) and mfcl/local_steps.json (steps of MFCL_client.train_cl). Weights, images and
-codes are formulas of names, so that the test in C++ has the same; all is computed in float64.
+CHECKOUT is a clone of github.com/SaraBabakN/MFCL-NeurIPS23 at the commit below. Writes mfcl/generator.json (steps of
+Teacher.get_images, of two generators) and mfcl/local_steps.json (steps of MFCL_client.train_cl). Weights, images and
+codes are computed from names, so that the C++ test can repeat them. All values are computed in float64.
 """
 import sys
 import types
@@ -20,7 +20,7 @@ from lander import calibrated
 from shim import made_values, replaced, rounded, summary, values_of
 from torchvision_reference import images
 
-SIDE, SEEN, CLASSES = 16, 4, 6  # classes that the teacher knows, of the run
+SIDE, SEEN, CLASSES = 16, 4, 6  # classes: of the teacher, of the run
 CODE, FILTERS, BATCH, STEPS = 8, 64, 12, 3
 OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 TERMS = {"labels": "ce_loss", "information": "ie_loss", "statistics": "bn_loss", "smoothness": "noise_loss",
@@ -28,7 +28,8 @@ TERMS = {"labels": "ce_loss", "information": "ie_loss", "statistics": "bn_loss",
 
 
 class Trunk(Features):
-    """A ResNet-8 for CIFAR as the code's network() takes one: it answers with features and says how many."""
+    """ResNet-8 for CIFAR in the form that the code's network() expects: it returns features and declares their
+    number."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +61,7 @@ def mneme_name(name):
 
 
 def net_of(adapter, prefix, running=None, seen=SEEN):
-    """A network whose head has the first rows of those by name."""
+    """A network whose head has the first `seen` rows of the values by name."""
     net = adapter.nets.network(seen, Trunk()).double()
     with torch.no_grad():
         for name, value in net.named_parameters():
@@ -75,20 +76,20 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def running_of(adapter):
-    """Running statistics are those of images by name: so they are of the right size in every layer."""
+    """Sets running statistics to those of images by name, so that they have the right size in every layer."""
     return {mneme_name(name): values for name, values in calibrated(net_of(adapter, "teacher.")).items()}
 
 
 def moved(net):
-    """Summaries of everything a net holds, by mneme's names."""
+    """Summaries of all tensors of a net under mneme's names."""
     return {mneme_name(name): summary(mneme_name(name), value)
             for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
 
 
-# -- The generator ----------------------------------------------------------------------------------------------------
+# -- Generator --------------------------------------------------------------------------------------------------------
 
 def generator_of(adapter, stages):
-    """Two upsamplings, or three of a class that has 128 and 64 filters whatever is asked for."""
+    """Two upsampling stages, or three by a class that always has 128 and 64 filters."""
     made = (adapter.generators.Generator(CODE, 3, SIDE, 2 * FILTERS) if stages == 2
             else adapter.generators.GeneratorMed(CODE, 3, SIDE))
     with torch.no_grad():
@@ -103,9 +104,9 @@ def generator_state(generator):
 
 
 class Watched(torch.optim.Adam):
-    """Adam that notes, behind each step, the variables of the function that makes it."""
+    """Adam that records, after each step, the local variables of the calling function."""
 
-    noted = None  # called with them
+    noted = None  # function that receives them
 
     def step(self, *given, **named):
         super().step(*given, **named)
@@ -113,7 +114,8 @@ class Watched(torch.optim.Adam):
 
 
 def generator_steps(adapter, running, stages):
-    """Steps of Teacher.get_images: terms, and the generator behind each; then images in evaluation mode, and labels."""
+    """Steps of Teacher.get_images: terms, and the generator after each step; then images in evaluation mode, and
+    labels."""
     generator, kept, after, drawn = generator_of(adapter, stages), [], [], iter(range(STEPS + 1))
 
     def note(local):
@@ -122,7 +124,7 @@ def generator_steps(adapter, running, stages):
 
     def criterion(*given):
         value = nn.functional.cross_entropy(*given)
-        kept.append(value.item())  # the code adds the other terms in place
+        kept.append(value.item())  # copied, since the code adds the other terms in place
         return value
 
     def codes(*size, **_):
@@ -151,14 +153,14 @@ def generators(adapter, running):
 # -- Clients ----------------------------------------------------------------------------------------------------------
 
 class SampleOf:
-    """Stands for a Teacher whose images are given: what train_cl asks of it, by the code's own functions."""
+    """Replaces a Teacher whose images are given. It has the functions of the code that train_cl calls."""
 
     def __init__(self, adapter, solver, batches):
         self.helper, self.solver, self.given = adapter.helper.Teacher, solver, batches
         self.class_idx = list(range(SEEN))
 
     def __deepcopy__(self, _):
-        return self  # the batches that are left are counted once
+        return self  # the remaining batches are counted once
 
     def generate_scores(self, x, **named):
         return self.helper.generate_scores(self, x, **named)
@@ -183,7 +185,7 @@ def client_steps(adapter, running, batches):
     kept = []
     for name in ("criterion", "kd"):
         setattr(client, name, cloned(kept, getattr(client, name)))
-    solver = net_of(adapter, "teacher.", running).eval()  # as Teacher makes it
+    solver = net_of(adapter, "teacher.", running).eval()  # as Teacher does
     net = net_of(adapter, "client.", running, CLASSES).train()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=0.00001)
     with shim.quiet():
@@ -194,7 +196,7 @@ def client_steps(adapter, running, batches):
 
 
 def cloned(kept, function):
-    """`function`, which also appends what it returns, before the code adds to it in place."""
+    """Returns `function` extended to append copies of its results to `kept`, before the code changes them in place."""
     def call(*given):
         value = function(*given)
         kept.append(rounded(value.detach()))
@@ -203,7 +205,7 @@ def cloned(kept, function):
 
 
 def local_steps(adapter, running):
-    """Three steps of a client in the second task, at the code's own rates; the net is written behind each."""
+    """Three steps of a client in the second task, at the official learning rates, with the net after each step."""
     labels = [torch.tensor([SEEN + (i + step) % (CLASSES - SEEN) for i in range(OWN)]) for step in range(CLIENT_STEPS)]
     batches = [(images(f"own.{step}", (OWN, 3, SIDE, SIDE)), labels[step],
                 images(f"replayed.{step}", (REPLAYED, 3, SIDE, SIDE))) for step in range(CLIENT_STEPS)]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the training of OSCAR's released program computes (Zaland et al., ICME 2025), epoch by epoch, on a CPU.
+"""Training of OSCAR's official program (Zaland et al., ICME 2025), epoch by epoch, on a CPU.
 
     tools/research/official/oscar.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/obaidullahzaland/oscar at the commit below. Its train.py reads data where it is
-imported: its arguments, train_model and what is below `if __name__ == "__main__"` (net, loss, optimizer, schedule) are
-taken out of it by their syntax tree, and run on fixed batches with a residual net for CIFAR in the place of ResNet-18.
-Written are oscar/training.json (losses of all steps, the net, right answers and rate after each epoch, the net that is
-kept) and oscar/schedule.json (the rates where losses are large: the schedule takes the loss for the epoch's number).
+CHECKOUT is a clone of github.com/obaidullahzaland/oscar at the commit below. Its train.py reads data when it is
+imported. Its arguments, train_model and the main block (net, loss, optimizer, schedule) are therefore extracted by
+their syntax tree. They run on fixed batches with a residual net for CIFAR instead of ResNet-18. Writes
+oscar/training.json (losses of all steps; net, right predictions and rate after each epoch; the selected net) and
+oscar/schedule.json (rates for large losses, because the schedule receives the loss instead of the epoch's number).
 """
 import argparse
 import ast
@@ -31,7 +31,7 @@ SILENT = types.SimpleNamespace(info=lambda *_: None)
 
 
 def is_of_program(node):
-    """Functions that train and test, the parser of arguments, and the main block."""
+    """True for the functions that train and test, the parser of arguments, and the main block."""
     if isinstance(node, ast.FunctionDef):
         return node.name in TAKEN
     if isinstance(node, ast.Assign):
@@ -56,8 +56,8 @@ class Oscar(shim.Adapter):
         self.program = compile(tree, "train.py", "exec")
 
     def run_main(self, net, started, rows, tests, arguments, **names):
-        """Runs the main block. @param net makes what torchvision's resnet18 would be @param started puts a start into
-        the program's net @param names of train.py that are others here @return all that it has named"""
+        """Runs the main block. @param net replaces torchvision's resnet18 @param started sets the initial weights of
+        the program's net @param names replaced names of train.py @return all variables that it has defined"""
         from tqdm import tqdm
         names = {"__name__": "__main__", "argparse": argparse, "copy": copy, "torch": torch, "nn": nn,
                  "optim": torch.optim, "StepLR": torch.optim.lr_scheduler.StepLR, "tqdm": tqdm,
@@ -67,19 +67,19 @@ class Oscar(shim.Adapter):
                  "clients_test_dataloaders": tests, "print": lambda *_: None, **names}
         with warnings.catch_warnings(), replaced({(self.models.models, "resnet18"): lambda pretrained: net(),
                                                   (sys, "argv"): ["train.py", "--backbone", "resnet18", *arguments]}):
-            warnings.simplefilter("ignore")  # torch's: an epoch given to a schedule is deprecated
+            warnings.simplefilter("ignore")  # of torch: passing an epoch to a schedule is deprecated
             exec(self.program, names)
         return names
 
     def trained(self, *arguments, scale=1.0):
-        """On the rows made by name. @param scale of the head's weights @return what is kept of epochs, and the net"""
+        """Trains on the rows by name. @param scale of the head's weights @return records of epochs, and the net"""
         kept = {"losses": [], "right": [], "rates": [], "nets": []}
         nets = []
 
         class Watched(torch.optim.lr_scheduler.StepLR):
             def step(self, *given):
                 super().step(*given)
-                if given:  # not the first call, which torch makes
+                if given:  # not the first call, by torch itself
                     kept["losses"].append(rounded(given[0]))
                     kept["rates"].append(rounded(self.get_last_lr()[0]))
                     kept["nets"].append(moved(nets[0]))
@@ -100,12 +100,12 @@ class Oscar(shim.Adapter):
 
 
 def rows_in(rows):
-    """@param rows a loader, or a list of batches"""
+    """Returns the rows. @param rows a loader, or a list of batches"""
     return len(rows.dataset) if hasattr(rows, "dataset") else sum(len(labels) for _, labels in rows)
 
 
 def batches():
-    """The rows in their order, with which every epoch begins anew."""
+    """Rows in order; every epoch starts from the first."""
     images, labels = pixels("rows", ROWS), torch.tensor([(i * i + i // 3) % CLASSES for i in range(ROWS)])
     return list(zip(images.split(BATCH), labels.split(BATCH)))
 
@@ -117,7 +117,7 @@ def training(adapter):
 
 
 def schedule(adapter):
-    """A head whose weights are large has losses beyond 7, where the rate falls, until they are below."""
+    """A head with large weights has losses above 7, for which the rate falls, until they are lower."""
     kept, _ = adapter.trained("--iterations", str(EPOCHS), scale=20.0)
     return {"losses": kept["losses"], "rates": kept["rates"]}
 

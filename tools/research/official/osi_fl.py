@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the server of OSI-FL's released program computes (Zaland et al.), task by task, on a CPU.
+"""Server of OSI-FL's official program (Zaland et al.), task by task, on a CPU.
 
     tools/research/official/osi_fl.py CHECKOUT [tests/golden]
 
 CHECKOUT is a clone of github.com/obaidullahzaland/OSI-FL at the commit below. Its train.py reads data and arguments
-where it is imported: the functions that train and choose are taken out of it by their syntax tree, and run with loaders
-that do not shuffle and a residual net for CIFAR in the place of ResNet-18. Written are osi_fl/top_k.json (two tasks of
-train_incremental_topk: losses, the net after each, what is chosen) and osi_fl/held_back.json (two tasks of OSCAR-R, at
-momentum 0, because the code's momentum lasts over tasks and mneme's does not).
+when it is imported. The functions that train and select are therefore extracted by their syntax tree. They run with
+loaders that do not shuffle and a residual net for CIFAR instead of ResNet-18. Writes osi_fl/top_k.json (two tasks of
+train_incremental_topk: losses, the net after each task, the selection) and osi_fl/held_back.json (two tasks of OSCAR-R,
+at momentum 0, because the code's momentum persists over tasks and mneme's does not).
 """
 import ast
 import collections
@@ -34,7 +34,7 @@ class InOrder(torch.utils.data.DataLoader):
 
 
 class Plateau(torch.optim.lr_scheduler.ReduceLROnPlateau):
-    def __init__(self, *given, verbose=False, **named_):  # which newer versions have not
+    def __init__(self, *given, verbose=False, **named_):  # newer versions lack this parameter
         super().__init__(*given, **named_)
 
 
@@ -66,7 +66,7 @@ class OsiFl(shim.Adapter):
         self.code["test_model"] = lambda *_, **__: None  # there are no test rows
 
     def net(self):
-        """BackboneModel as it is: frozen up to a linear head."""
+        """The official BackboneModel: frozen except for a linear head."""
         with replaced({(self.models.models, "resnet18"): lambda pretrained: CifarResNet(1, 1)}):
             made = self.models.BackboneModel("resnet18", CLASSES)
         with torch.no_grad():
@@ -114,7 +114,7 @@ def top_k(adapter):
 
 
 def held_back(adapter):
-    rate, weight = 0.5, 20.0  # so that the penalty, which is divided by the sizes of tensors, can be seen
+    rate, weight = 0.5, 20.0  # large enough for a visible penalty, which is divided by the sizes of tensors
     net, after = adapter.net(), []
     adapter.code["test_model"] = lambda *_, **__: after.append(by_mneme_names(net))
     with replaced({(torch.optim, "SGD"): WithoutMomentum, (torch.optim.lr_scheduler, "ReduceLROnPlateau"): Plateau}), \

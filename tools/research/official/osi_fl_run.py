@@ -1,9 +1,9 @@
-"""A small whole run of OSI-FL's server, or of OSCAR's, on images that mneme's generator has made.
+"""Small run of OSI-FL's server, or of OSCAR's, on images by mneme's generator.
 
-compare.py runs this file in a process of its own: osi_fl_run.py CHECKOUT FOLDER SEED METHOD, with METHOD osi-fl or
-oscar and mneme's program as $MNEME. The programs train on what Stable Diffusion has made, which no small run does:
-mneme makes digits under the means that clients send, shows them all in samples.png, and both sides train on these.
-Rows, start and scenario.toml are written into FOLDER, what was made into FOLDER/made, and trace.json by the run.
+compare.py runs this file in a separate process: osi_fl_run.py CHECKOUT FOLDER SEED METHOD, with METHOD osi-fl or oscar
+and mneme's program in $MNEME. The programs train on images by Stable Diffusion, which is too slow for a small run.
+Instead mneme generates digits from the means that clients send and writes them to samples.png, and both sides train on
+these. Rows, start, scenario.toml and trace.json are written into FOLDER, generated images into FOLDER/made.
 """
 import json
 import os
@@ -24,7 +24,7 @@ from shim import Refused
 from torchvision_reference import CifarResNet
 
 TASKS, PER_CLASS, MADE, SIDE = 5, 300, 50, 16
-KEPT, RATE, EPOCHS = 20, 0.01, 20  # of a class and task by OSI-FL; of OSCAR's training
+KEPT, RATE, EPOCHS = 20, 0.01, 20  # retained per class and task by OSI-FL; OSCAR's training
 
 SCENARIO = f"""title = "{{method}} beside its authors' program, a small run"
 seed = {{seed}}
@@ -70,7 +70,7 @@ learning_rate = {RATE}
 batch = 32"""}
 
 
-# -- What both sides read ---------------------------------------------------------------------------------------------
+# -- Inputs of both sides ---------------------------------------------------------------------------------------------
 
 def small_run(folder, seed, method):
     """Writes digits, the start and mneme's scenario."""
@@ -88,7 +88,7 @@ def small_run(folder, seed, method):
 
 
 def smaller(digits):
-    """[N, 784] in [0, 1] as [N, SIDE, SIDE] uint8"""
+    """Resizes [N, 784] in [0, 1] to [N, SIDE, SIDE] uint8."""
     shown = torch.from_numpy(digits).view(-1, 1, 28, 28)
     return (255 * nn.functional.adaptive_avg_pool2d(shown, SIDE)).round().byte().squeeze(1).numpy()
 
@@ -101,7 +101,8 @@ def grey_net():
 
 
 def learn_digits(net, images, labels):
-    """The net that OSI-FL freezes knows real digits, as the released one knows ImageNet; its head is a new one."""
+    """Trains the net on real digits, because OSI-FL's frozen net is pretrained on ImageNet; its head is then
+    replaced."""
     optimizer = torch.optim.Adam(net.parameters(), 1e-3)
     for _ in range(2):
         for batch in torch.randperm(len(labels)).split(32):
@@ -112,14 +113,14 @@ def learn_digits(net, images, labels):
 
 
 def made_images(folder):
-    """@return [class] of [MADE, SIDE, SIDE] uint8: what the generator makes, whatever is trained on it"""
+    """Generated images. @return [class] of [MADE, SIDE, SIDE] uint8"""
     from PIL import Image
     place = os.path.join(folder, "made")
     picture = os.path.join(place, "samples.png")
     if not os.path.exists(picture):
         if "MNEME" not in os.environ:
             raise Refused("MNEME is not set; expected mneme's program, which makes the images (compare.py sets it)")
-        shutil.rmtree(place, ignore_errors=True)  # of a run that was interrupted
+        shutil.rmtree(place, ignore_errors=True)  # of an interrupted run
         subprocess.run([os.environ["MNEME"], "run", os.path.join(folder, "scenario.toml"), "--threads", "1", "--quiet",
                         "--set", "training.epochs=1", "--out", place], check=True)
     with open(os.path.join(place, "summary.json"), encoding="utf-8") as file:
@@ -132,7 +133,7 @@ def made_images(folder):
 
 
 class Shown(torch.utils.data.Dataset):
-    """Images and labels, looked at through the program's transforms, which are for pictures of PIL."""
+    """Images and labels through the program's transforms, which expect PIL images."""
 
     def __init__(self, images, labels, view):
         self.images, self.labels, self.view = images, labels, view
@@ -146,14 +147,14 @@ class Shown(torch.utils.data.Dataset):
 
 
 def rows_of(images, classes, view):
-    """What was made of some classes."""
+    """Generated rows of some classes."""
     return Shown(numpy.concatenate([images[label] for label in classes]), numpy.repeat(classes, MADE), view)
 
 
 # -- The official side ------------------------------------------------------------------------------------------------
 
 class Scored(nn.Module):
-    """A program's net as Trace asks it."""
+    """A program's net in the form that Trace expects."""
 
     def __init__(self, net):
         super().__init__()
@@ -164,7 +165,7 @@ class Scored(nn.Module):
 
 
 def note_once(trace, net, seen):
-    """The tasks so far, which have as many test rows each, are a round, too: a task is one."""
+    """Records a task as a round, over the tasks so far, which have equal numbers of test rows."""
     scores = [judged(Scored(net), rows) for rows in trace.tests[:seen]]
     accuracies, losses = zip(*scores)
     trace.kept["rounds"].append({"accuracy": sum(accuracies) / seen, "loss": sum(losses) / seen})
@@ -180,7 +181,7 @@ def tests_of_tasks(folder, tasks):
 
 
 def run_osi_fl(checkout, folder, seed):
-    """train_incremental_topk on its BackboneModel, under the views of its training."""
+    """Runs train_incremental_topk on its BackboneModel, with its training transforms."""
     from torchvision import transforms
     adapter = OsiFl()
     adapter.load(checkout)
@@ -206,7 +207,7 @@ def run_osi_fl(checkout, folder, seed):
 
 
 def run_oscar(checkout, folder, seed):
-    """The main block of train.py on all that was made."""
+    """Runs the main block of train.py on all generated images."""
     from torchvision import transforms
     adapter = Oscar()
     adapter.load(checkout)

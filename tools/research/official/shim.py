@@ -1,8 +1,9 @@
-"""Runs research code that was written for CUDA devices, from a checkout, on one thread of a CPU.
+"""Runs research code written for CUDA devices, from a checkout, on one CPU thread.
 
 An adapter (lander.py, fed_cil.py, ...) derives from Adapter, names repository and commit, and imports the checkout's
-own classes; nothing of them is copied. What stands in their way is patched here: devices, loaders' workers, packages
-that only draw or log. One process runs one official program: their modules are all called `utils`.
+classes; no code is copied. This file patches what prevents them from running: devices, worker processes of loaders, and
+packages that only plot or log. One process runs one official program, because all of them have modules called
+`utils`.
 """
 import contextlib
 import dataclasses
@@ -26,17 +27,17 @@ sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from torchvision_reference import formula, rounded, summary  # noqa: E402, F401
 
 
-# -- A CPU in place of a device ---------------------------------------------------------------------------------------
+# -- CPU instead of a device ------------------------------------------------------------------------------------------
 
 def on_host(value):
-    """A device argument that names a CUDA device, or a number of one, becomes the CPU."""
+    """Replaces a device argument that names a CUDA device, or the number of one, by the CPU."""
     if isinstance(value, torch.device) and value.type == "cuda":
         return torch.device("cpu")
     return "cpu" if isinstance(value, str) and value.split(":")[0] in ("cuda", "gpu") else value
 
 
 def moved_to_host(function):
-    """`function` whose arguments name the CPU where they named a CUDA device."""
+    """Returns `function` with arguments that name a CUDA device replaced by the CPU."""
     def call(*given, **named):
         return function(*[on_host(value) for value in given], **{name: on_host(value) for name, value in named.items()})
     return call
@@ -58,12 +59,12 @@ def patch_devices():
     torch.cuda.device_count = lambda: 0
     for name in ("empty_cache", "set_device", "synchronize", "manual_seed", "manual_seed_all"):
         setattr(torch.cuda, name, lambda *_, **__: None)
-    # Pickled tensors of a device are read into the host's memory.
+        # Pickled tensors of a device are loaded into host memory.
     torch.storage._load_from_bytes = lambda data: torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
 
 
 def patch_loaders():
-    """Loaders without workers: rows are read by the thread that asks for them."""
+    """Removes worker processes from loaders: rows are read by the calling thread."""
     class HostLoader(torch.utils.data.DataLoader):
         def __init__(self, *given, **named):
             for name in ("num_workers", "persistent_workers", "pin_memory", "multiprocessing_context",
@@ -73,10 +74,10 @@ def patch_loaders():
     torch.utils.data.DataLoader = HostLoader
 
 
-# -- Packages that are not there --------------------------------------------------------------------------------------
+# -- Missing packages -------------------------------------------------------------------------------------------------
 
 class Nothing:
-    """Stands for any object of a stubbed package: called, asked or entered, it gives itself."""
+    """Replaces any object of a stubbed package: calls, attributes and contexts return itself."""
 
     def __call__(self, *_, **__):
         return self
@@ -91,7 +92,7 @@ class Nothing:
 
 
 class Bar(Nothing):
-    """tqdm's: the rows that it is given, and nothing on the screen."""
+    """Replaces tqdm: returns the given rows and prints nothing."""
 
     def __init__(self, rows=(), *_, **__):
         self.rows = rows
@@ -104,7 +105,7 @@ class Bar(Nothing):
 
 
 class Stub(types.ModuleType):
-    __path__ = ()  # a package: whatever is imported below it is a stub, too
+    __path__ = ()  # makes it a package, so that its submodules are stubs, too
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -129,7 +130,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def module_of(name, **members):
-    """Registers a module that has these members: a stand-in for a package of which little is called."""
+    """Registers a module with these members, to replace a package of which little is called."""
     module = Stub(name)
     vars(module).update(members)
     sys.modules[name] = module
@@ -140,9 +141,10 @@ LOGGERS = ("wandb", "tensorboard", "matplotlib", "seaborn", "tkinter", "cv2", "p
 
 
 def prepare(checkout, stubs=(), threads=1):
-    """All patches, before the first import from the checkout, which becomes the working directory.
+    """Applies all patches. Must be called before the first import from the checkout, which becomes the working
+    directory.
 
-    @param stubs names of further packages that the code imports and whose results no comparison reads.
+    @param stubs names of other packages that the code imports and whose results are not compared.
     """
     torch.set_num_threads(threads)
     patch_devices()
@@ -156,7 +158,7 @@ def prepare(checkout, stubs=(), threads=1):
 
 
 def in_double():
-    """Everything is computed in float64 from here on, FloatTensor included: golden numbers are exact in float32."""
+    """Makes all later computations float64, FloatTensor included: golden numbers are then exact in float32."""
     torch.set_default_dtype(torch.float64)
     torch.FloatTensor = torch.DoubleTensor
 
@@ -169,14 +171,14 @@ def seed_all(seed):
 
 @contextlib.contextmanager
 def quiet():
-    """Official code prints every step: it is not shown."""
+    """Suppresses the output of official code, which prints every step."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
 @contextlib.contextmanager
 def replaced(members):
-    """Members of modules or classes, for the length of a block. @param members {(owner, name): value}"""
+    """Replaces members of modules or classes within a block. @param members {(owner, name): value}"""
     before = {(owner, name): getattr(owner, name) for owner, name in members}
     for (owner, name), value in members.items():
         setattr(owner, name, value)
@@ -188,7 +190,7 @@ def replaced(members):
 
 
 def kept_by(kept, name, function):
-    """`function`, which also appends (name, what it returns) to the list `kept`: terms of a loss, step by step."""
+    """Returns `function` extended to append (name, result) to the list `kept`, for loss terms by step."""
     def call(*given, **named):
         value = function(*given, **named)
         kept.append((name, value.detach()))
@@ -196,27 +198,27 @@ def kept_by(kept, name, function):
     return call
 
 
-# -- What adapters share ----------------------------------------------------------------------------------------------
+# -- Shared parts of adapters -----------------------------------------------------------------------------------------
 
 @dataclasses.dataclass
 class Split:
-    """The same rows and start for both sides. Labels are positions in the class order."""
+    """Rows and start for both sides. Labels are positions in the class order."""
 
     images: numpy.ndarray       # [N, C, H, W] uint8
     labels: numpy.ndarray       # [N] int64
     test_images: numpy.ndarray  # [n, C, H, W] uint8
     test_labels: numpy.ndarray  # [n] int64
-    rows: list                  # [task][client] positions of training rows
-    task_classes: list          # [task] (first, past the last)
+    rows: list                  # [task][client] indices of training rows
+    task_classes: list          # [task] (first, last + 1)
 
 
 class Adapter:
-    """One official program: each method works on the official classes' own state. Few adapters have all of them."""
+    """One official program. Each method uses the state of official objects. Few adapters implement all methods."""
 
-    NAME = ""        # of the method, as mneme calls it
+    NAME = ""        # of the method in mneme
     REPOSITORY = ""
     COMMIT = ""
-    STUBS = ()       # packages that are imported and not needed
+    STUBS = ()       # imported packages that are not needed
 
     def load(self, checkout):
         """Imports the checkout's classes. Raises Refused for another commit."""
@@ -224,7 +226,7 @@ class Adapter:
         prepare(checkout, self.STUBS)
 
     def make(self, split, initial):
-        """Builds its objects. @param initial {tensor name: tensor} that both sides begin with, or None."""
+        """Creates its objects. @param initial {tensor name: tensor} of the common start, or None."""
         raise NotImplementedError
 
     def step(self, batch):
@@ -240,12 +242,12 @@ class Adapter:
         raise NotImplementedError
 
     def state(self):
-        """@return {tensor name: tensor} of what is learnt."""
+        """@return {tensor name: tensor} of all trained tensors."""
         raise NotImplementedError
 
 
 def made_values(name, shape):
-    """A parameter or running statistic in float32, as tests/support/golden.hpp makes it from the name."""
+    """A parameter or running statistic in float32, computed from its name like in tests/support/golden.hpp."""
     values = formula(name, math.prod(shape))
     if len(shape) > 1:
         values = numpy.float32(math.sqrt(6.0 * shape[0] / math.prod(shape))) * values
@@ -257,17 +259,17 @@ def made_values(name, shape):
 
 
 def values_of(name, shape):
-    """[-1, 1) float32"""
+    """Values in [-1, 1), float32."""
     return torch.from_numpy(formula(name, math.prod(shape))).reshape(shape)
 
 
 def listed(tensor):
-    """Numbers for a golden file: nine digits are a float32, whole."""
+    """Formats numbers for a golden file; nine digits represent a float32 exactly."""
     return [rounded(value) for value in tensor.detach().double().flatten()]
 
 
 class Clock:
-    """CPU seconds of this process, imports left out."""
+    """CPU seconds of this process without imports."""
 
     def __init__(self):
         self.since = time.process_time()
@@ -277,7 +279,7 @@ class Clock:
 
 
 def write_golden(path, adapter, record):
-    """A golden file: where its numbers come from, then the numbers."""
+    """Writes a golden file: origin of its numbers, then the numbers."""
     source = {"repository": adapter.REPOSITORY, "commit": adapter.COMMIT,
               "made_by": f"tools/research/official/{os.path.basename(sys.modules[type(adapter).__module__].__file__)}",
               "torch": torch.__version__.split("+")[0]}
@@ -291,7 +293,8 @@ def write_golden(path, adapter, record):
 
 
 def main(adapter, steps, describe):
-    """`ADAPTER.py CHECKOUT [tests/golden]`: writes the step level. @param steps (adapter) -> {file name: record}"""
+    """Implements `ADAPTER.py CHECKOUT [tests/golden]`, which writes the steps. @param steps (adapter) -> {file name:
+    record}"""
     words = sys.argv[1:]
     if len(words) not in (1, 2) or words[0].startswith("-"):
         print(describe.strip(), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Small nets and rows by name that several adapters show official code: tests in C++ make the same."""
+"""Small nets and rows by name that several adapters use; the C++ tests compute the same."""
 import torch
 from torch import nn
 
@@ -9,7 +9,7 @@ SIDE = 16
 
 
 class Answering(nn.Module):
-    """A residual net for CIFAR whose answer is a dictionary, as in PyCIL and what derives from it."""
+    """Residual net for CIFAR that returns a dictionary, as in PyCIL and programs based on it."""
 
     def __init__(self, prefix, classes):
         super().__init__()
@@ -29,12 +29,12 @@ def named(net, prefix):
 
 
 def pixels(name, rows):
-    """[rows, 3, SIDE, SIDE] bytes v as 2 v / 255 - 1, rounded as a float32 is."""
+    """Images [rows, 3, SIDE, SIDE] of bytes v as 2 v / 255 - 1, rounded to float32."""
     whole = ((values_of(name, (rows, 3, SIDE, SIDE)) + 1) * 127.5).byte()
     return (whole.float() * torch.tensor(2 / 255, dtype=torch.float32) - 1).double()
 
 
 def moved(net):
-    """Summaries of all that a net holds."""
+    """Summaries of all tensors of a net."""
     return {name: summary(name, value) for name, value in net.state_dict().items()
             if not name.endswith("num_batches_tracked")}

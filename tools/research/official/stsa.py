@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What STSA's repository computes, on a CPU: its statistics, and one round of its EWC and LwF.
+"""Statistics of STSA's repository, and one round of its EWC and LwF, on a CPU.
 
     tools/research/official/stsa.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/Yuqin-G/STSA at the commit below. Written are stsa/statistics.json (replace_fc1 and
+CHECKOUT is a clone of github.com/Yuqin-G/STSA at the commit below. Writes stsa/statistics.json (replace_fc1 and
 replace_fc_ours3 over two tasks, of features by name), fed_ewc/local_rounds.json and fed_lwf/local_rounds.json (a
 client's training on fixed batches, in the first task and in a later one), all in float64.
 """
@@ -77,7 +77,7 @@ def batches(name, low, count=2):
 
 
 def ewc_rounds(adapter):
-    """A client's training and Fisher pass: what it sends, and the Fisher information that it keeps."""
+    """A client's training and Fisher pass: its upload, and the Fisher information that it keeps."""
     made = {}
     for name in ("first", "later"):
         learner = object.__new__(adapter.ewc.EWC)

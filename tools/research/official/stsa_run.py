@@ -1,7 +1,7 @@
-"""A small whole run of STSA's repository: of STSA itself, its estimate from class sums, its EWC or its LwF.
+"""Small run of STSA's repository: STSA itself, its estimate from class sums, its EWC or its LwF.
 
-compare.py runs this file in a process of its own: stsa_run.py CHECKOUT FOLDER SEED METHOD, with METHOD stsa, stsa-e,
-fed-ewc or fed-lwf. Split, start and scenario.toml are written into FOLDER, and trace.json by the run.
+compare.py runs this file in a separate process: stsa_run.py CHECKOUT FOLDER SEED METHOD, with METHOD stsa, stsa-e,
+fed-ewc or fed-lwf. Split, start, scenario.toml and trace.json are written into FOLDER.
 """
 import copy
 import os
@@ -48,7 +48,7 @@ def small_run(folder, seed, method):
     cifar_run.write_split(folder, seed)
     torch.manual_seed(seed)
     body = cifar_run.body_weights(cifar_run.Features())
-    bound = 64 ** -0.5 if method.startswith("stsa") else (3 / 64) ** 0.5  # of the programs' own heads
+    bound = 64 ** -0.5 if method.startswith("stsa") else (3 / 64) ** 0.5  # of the initialization of the programs' heads
     head = {"fc.weight": torch.empty(CLASSES, 64).uniform_(-bound, bound)}
     head.update({"fc.sigma": torch.ones(1)} if method.startswith("stsa") else {"fc.bias": torch.zeros(CLASSES)})
     cifar_run.write_tensors(folder, "initial.safetensors", {**body, **head})
@@ -64,10 +64,10 @@ def arguments(seed, method):
             "dummy": DUMMIES, "type": int(method == "stsa-e")}
 
 
-# -- The start --------------------------------------------------------------------------------------------------------
+# -- Start ------------------------------------------------------------------------------------------------------------
 
 def start_statistics(learner, given, projection):
-    """A cosine head with the rows given, and W_R of the file in the place of what setup_RP draws."""
+    """Sets a cosine head with the given rows, and the file's W_R instead of what setup_RP draws."""
     net = learner._network
     net.update_fc(INCREMENT)
     with torch.no_grad():
@@ -77,11 +77,12 @@ def start_statistics(learner, given, projection):
         type(learner).setup_RP(learner)
         learner.W_rand = net.W_rand = projection
     learner.setup_RP = setup
-    learner.per_cls_acc = lambda *_: numpy.zeros(1)  # which is printed alone
+    learner.per_cls_acc = lambda *_: numpy.zeros(1)  # used only for printing
 
 
 def start_training(learner, given):
-    """Rows of the head are given when they are added; EWC's class forgets to say that there is no projection."""
+    """Sets rows of the head when they are added; also declares that EWC's class has no projection, which its code
+    omits."""
     net, grow = learner._network, learner._network.update_fc1
 
     def grown(classes):
@@ -125,7 +126,7 @@ def official_run(adapter, folder, seed, method):
 
 
 def note_averages(code, learner, trace):
-    """Every average is looked at before it becomes the net; the program itself looks more rarely, or at clients."""
+    """Evaluates every average before it becomes the net, because the program evaluates less often, or only clients."""
     learner._compute_accuracy = lambda *_: 0.0
     average = code.average_weights
 

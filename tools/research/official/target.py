@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What TARGET's own classes compute (Zhang et al. 2023, ICCV), step by step, on a CPU.
+"""Steps of TARGET's official classes (Zhang et al. 2023, ICCV) on a CPU.
 
     tools/research/official/target.py CHECKOUT [tests/golden]
 
-CHECKOUT is a clone of github.com/zj-jayzhang/Federated-Class-Continual-Learning at the commit below. Written are
-target/synthesize.json (rounds of GlobalSynthesizer.synthesize with either outer step, and steps of TARGET.kd_train) and
-target/local_steps.json (steps of TARGET._local_finetune). Weights, images and whatever the code draws are formulas of
-names, so that the test in C++ has the same; all is computed in float64.
+CHECKOUT is a clone of github.com/zj-jayzhang/Federated-Class-Continual-Learning at the commit below. Writes
+target/synthesize.json (rounds of GlobalSynthesizer.synthesize with both outer steps, and steps of TARGET.kd_train) and
+target/local_steps.json (steps of TARGET._local_finetune). Weights, images and all random draws are computed from names,
+so that the C++ test can repeat them. All values are computed in float64.
 """
 import os
 import sys
@@ -21,10 +21,10 @@ from lander import RandomCrop, Views, calibrated, offsets_named, watched_adam
 from shim import kept_by, made_values, replaced, rounded, summary, values_of
 from torchvision_reference import images
 
-SIDE, SEEN, CLASSES = 16, 4, 6  # classes that the teacher knows, of the run
+SIDE, SEEN, CLASSES = 16, 4, 6  # classes: of the teacher, of the run
 BATCH, CODE, FILTERS, ROUNDS, STEPS, WARM_UP, STUDENT_BATCH = 26, 8, 4, 4, 3, 3, 8
 OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
-# How nets are shown a pixel of 0 .. 1: times this, as float32 has it, and moved.
+# Normalization of pixels in [0, 1] for nets: factor, as rounded to float32, and shift.
 SCALE = [float(numpy.float32(value / 255) * numpy.float32(255)) for value in (4.0, 2.0, 3.0)]
 SHIFT = [-2.0, -0.5, -1.5]
 
@@ -42,7 +42,7 @@ class Target(shim.Adapter):
         shim.module_of("kornia", augmentation=augmentation)
         shim.prepare(checkout, self.STUBS)
         import methods.base
-        shim.module_of("models", base=methods.base)  # target.py imports it by a name that it once had
+        shim.module_of("models", base=methods.base)  # target.py imports it by an earlier name
         sys.modules["models.base"] = methods.base
         import methods.target
         import utils.inc_net
@@ -53,7 +53,7 @@ class Target(shim.Adapter):
 # -- Weights by name --------------------------------------------------------------------------------------------------
 
 def net_of(adapter, prefix, running=None, seen=SEEN):
-    """An IncrementalNet whose head has the first rows of those by name."""
+    """IncrementalNet whose head has the first `seen` rows of the values by name."""
     net = adapter.nets.IncrementalNet({"net": "resnet8"}, False)
     net.update_fc(seen)
     net = net.double()
@@ -70,15 +70,15 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def moved(net):
-    """Summaries of everything a net holds, by mneme's names."""
+    """Summaries of all tensors of a net under mneme's names."""
     return {name.replace("convnet.net.", ""): summary(name.replace("convnet.net.", ""), value)
             for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
 
 
-# -- The generator ----------------------------------------------------------------------------------------------------
+# -- Generator --------------------------------------------------------------------------------------------------------
 
 class Draws:
-    """Stands for torch's draws while synthesize() runs: codes, labels, crops and flips."""
+    """Replaces torch's draws in synthesize(): codes, labels, crops and flips."""
 
     def __init__(self):
         self.round, self.view = -1, 0
@@ -95,7 +95,7 @@ class Draws:
 
 
 class Keeper:
-    """What a round of synthesize() shows: values by step, and the batch that it stores."""
+    """Records a round of synthesize(): values by step, and the stored batch."""
 
     def __init__(self, maker):
         self.steps, self.stored, self.labels = [], None, None
@@ -125,7 +125,7 @@ def generator_of(adapter):
 
 
 def synthesised(adapter, running, is_maml):
-    """Rounds of GlobalSynthesizer.synthesize, whose student is fooled from round WARM_UP on."""
+    """Rounds of GlobalSynthesizer.synthesize, whose generator fools the student from round WARM_UP on."""
     generator, draws = generator_of(adapter), Draws()
     Views.identity, Views.given = False, draws.offsets
     maker = adapter.code.GlobalSynthesizer(
@@ -146,7 +146,7 @@ def synthesised(adapter, running, is_maml):
 
 
 def student_steps(adapter, running, count=3):
-    """TARGET.kd_train on batches by name: the student after each of `count` runs of so many steps."""
+    """TARGET.kd_train on batches by name: the student after each of `count` runs of several steps."""
     after = []
     shown = types.SimpleNamespace(get_all_syn_data=lambda: [images(f"student.{i}", (STUDENT_BATCH, 3, SIDE, SIDE))
                                                             for i in range(count)])
@@ -168,14 +168,14 @@ def synthesis(adapter):
 
 
 def calibrated_statistics(adapter):
-    """Running statistics are those of images by name: so they are of the right size in every layer."""
+    """Running statistics of images by name, so that they have the right size in every layer."""
     return calibrated(net_of(adapter, "teacher."))
 
 
 # -- Clients ----------------------------------------------------------------------------------------------------------
 
 def client_steps(adapter, learner, network, batches):
-    """_local_finetune over batches (images, labels, images of the pool): terms by step."""
+    """Terms by step of _local_finetune over batches (images, labels, images of the pool)."""
     code, functional, kept = adapter.code, torch.nn.functional, []
     names = {(functional, "cross_entropy"): "cross_entropy", (code, "_KD_loss"): "distillation"}
     learner.syn_data_loader = [replayed for _, _, replayed in batches]
@@ -186,13 +186,13 @@ def client_steps(adapter, learner, network, batches):
 
 
 def local_steps(adapter):
-    """Three steps of a client in the second task, at the code's own rates."""
+    """Three steps of a client in the second task, at the official learning rates."""
     running = calibrated_statistics(adapter)
     labels = [torch.tensor([SEEN + (i + step) % (CLASSES - SEEN) for i in range(OWN)]) for step in range(CLIENT_STEPS)]
     batches = [(images(f"own.{step}", (OWN, 3, SIDE, SIDE)), labels[step],
                 images(f"replayed.{step}", (REPLAYED, 3, SIDE, SIDE))) for step in range(CLIENT_STEPS)]
     after = []
-    for count in range(1, CLIENT_STEPS + 1):  # each from the start: momentum is that of all steps before
+    for count in range(1, CLIENT_STEPS + 1):  # each from the start, since momentum depends on all earlier steps
         learner = adapter.code.TARGET.__new__(adapter.code.TARGET)
         learner.args, learner._known_classes = {"local_ep": 1, "kd": 25}, SEEN
         learner._old_network = net_of(adapter, "teacher.", running).eval()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""calibrate.py FEDERATION CLIENTS CONCURRENCY ADDRESS FILE: each client's device profile, measured in its place.
+"""calibrate.py FEDERATION CLIENTS CONCURRENCY ADDRESS FILE: measures each client's device profile under its limits.
 
-A Flower server asks all clients at once for messages and jobs of several sizes: nothing down and nothing up, the
-model down, the model up, a training of a quarter of the rows and one of all. They share a machine, so they are asked
-as they will be in the federation: again when all have answered, or each as soon as it has where CONCURRENCY says how
-many are at work. The first gives the start of a round; the second and third, less the first, the link's Mbit/s of
-payload as a message of this size sees it, packed and unpacked by the client in its share of a core; the last two rows
-a second and the fixed cost of a job. FILE receives a JSON list by the clients' numbers.
+A Flower server sends all clients messages and jobs of several sizes at the same time: an empty round trip, the model
+down, the model up, training on a quarter of the rows, and training on all rows. Clients share a machine, so they get
+requests as in the federation: all again when all have replied, or, with CONCURRENCY, each as soon as it has replied.
+The empty round trip gives the latency. The transfers, less the latency, give the link's payload rate in Mbit/s,
+including packing by the client in its share of a core. The two trainings give rows per second and the fixed cost of a
+job. FILE receives a JSON list by client number.
 """
 import json
 import statistics
@@ -20,12 +20,12 @@ from flwr.common import FitIns, ndarrays_to_parameters
 from flwr.server import Server, ServerConfig, SimpleClientManager, start_server
 from flwr.server.history import History
 
-REPEATS = {"lenet": 12, "cnn": 6, "noop": 3}  # half a minute to a minute each
+REPEATS = {"lenet": 12, "cnn": 6, "noop": 3}  # measurements, which take half a minute to a minute each
 MIN_ROW_S, PATIENCE_S = 1e-9, 600.0
 
 
 class CalibratingServer(Server):
-    """Asks each client for one kind of message or job after the other."""
+    """Server that requests one kind of message or job after the other from each client."""
 
     def __init__(self, kind, clients, concurrency):
         super().__init__(client_manager=SimpleClientManager())
@@ -42,11 +42,11 @@ class CalibratingServer(Server):
         return History(), 0.0
 
     def profile_of(self, proxy):
-        """(number of the client, its profile)"""
+        """Returns (number of the client, its profile)."""
         weights = arrays_of(self.kind)
         model, empty = ndarrays_to_parameters(weights), ndarrays_to_parameters([])
         bits = 8.0 * sum(value.nbytes for value in weights)
-        number, rows = self.asked(proxy, model, True, -1)[2:]  # the first call loads what a process needs
+        number, rows = self.asked(proxy, model, True, -1)[2:]  # warm-up: the first call loads libraries
         start_s = self.median(proxy, empty, False, 0)[0]
         down_s = self.median(proxy, model, False, 0)[0] - start_s
         up_s = self.median(proxy, empty, True, 0)[0] - start_s
@@ -61,12 +61,12 @@ class CalibratingServer(Server):
         return number, profile
 
     def median(self, proxy, *what):
-        """Seconds until the answer, and seconds of the job among them."""
+        """Median of the seconds until the reply, and of the seconds of the job within them."""
         answers = [self.asked(proxy, *what) for _ in range(REPEATS[self.kind])]
         return [statistics.median(answer[place] for answer in answers) for place in (0, 1)]
 
     def asked(self, proxy, parameters, reply, rows):
-        """`rows` to train, all of them where it is below 0; `reply`: with the model."""
+        """Sends a request. rows: number of rows to train, all if below 0; reply: True if the model is sent back"""
         self.all_answered.wait(PATIENCE_S)
         began = time.monotonic()
         answer = proxy.fit(FitIns(parameters, {"rows": rows, "reply": reply}), None, None)

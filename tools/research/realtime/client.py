@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""client.py FEDERATION ROWS ADDRESS NUMBER: a client of the real federation, in its namespace and share.
+"""client.py FEDERATION ROWS ADDRESS NUMBER: a client of the real federation, in its network namespace and CPU share.
 
-Connects to a Flower server at ADDRESS, which server.py or calibrate.py is, and answers until that ends.
+Connects to a Flower server at ADDRESS (server.py or calibrate.py) and answers its requests until the server ends.
 """
 import sys
 import time
@@ -10,7 +10,7 @@ from federations import FEDERATIONS, arrays_of, net_of
 
 
 class Trainer:
-    """Local training as any PyTorch client does it: SGD over batches, one epoch."""
+    """Local training of a usual PyTorch client: SGD over batches, one epoch."""
 
     def __init__(self, kind, rows):
         import torch
@@ -46,7 +46,7 @@ def run(kind, rows, address, number):
 
     class Client(NumPyClient):
         def fit(self, parameters, config):
-            """`rows` and `reply` are what calibrate.py asks for; a round trains all rows and sends the model."""
+            """Trains. `rows` and `reply` are set by calibrate.py; a round trains on all rows and sends the model."""
             began, count = time.monotonic(), int(config.get("rows", -1))
             if trainer and count != 0:
                 trainer.load(parameters)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""compare.py DIR: compares what tools/research/realtime/run measured in DIR with what mneme predicted.
+"""compare.py DIR: compares the measurements of tools/research/realtime/run in DIR with mneme's predictions.
 
-DIR holds measured.json (server.py) and mneme/events.csv (`mneme run --trace`). Prints a table in Markdown and writes it
-to DIR/table.md, numbers to DIR/errors.json.
+DIR contains measured.json (server.py) and mneme/events.csv (`mneme run --trace`). Prints a table in Markdown and writes
+it to DIR/table.md, and numbers to DIR/errors.json.
 """
 import csv
 import itertools
@@ -11,12 +11,12 @@ import os
 import statistics
 import sys
 
-# Of the rounds in which both clients of a pair answer: the share in one order, and how many there are at least.
+# A pair of clients is settled if this share of their common rounds has one order, with at least this number of rounds.
 SETTLED_SHARE, SETTLED_ROUNDS = 0.9, 4
 
 
 def predicted(folder):
-    """When clients were asked and had answered, and rounds opened and closed, in virtual seconds."""
+    """Times in virtual seconds at which clients got requests and had replied, and rounds opened and closed."""
     answers, rounds, asked = [], {}, {}
     with open(os.path.join(folder, "mneme", "events.csv"), encoding="utf-8") as file:
         for line in csv.DictReader(file):
@@ -42,7 +42,7 @@ def error(predicted_s, measured_s):
 
 
 def nth_answers(answers):
-    """(client, n-th answer of the client) -> how long it took."""
+    """Returns (client, n-th reply of the client) -> its duration."""
     count, times = {}, {}
     for answer in sorted(answers, key=lambda answer: answer["answered_s"]):
         number = count[answer["client"]] = count.get(answer["client"], 0) + 1
@@ -51,7 +51,7 @@ def nth_answers(answers):
 
 
 def orders(answers):
-    """Who answered in each round, in order."""
+    """Order of the replies in each round."""
     found = {}
     for answer in sorted(answers, key=lambda answer: answer["answered_s"]):
         found.setdefault(answer["round"], []).append(answer["client"])
@@ -59,9 +59,10 @@ def orders(answers):
 
 
 def pairs(real_orders, said_orders):
-    """(settled, equal among them, not settled, equal among them): pairs of clients that answered in one round of both.
+    """Returns (settled, equal among them, not settled, equal among them): pairs of clients that replied in one round of
+    both.
 
-    Settled is a pair whose order the real federation itself repeats; of any other no prediction can be right.
+    A pair is settled if the real federation itself repeats its order. No prediction can be right for other pairs.
     """
     met = {}
     for number, order in real_orders.items():
@@ -79,7 +80,7 @@ def pairs(real_orders, said_orders):
 
 
 def in_sequence(answers, said_answers):
-    """How many answers of the run both have in one sequence (their longest common subsequence), whatever the round."""
+    """Number of replies in the longest common subsequence of both runs, regardless of rounds."""
     real, virtual = ([answer["client"] for answer in sorted(of, key=lambda answer: answer["answered_s"])]
                      for of in (answers, said_answers))
     before = [0] * (len(virtual) + 1)

@@ -1,13 +1,13 @@
-"""What the real federation and the simulated one have in common: nets, rows, clients and the scenario."""
+"""Common definition of the real and the simulated federation: nets, rows, clients and the scenario."""
 import json
 
-# Rows are random pixels of the data set's shape on both sides: a step takes the same time whatever they show.
+# Rows are random pixels of the data set's shape on both sides, because the duration of a step does not depend on them.
 FEDERATIONS = {
     "lenet": {"shape": [1, 28, 28], "classes": 10, "model": {"name": "lenet"}, "batch": 32, "rows": (300, 900),
               "mbit": (10.0, 40.0), "trains": True},
     "cnn": {"shape": [3, 32, 32], "classes": 100, "model": {"name": "cnn"}, "batch": 32, "rows": (20, 60),
             "mbit": (20.0, 100.0), "trains": True},
-    # 11,018,670 numbers of 4 bytes and no training: what counts is the links.
+        # 11,018,670 numbers of 4 bytes and no training, so that only the links matter.
     "noop": {"shape": [784], "classes": 10, "model": {"name": "mlp", "hidden": [4096, 1900]}, "batch": 1,
              "rows": (1, 1), "mbit": (40.0, 100.0), "trains": False},
 }
@@ -15,12 +15,13 @@ NOOP_SHAPES = [(4096, 784), (4096,), (1900, 4096), (1900,), (10, 1900), (10,)]
 
 
 def between(low, high, place, count):
-    """The place-th of `count` values spread evenly over [low, high]."""
+    """Value `place` of `count` values spread evenly over [low, high]."""
     return low if count < 2 else low + (high - low) * place / (count - 1)
 
 
 def clients_of(kind, count):
-    """Shares of a core from 0.1 to 0.5 (less where there are many), links and rows that go up and down against them."""
+    """Clients with shares of a core from 0.1 to 0.5 (less if there are many), and with links and rows that vary against
+    them."""
     of = FEDERATIONS[kind]
     share_max = min(0.5, 3.2 / count - 0.1)
     clients = []
@@ -33,7 +34,7 @@ def clients_of(kind, count):
 
 
 def net_of(kind):
-    """The net in PyTorch, and a loss over all its classes; none for a federation that does not train."""
+    """The net in PyTorch, and a loss over all its classes; None for a federation without training."""
     from torch import nn
     if kind == "lenet":
         return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
@@ -47,7 +48,7 @@ def net_of(kind):
 
 
 def arrays_of(kind):
-    """The weights that go over the links, as NumPy arrays."""
+    """Weights that are sent over the links, as NumPy arrays."""
     import numpy
     if not FEDERATIONS[kind]["trains"]:
         return [numpy.zeros(shape, dtype=numpy.float32) for shape in NOOP_SHAPES]
@@ -59,7 +60,8 @@ def value_text(value):
 
 
 def scenario_text(kind, clients, rounds, deadline_s, concurrency, profiles):
-    """The same federation for mneme. `profiles`: a file for each client; `concurrency` > 0: asynchronous, FedAsync."""
+    """The same federation as a scenario of mneme. `profiles`: one file per client; `concurrency` > 0: asynchronous,
+    FedAsync."""
     of = FEDERATIONS[kind]
     lines = [f'title = "tools/research/realtime: {kind}, {len(clients)} clients"', "tasks.kind = \"single\"",
              f"clients.count = {len(clients)}", 'strategy.name = "fedavg"', "evaluation.every = 0",
@@ -79,7 +81,7 @@ def scenario_text(kind, clients, rounds, deadline_s, concurrency, profiles):
 
 
 def partition_text(clients):
-    """Rows 0 .. n - 1, dealt out in blocks."""
+    """Partition of rows 0 to n - 1 in blocks."""
     lines, row = ["client,row"], 0
     for number, client in enumerate(clients):
         lines += [f"{number},{row + i}" for i in range(client["rows"])]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """server.py FEDERATION CLIENTS ROUNDS DEADLINE_S CONCURRENCY ADDRESS DIR: the server of the real federation.
 
-Flower carries the messages and averages; when who is asked and what is waited for is said here, as mneme has it: a
-synchronous round is over when all have answered or at its deadline (0: none), and who is late stays at work and is
-asked again once it has answered; with CONCURRENCY > 0, FedAsync: each answer is a step of the server, and another
-client is asked at once. mneme draws whom; the real server takes the first idle client of mneme's sequence, in
-DIR/asked.json, so that both ask the same clients as long as answers come in the same order. DIR/measured.json
-receives the times at which each was asked and had answered.
+Flower carries the messages and averages. This file decides on requests and waiting as mneme does. A synchronous round
+ends when all clients have replied or at its deadline (0: none); a late client continues and gets its next request once
+it has replied. With CONCURRENCY > 0 it is FedAsync: each reply is a server step, and another client gets a request at
+once. mneme draws the clients. The real server takes the first idle client of mneme's sequence in DIR/asked.json, so
+that both use the same clients as long as replies come in the same order. DIR/measured.json receives the times of
+requests and replies.
 """
 import json
 import os
@@ -24,7 +24,7 @@ MIXING = 0.6
 
 
 class TimedServer(Server):
-    """Runs rounds over Flower's proxies, and writes down when each client was asked and had answered."""
+    """Runs rounds over Flower's proxies and records the times of each client's requests and replies."""
 
     def __init__(self, kind, clients, deadline_s, concurrency, sequence):
         super().__init__(client_manager=SimpleClientManager())
@@ -38,7 +38,7 @@ class TimedServer(Server):
         while self._client_manager.num_available() < self.clients:
             time.sleep(0.05)
         self.proxies = list(self._client_manager.all().values())
-        for proxy in self.proxies:  # the first call loads what a process needs; it is no round
+        for proxy in self.proxies:  # warm-up: the first call loads libraries and is no round
             self.ask(proxy, 0)
         loaded = self.wait_for(len(self.at_work))
         self.numbered = {int(result.metrics["number"]): proxy for proxy, result in loaded}
@@ -64,7 +64,7 @@ class TimedServer(Server):
         return ndarrays_to_parameters(self.weights)
 
     def wait_for(self, count, until=None):
-        """Results of `count` answers, or of those that have come by `until`."""
+        """Returns the results of `count` replies, or of those that have arrived by `until`."""
         results = []
         while len(results) < count and self.at_work:
             left = None if until is None else max(until - time.monotonic(), 0.0)
@@ -82,7 +82,7 @@ class TimedServer(Server):
         return results
 
     def note_round(self, number, opened, closed):
-        """The server has stepped."""
+        """Records a server step."""
         self.rounds.append({"round": number, "opened_s": opened, "closed_s": closed, "server_s": self.now() - closed})
 
     def run_sync(self, rounds):
@@ -107,7 +107,7 @@ class TimedServer(Server):
         self.wait_for(len(self.at_work))
 
     def next_in_sequence(self):
-        """The first client of the sequence that is idle; any idle one where the sequence has ended."""
+        """First idle client of the sequence; any idle client once the sequence has ended."""
         busy = [at[0] for at in self.at_work.values()]
         for place, number in enumerate(self.sequence):
             if self.numbered[number] not in busy:

@@ -1,7 +1,7 @@
-"""The machine as a federation of slower ones: a network namespace, a shaped link and a share of a core for each client.
+"""Emulates slower machines on this one: a network namespace, a shaped link and a share of a core for each client.
 
-Needs root, iproute2 and cgroups (version 2, or the `cpu` controller of version 1). Delay and loss need the kernel's
-netem, which not every kernel has: `has_netem()` says so, and what is asked for in vain is an error.
+Needs root, iproute2 and cgroups (version 2, or the `cpu` controller of version 1). Delay and loss need netem, which not
+every kernel has (see has_netem()). Requesting them without netem is an error.
 """
 import os
 import subprocess
@@ -9,7 +9,7 @@ import subprocess
 NETWORK = "10.77.0."
 SERVER = NETWORK + "1"
 BRIDGE = "mneme-rt"
-PERIOD_US = 20_000  # of a core's time, of which a client gets its share
+PERIOD_US = 20_000  # period in which a client gets its share of a core
 UNIFIED, CPU = "/sys/fs/cgroup", "/sys/fs/cgroup/cpu"
 
 
@@ -31,7 +31,7 @@ def has_netem():
 
 
 class Share:
-    """A share of one core for whatever joins it."""
+    """Share of one core for the processes that join it."""
 
     def __init__(self, name, share):
         self.is_unified = os.path.exists(os.path.join(UNIFIED, "cgroup.controllers"))
@@ -49,18 +49,18 @@ class Share:
             file.write(text)
 
     def join(self):
-        """Called in the process that is held to the share, before it starts threads."""
+        """Called in the limited process before it starts threads."""
         self.write("cgroup.procs", str(os.getpid()))
 
     def remove(self):
         try:
             os.rmdir(self.folder)
         except OSError:
-            pass  # a process of it still ends
+            pass  # one of its processes is still ending
 
 
 class World:
-    """`with World(clients)`: dicts with share, uplink_mbit, downlink_mbit and, where netem is, delay_ms and loss."""
+    """Context `World(clients)`: dicts with share, uplink_mbit, downlink_mbit and, with netem, delay_ms and loss."""
 
     def __init__(self, clients):
         self.clients = clients
@@ -98,7 +98,7 @@ class World:
 
     @staticmethod
     def shape(inside, device, mbit, client):
-        """A token bucket for the rate, behind it a queue of 200 ms; netem, where it is asked for, delays first."""
+        """Limits the rate by a token bucket with a queue of 200 ms; netem, if requested, delays before it."""
         parent = ("root",)
         if client.get("delay_ms") or client.get("loss"):
             sh(*inside, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "delay",
@@ -108,7 +108,7 @@ class World:
            "latency", "200ms")
 
     def start(self, number, words, **options):
-        """Starts a client's process in its place."""
+        """Starts a client's process under its limits."""
         share = self.shares[number]
         return subprocess.Popen(["ip", "netns", "exec", f"mneme-rt{number}", *words], preexec_fn=share.join, **options)
 

@@ -1,5 +1,5 @@
-"""The federation that all three run: LeNet on made-up pictures, FedAvg, every client in every round. Peers train their
-clients with the functions here, which draw all that is random from a seed of client and round."""
+"""The federation that all three simulators run: LeNet on generated images, FedAvg, every client in every round. Flower
+and FedLab train clients with these functions, whose random draws use a seed of client and round."""
 import hashlib
 import os
 import time
@@ -12,7 +12,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 def rows():
-    """(uint8 pictures, labels) of all clients; client c holds rows c * ROWS up to (c + 1) * ROWS."""
+    """(uint8 images, labels) of all clients; client c holds the rows c * ROWS to (c + 1) * ROWS - 1."""
     import numpy
     drawn = numpy.random.Generator(numpy.random.PCG64(SEED))
     labels = drawn.integers(0, CLASSES, CLIENTS * ROWS)
@@ -39,7 +39,7 @@ def net():
 
 
 def train(model, client, round_number, delays):
-    """One epoch of SGD, as the client does it in that round, counted from 1 over the whole run; then its delay."""
+    """One epoch of SGD of the client in this round, counted from 1 over the whole run; then its delay."""
     import torch
     torch.manual_seed(hash((SEED, client, round_number)))
     inputs, labels = rows_of(client)
@@ -54,7 +54,7 @@ def train(model, client, round_number, delays):
 
 
 def digest_of(state):
-    """Of all weights' bytes. @param state as state_dict() has it"""
+    """Digest of the bytes of all weights. @param state from state_dict()"""
     taken = hashlib.sha256()
     for value in state.values():
         taken.update(value.detach().cpu().numpy().tobytes())
@@ -62,14 +62,14 @@ def digest_of(state):
 
 
 def keep(folder, round_number, state):
-    """A checkpoint, which takes the place of the last one at once."""
+    """Saves a checkpoint, which atomically replaces the previous one."""
     import torch
     torch.save({"round": round_number, "state": state}, os.path.join(folder, "part"))
     os.replace(os.path.join(folder, "part"), os.path.join(folder, CHECKPOINT))
 
 
 def kept(folder):
-    """(round, state) of the checkpoint; of a new net before the first round where there is none."""
+    """(round, state) of the checkpoint; if there is none, round 0 and a new net."""
     import torch
     path = os.path.join(folder, CHECKPOINT)
     if not os.path.exists(path):
@@ -79,7 +79,7 @@ def kept(folder):
 
 
 def peer_arguments(text):
-    """The command line of both peers' programs."""
+    """Parses the command line of both programs."""
     import argparse
     parser = argparse.ArgumentParser(description=text)
     parser.add_argument("folder", help="of checkpoints; a run goes on from the one that it finds there")

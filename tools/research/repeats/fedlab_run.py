@@ -1,5 +1,5 @@
-"""fedlab_run.py FOLDER --rounds N: the federation in FedLab's standalone simulation, where clients run one after
-another; prints the model's digest. --threads N: PyTorch computes each of them on so many threads."""
+"""fedlab_run.py FOLDER --rounds N: runs the federation in FedLab's standalone simulation, in which clients run one
+after another. Prints the model's digest. --threads N: number of PyTorch threads."""
 from federation import CLIENTS, digest_of, keep, kept, net, peer_arguments, train
 
 
@@ -9,7 +9,7 @@ def pipeline_of(given, begun):
     from fedlab.core.standalone import StandalonePipeline
 
     class Trainer(SerialClientTrainer):
-        """Rounds are counted here: FedLab tells a trainer none."""
+        """Trainer that counts rounds itself, because FedLab does not pass them."""
 
         def __init__(self):
             super().__init__(net(), CLIENTS, cuda=False)

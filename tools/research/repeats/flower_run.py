@@ -1,5 +1,5 @@
-"""flower_run.py FOLDER --rounds N: the federation in Flower's simulation, with its own FedAvg; prints the digest of the
-model. --threads N: so many clients at a time, each computing on one thread, as Flower's backend has it."""
+"""flower_run.py FOLDER --rounds N: runs the federation in Flower's simulation with its FedAvg. Prints the model's
+digest. --threads N: number of concurrent clients, each on one thread, as in Flower's backend."""
 import logging
 
 from federation import CLIENTS, ROWS, digest_of, keep, kept, net, peer_arguments, train
@@ -25,7 +25,7 @@ def client_app(delays):
 
 
 def server_app(given, begun, state):
-    """Runs the rounds that are missing; `given.folder` has a checkpoint after each, and `state` the last model."""
+    """Runs the missing rounds. Writes a checkpoint to `given.folder` after each, and the last model to `state`."""
     from flwr.app import ArrayRecord, ConfigRecord
     from flwr.serverapp import ServerApp
     from flwr.serverapp.strategy import FedAvg

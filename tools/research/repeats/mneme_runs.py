@@ -1,4 +1,4 @@
-"""The federation in mneme: its files, its runs, and nodes that answer early and late."""
+"""The federation in mneme: its files, its runs, and nodes that respond early and late."""
 import json
 import os
 import signal
@@ -41,7 +41,7 @@ name = "fedavg"
 
 
 def write_files(folder, rounds):
-    """The scenario, and the rows that it names. Returns its path."""
+    """Writes the scenario and its rows. Returns the path of the scenario."""
     import numpy
     pictures, labels = rows()
     numpy.savez(os.path.join(folder, "rows.npz"), train_x=pictures, train_y=labels, test_x=pictures[:CLASSES * 8],
@@ -65,7 +65,7 @@ def free_address():
 
 
 class SlowNode:
-    """A node process that is held up again and again while the other one works: `share` of the time."""
+    """Node process that is stopped repeatedly while the other one works: `share` of the time."""
 
     def __init__(self, program, address, share):
         self.process = subprocess.Popen([program, "node", "--join", address, "--threads", "1"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What FIL-VER's beta trades for what, as a picture: tools/research/studies/beta_picture.py < TABLE.csv > PICTURE.svg
+"""Draws the trade-off of FIL-VER's beta: tools/research/studies/beta_picture.py < TABLE.csv > PICTURE.svg
 
-The table is that of mneme compare --format csv over strategy.beta, with the metrics that fil_ver_beta.toml beside this
-names.
+The table is that of mneme compare --format csv over strategy.beta, with the metrics named in fil_ver_beta.toml in the
+same folder.
 """
 import csv
 import os
@@ -15,7 +15,7 @@ from plot import Axes, Picture, palette  # noqa: E402
 
 
 def points_of(lines):
-    """For each beta, the mean sigma and the accuracy on the first task and on the later ones, by sigma."""
+    """For each beta: the mean sigma, and the accuracies on the first and on later tasks; sorted by sigma."""
     means = {}
     for line in csv.DictReader(lines):
         means.setdefault(line["strategy.beta"], {})[line["metric"]] = float(line["mean"])
@@ -25,7 +25,7 @@ def points_of(lines):
 
 
 def svg(points):
-    """Accuracy on the first and on later tasks over the mean sigma of the embeddings."""
+    """Draws accuracy on the first and on later tasks over the mean sigma of the embeddings."""
     picture = Picture(640, 400)
     axes = Axes(picture, margin=60, x_max=1, y_max=100)
     axes.draw([0, 0.2, 0.4, 0.6, 0.8, 1], range(0, 101, 20), "mean sigma of the embeddings; beta at each point")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""OSI-FL, a generator that retrieves, and half-step baselines on PACS behind a pretrained EfficientNet-Lite0.
+"""OSI-FL, a generator that retrieves, and half-step baselines on PACS with a pretrained EfficientNet-Lite0.
 
     tools/fetch_weights efficientnet-lite0
     V/bin/python tools/research/studies/osi_fl_features.py --program build/release/mneme --out runs/osi_features
 
-Domain by domain, a client each, fifty rows of each class for whoever learns from rows. The backbone is frozen, so that
-all methods see its features alone, made once and kept as bytes; what is learnt is a linear head, what is generated are
-features. Retrieved are, for each client and class, the fifty public rows nearest to the class mean, whatever they show;
-they stand under that class in the place of what a generator makes. Needs numpy.
+Each domain is one task and one client, with fifty rows per class for methods that train on rows. The backbone is
+frozen: all methods read its features, which are computed once and stored as bytes. A linear head is trained, and
+features are generated. For each client and class, the retrieving generator returns the fifty public rows nearest to the
+class mean, with that class as label. Needs numpy.
 """
 import argparse
 import lzma
@@ -24,19 +24,19 @@ from study_runs import feature_tables, run_once  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SMALL = ROOT / "scenarios/small"
 DOMAINS, CLASSES, SIDE, FEATURES = 4, 7, 32, 1280
-PIXELS = 96            # of a side, for the backbone
-ROWS, TEST_ROWS = 50, 20  # of a class and domain: as many again are public
-RETAINED = 5              # p
-ROUNDS = 20               # of a task, where clients train
+PIXELS = 96            # image side, for the backbone
+ROWS, TEST_ROWS = 50, 20  # per class and domain; as many rows are public
+RETAINED = 5              # p of OSI-FL
+ROUNDS = 20               # per task, for methods that train clients
 HEAD = {"model.name": "linear", "training.optimizer": "adam", "training.learning_rate": 1e-3,
         "training.weight_decay": 0.0, "training.batch": 32, "training.augment": "none", "data.normalize": "unit",
         "checkpoint.every": 0}
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+# -- Rows -------------------------------------------------------------------------------------------------------------
 
 def pacs():
-    """Images [N, 3, 32, 32], domains and labels of the rows that are used: the first of each domain and class."""
+    """Images [N, 3, 32, 32], domains and labels of the used rows: the first of each domain and class."""
     path = pathlib.Path(os.environ["MNEME_DATA"]) / "pacs-32/pacs32.bin.xz"
     records = numpy.frombuffer(lzma.open(path).read(), numpy.uint8).reshape(-1, 2 + 3 * SIDE * SIDE)
     used = [numpy.flatnonzero((records[:, 0] == domain) & (records[:, 1] == label))[:2 * ROWS + TEST_ROWS]
@@ -46,19 +46,19 @@ def pacs():
 
 
 def write_arrays(path, train, test):
-    """A .npz of rows, labels and domains; both are (rows, labels, domains)."""
+    """Writes a .npz file of rows, labels and domains; train and test are (rows, labels, domains)."""
     parts = {f"{part}_{name}": value for part, rows in (("train", train), ("test", test))
              for name, value in zip(("x", "y", "domain"), rows)}
     numpy.savez(path, **parts)
 
 
 def features_of(program, weights, out):
-    """Features [N, 1280] of the rows of pacs(), from the cache that a run behind the frozen net leaves."""
+    """Features [N, 1280] of the rows of pacs(), from the cache of a run with the frozen net."""
     cache = out / "cache"
     if not cache.exists():
         images, domains, labels = pacs()
         rows = (images, labels, domains)
-        shown = numpy.unique(labels, return_index=True)[1]  # a row of each class: a data set has test rows
+        shown = numpy.unique(labels, return_index=True)[1]  # one test row per class, since a data set needs some
         write_arrays(out / "images.npz", rows, tuple(values[shown] for values in rows))
         run_once(program, SMALL / "fedhaf_pacs_split-fedavg.toml", out / "features", {
             "data.name": "arrays", "data.file": str(out / "images.npz"), "data.train_per_class": 0,
@@ -71,14 +71,14 @@ def features_of(program, weights, out):
 
 
 def as_bytes(features):
-    """Features as bytes [N, 1, 1280], the largest thousandth cut."""
+    """Converts features to bytes [N, 1, 1280]; the largest 0.1 % are clamped."""
     return (numpy.clip(features / numpy.quantile(features, 0.999), 0, 1) * 255).round().astype(numpy.uint8)[:, None, :]
 
 
-# -- what each method learns from -------------------------------------------------------------------------------------
+# -- Training rows of each method -------------------------------------------------------------------------------------
 
 def split(domains, labels, seed):
-    """Numbers of private, public and test rows, drawn by domain and class."""
+    """Row numbers of private, public and test rows, drawn by domain and class."""
     draw, parts = numpy.random.default_rng(seed), ([], [], [])
     for domain in range(DOMAINS):
         for label in range(CLASSES):
@@ -90,7 +90,8 @@ def split(domains, labels, seed):
 
 
 def retrieved(features, domains, labels, private, public):
-    """(rows, their labels, their domains): for each client and class the public rows nearest to its mean, by angle."""
+    """(rows, their labels, their domains): for each client and class the public rows with the smallest angle to its
+    mean."""
     unit = features / numpy.linalg.norm(features, axis=1, keepdims=True)
     rows, shown, where = [], [], []
     for domain in range(DOMAINS):
@@ -104,7 +105,7 @@ def retrieved(features, domains, labels, private, public):
 
 
 def with_retained(rows, labels, domains, seed):
-    """Each domain's rows, and of each class of the domains before it RETAINED that are drawn once: random retention."""
+    """Each domain's rows, plus RETAINED rows of each class of earlier domains, drawn once: random retention."""
     draw, kept, parts = numpy.random.default_rng(seed), [], []
     for domain in range(DOMAINS):
         new = numpy.flatnonzero(domains == domain)
@@ -114,15 +115,16 @@ def with_retained(rows, labels, domains, seed):
     return tuple(numpy.concatenate(values) for values in zip(*parts))
 
 
-# -- runs -------------------------------------------------------------------------------------------------------------
+# -- Runs -------------------------------------------------------------------------------------------------------------
 
 def runs_of(files):
-    """{name: (scenario, data file, settings)}."""
+    """Returns {name: (scenario, data file, settings)}."""
     server = {"training.epochs": 25}
     generated = {**server, "partition.public_share": 0.5, "strategy.images": ROWS,
                  "strategy.generator_cache": files["generators"],
-                 "strategy.criterion": "loss", "strategy.moment": "after", "strategy.replay": "concat",
-                 "strategy.denoiser_passes": 150, "strategy.encoder_passes": 20, "strategy.p": RETAINED}
+                 "strategy.criterion": "loss", "strategy.scoring_model": "after", "strategy.replay": "concat",
+                 "strategy.denoiser_passes": 150, "strategy.encoder_passes": 20,
+                 "strategy.retained_per_class": RETAINED}
     trained = {"training.epochs": 1, "rounds.per_task": ROUNDS, "partition.public_share": 0.5}
     alone = {**server, "rounds.per_task": 1, "partition.public_share": 0.0}
     found = {f"generated, {mode}": ("osi_fl_pacs", files["rows"], {**generated, "strategy.mode": mode})
@@ -135,13 +137,13 @@ def runs_of(files):
     for name in ("fedavg", "fed-ewc"):
         for share in (0.0, 0.5):
             found[f"{name}, keeps {share}"] = ("osi_fedavg_pacs", files["rows"],
-                                               {**trained, "strategy.name": name, "strategy.keep_share": share})
+                                               {**trained, "strategy.name": name, "strategy.old_model_share": share})
     found["joint"] = ("osi_joint_pacs", files["rows"], {**alone, "partition.public_share": 0.5})
     return found
 
 
 def files_of(out, features, domains, labels, seed):
-    """The data files of a seed, by what their training rows are."""
+    """Data files of a seed, by kind of training rows."""
     rows = as_bytes(features)
     private, public, test = split(domains, labels, seed)
     tested = (rows[test], labels[test], domains[test])

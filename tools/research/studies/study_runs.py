@@ -1,4 +1,4 @@
-"""What studies share that make their data: runs that are done once, arrays of labels, cached features."""
+"""Shared code of studies that generate their data: cached runs, arrays of labels, cached features."""
 import json
 import os
 import pathlib
@@ -11,7 +11,7 @@ from array_bytes import Array  # noqa: E402
 
 
 def run_once(program, scenario, out, settings):
-    """The summary of a run with these keys set, on one thread of the CPU; one that is done is not done again."""
+    """Summary of a run with these keys set, on one CPU thread. A completed run is not repeated."""
     if not (out / "summary.json").exists():
         overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         subprocess.run([program, "run", str(scenario), "--threads", "1", "--quiet", "--out", str(out), "--set",
@@ -20,12 +20,13 @@ def run_once(program, scenario, out, settings):
 
 
 def labels_array(labels):
-    """Labels as data.name = "arrays" reads them."""
+    """Labels in the format of data.name = "arrays"."""
     return Array("int64", [len(labels)], labels)
 
 
 def feature_tables(cache):
-    """(features float32, which rows are known, numbers of a row) of each file in a folder of strategy.feature_cache."""
+    """(features float32, mask of the cached rows, numbers per row) of each file in a folder of
+    strategy.feature_cache."""
     for path in sorted(pathlib.Path(cache).glob("*.safetensors")):
         content = path.read_bytes()
         length, = struct.unpack_from("<Q", content)

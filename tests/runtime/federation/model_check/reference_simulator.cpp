@@ -172,7 +172,7 @@ private:
                     population_.devices().proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
   }
 
-  /// Duration and bytes of an observation; both are 0 if devices.observing_costs is false.
+  /// Duration and bytes of an observation; both are 0 if devices.observers_cost_time is false.
   void observe(client_id client) {
     const auto id = next_id_++;
     const auto visit = clients_.begin_visit(client);
@@ -267,7 +267,7 @@ private:
   void end_observation(std::uint64_t id, const toy_work& work) {
     const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
-    note("client", "looked", client);
+    note("client", "observed", client);
     digest_.add(std::int64_t{now_.time_since_epoch().count()});
     digest_.add(std::int64_t{client.value});
     ++out_.report.observations;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""AFC's distillation of maps by channel, as kminsoo/AFC computes it.
+"""AFC's distillation of maps by channel in kminsoo/AFC.
 
     python3 tools/research/export/official/afc.py CHECKOUT [tests/golden]
 
-Needs PyTorch. Its measure of importance hangs on its own net, which is none of ours, and is not run here.
+Needs PyTorch. Its measure of importance requires its own net, which mneme lacks, and is not run.
 """
 import importlib.util
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prompts in a transformer's attention, as GT-RIPL/CODA-Prompt has them: CODA-Prompt and DualPrompt.
+"""Prompts in a transformer's attention in GT-RIPL/CODA-Prompt: CODA-Prompt and DualPrompt.
 
     python3 tools/research/export/official/coda_prompt.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; timm and torchvision are stood in for: weights are made up, and nothing is drawn.
+Needs PyTorch and numpy. timm and torchvision are replaced by stubs, since weights are computed from names.
 """
 import os
 import sys
@@ -20,7 +20,7 @@ COMPONENTS, LENGTH, GENERAL = 2, 4, 2
 
 
 class PatchEmbed(torch.nn.Module):
-    """timm's: a convolution, and its pixels as tokens."""
+    """timm's patch embedding: a convolution whose pixels become tokens."""
 
     def __init__(self, img_size, patch_size, in_chans, embed_dim):
         super().__init__()
@@ -44,7 +44,7 @@ def body():
 
 
 def fill(prompt, names):
-    """Makes up the prompts' parameters. @param names theirs to ours, and how many rows are made up"""
+    """Fills the prompts' parameters. @param names {official name: (mneme's name, number of filled rows)}"""
     prompt.double()
     with torch.no_grad():
         for theirs, (ours, rows) in names.items():
@@ -54,7 +54,7 @@ def fill(prompt, names):
 
 
 def results(net, prompt, names, task, train):
-    """The class token and its query, the prompts' loss, and gradients by every parameter of them."""
+    """Class token and its query, the prompts' loss, and gradients of all prompt parameters."""
     images = made("prompted.images", ROWS, 3, SIDE, SIDE)
     query = net(images)[0][:, 0]
     out, loss = net(images, prompt=prompt, q=query, train=train, task_id=task)
@@ -97,7 +97,7 @@ def main():
     into = sys.argv[2] if len(sys.argv) > 2 else os.path.join("tests", "golden")
     learners.stand_in("timm", "timm.models", "timm.models.vision_transformer", "timm.models.registry",
                       "timm.models.layers", "timm.models.helpers", "torchvision", "torchvision.models")
-    torch.Tensor.cuda = lambda self, *_, **__: self.clone()  # as on a device, not the leaf itself
+    torch.Tensor.cuda = lambda self, *_, **__: self.clone()  # like a copy to a device: not a leaf of the graph
     sys.modules["timm.models.vision_transformer"].PatchEmbed = PatchEmbed
     sys.modules["timm.models.layers"].trunc_normal_ = lambda tensor, std: tensor
     learners.open_checkout(checkout, COMMIT)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A step of DDE without LUCIR's other terms, as JoyHuYY1412/DDE_CIL trains it.
+"""A step of DDE without LUCIR's other terms in JoyHuYY1412/DDE_CIL.
 
     python3 tools/research/export/official/dde_cil.py CHECKOUT [tests/golden]
 
-The body of the net takes means over 16 x 16 pixels, so that features are what comes in; its head is the checkout's
-SplitCosineLinear. One step of SGD at a rate of 1: the change of the head is the gradient. Needs PyTorch and numpy.
-torch.clamp is given integers where the program gives it truths. LUCIR's ranking loss, whose weight is 0 here, is left
-out: it takes shapes that PyTorch 2 refuses.
+The body of the net averages 16 x 16 pixels, so that features equal the input; its head is the checkout's
+SplitCosineLinear. The script takes one step of SGD at a rate of 1, so the change of the head is the gradient. Needs
+PyTorch and numpy. torch.clamp receives integers where the program passes booleans. LUCIR's ranking loss, whose weight
+is 0, is omitted, because PyTorch 2 refuses its shapes.
 """
 import os
 import sys

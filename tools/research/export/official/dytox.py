@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""DyTox's net, losses, frozen parts and herding, as arthurdouillard/dytox has them.
+"""DyTox's net, losses, frozen parts and herding in arthurdouillard/dytox.
 
     python3 tools/research/export/official/dytox.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; timm is stood in for: weights are made up, and nothing is left out or drawn.
+Needs PyTorch and numpy. timm is replaced by stubs: weights are computed from names, and nothing is dropped or drawn.
 """
 import os
 import sys
@@ -34,7 +34,7 @@ def losses():
 
 
 def our_name(theirs):
-    """The name of a parameter in mneme's net."""
+    """Name of a parameter in mneme's net."""
     for lead, ours in (("sabs.", "blocks."), ("tabs.0.", "decoder."), ("head_div.head.", "divergence.linear."),
                        ("head_div.", "divergence.")):
         if theirs.startswith(lead):
@@ -50,7 +50,7 @@ def our_name(theirs):
 
 
 def made_net():
-    """Two tasks, with weights by name, in evaluation mode."""
+    """Net of two tasks with weights computed from names, in evaluation mode."""
     from continual.convit import ConVit
     from continual.dytox import DyTox
 
@@ -79,7 +79,7 @@ def whole_net():
 
 
 def frozen():
-    """What the two stages of a task leave as it is (options/model/cifar_dytox.yaml: freeze_task, freeze_ft)."""
+    """Parts that the two stages of a task freeze (options/model/cifar_dytox.yaml: freeze_task, freeze_ft)."""
     net = made_net()
     stages = {}
     for stage, names in (("task", ["old_task_tokens", "old_heads"]), ("fine_tuning", ["sab"])):
@@ -95,7 +95,7 @@ def main():
                       "continual.cnn")
     sys.modules["timm.models.layers"].to_2tuple = lambda side: (side, side)
     learners.open_checkout(checkout, COMMIT)
-    package = types.ModuleType("continual")  # without what its __init__ imports
+    package = types.ModuleType("continual")  # without the imports of its __init__
     package.__path__ = [os.path.join(os.path.abspath(checkout), "continual")]
     sys.modules["continual"] = package
     torch.set_default_dtype(torch.float64)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fed-CPrompt's loss of a step, and its components under a softmax, as grbagwe/Fed-CPrompt has them.
+"""Fed-CPrompt's loss of a step, and its components under a softmax, in grbagwe/Fed-CPrompt.
 
     python3 tools/research/export/official/fed_cprompt.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; timm, fairscale, torchvision, scipy and matplotlib are stood in for. As released, the net's
-return values and what its learner takes do not fit each other: here a stand-in returns what the learner takes.
+Needs PyTorch and numpy. timm, fairscale, torchvision, scipy and matplotlib are replaced by stubs. In the official code,
+the net's return values do not match what its learner expects, so a stub returns the expected values.
 """
 import importlib
 import os
@@ -24,7 +24,7 @@ LABELS = [2, 4, 3, 2]
 
 
 def step(later, near, far):
-    """Loss and gradients of a step. @param near, far how far the tokens lie from those of the two other models"""
+    """Loss and gradients of a step. @param near, far distances of the tokens from those of the two other models"""
     from learners_of_theirs import DualPrompt, TripletLoss
 
     token, logits = leaf("cprompt.token", ROWS, WIDTH), leaf("cprompt.logits", ROWS, SEEN, scale=2.0)
@@ -44,7 +44,7 @@ def step(later, near, far):
 
 
 def components(task):
-    """Class tokens under components of the tasks so far, and gradients of sum(tokens d) by all of them."""
+    """Class tokens under components of the tasks so far, and gradients of sum(tokens d) with respect to all of them."""
     from models.vision_transformer import VisionTransformer
     from models.vit_coda_p import CodaPrompt
 
@@ -77,11 +77,11 @@ def main():
                       "scipy.linalg", "matplotlib", "matplotlib.pyplot", "fairscale", "fairscale.nn",
                       "fairscale.nn.checkpoint", "fairscale.nn.checkpoint.checkpoint_activations",
                       "dataloaders", "dataloaders.utils")
-    torch.Tensor.cuda = lambda self, *_, **__: self.clone()  # as on a device, not the leaf itself
+    torch.Tensor.cuda = lambda self, *_, **__: self.clone()  # like a copy to a device: not a leaf of the graph
     sys.modules["timm.models.vision_transformer"].PatchEmbed = PatchEmbed
     sys.modules["timm.models.layers"].trunc_normal_ = lambda tensor, std: tensor
     learners.open_checkout(checkout, COMMIT)
-    package = types.ModuleType("learners")  # their package, whose name our helper has
+    package = types.ModuleType("learners")  # their package; our helper module has the same name
     package.__path__ = [os.path.join(os.path.abspath(checkout), "learners")]
     ours, sys.modules["learners"] = sys.modules["learners"], package
     theirs = importlib.import_module("learners.prompt")

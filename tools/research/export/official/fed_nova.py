@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""FedNova as its authors run it (JYWa/FedNova), on the federation of problem.py.
+"""FedNova's official program (JYWa/FedNova) on the federation of problem.py.
 
     python3 tools/research/export/official/fed_nova.py CHECKOUT [tests/golden]
 
-The checkout's optimizer, distoptim.FedNova, in a process per client, which sum through torch.distributed as there. Each
-client begins at the problem's weights, takes its steps and calls average(). It runs on a CPU where its own program asks
-for a device, and the name `required`, which PyTorch has dropped, is given back. Needs PyTorch and numpy.
+Runs the checkout's optimizer, distoptim.FedNova, in one process per client; they sum through torch.distributed. Each
+client starts at the problem's weights, takes its steps and calls average(). It uses a CPU where the program asks for a
+device. The name `required`, which PyTorch has removed, is restored. Needs PyTorch and numpy.
 """
 import os
 import sys

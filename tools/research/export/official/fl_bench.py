@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""SCAFFOLD as KarhouTam/FL-bench runs it, on the federation of problem.py.
+"""SCAFFOLD of KarhouTam/FL-bench on the federation of problem.py.
 
     python3 tools/research/export/official/fl_bench.py CHECKOUT [tests/golden]
 
-The checkout's SCAFFOLDClient.train and SCAFFOLDServer.aggregate_client_updates, called in turn. Its classes are made
-without the constructors that read configuration and data; each client's rows are one batch. Needs PyTorch; what only
-configuration, data and printing need is left out.
+Calls the checkout's SCAFFOLDClient.train and SCAFFOLDServer.aggregate_client_updates in turn. Objects are created
+without the constructors that read configuration and data. Each client's rows are one batch. Needs PyTorch; modules that
+only configuration, data and printing need are omitted.
 """
 import os
 import sys
@@ -25,7 +25,7 @@ LEFT_OUT = ("omegaconf", "data", "data.utils", "data.utils.datasets", "src.utils
 
 
 class bare_server:
-    """What the server's class is derived from where its configuration is left out."""
+    """Base class of the server without its configuration."""
 
 
 def client_of(number, with_):
@@ -44,7 +44,7 @@ def client_of(number, with_):
     made.args = types.SimpleNamespace(common=common, optimizer=types.SimpleNamespace(lr=with_["learning_rate"]))
     made.load_data_indices = lambda: None
     made.evaluate = lambda: mock.MagicMock()
-    made.train_with_eval = made.fit  # which evaluates before and after it
+    made.train_with_eval = made.fit  # without the evaluations before and after it
     return made
 
 

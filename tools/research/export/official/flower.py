@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""FedAdam and FedYogi as Flower's server computes them, on uploads that are given.
+"""Server steps of FedAdam and FedYogi in Flower, on given uploads.
 
     python3 tools/research/export/official/flower.py [tests/golden]
 
-Needs the package flwr 1.41.0. What clients send in each round is a formula, so that nothing but the server's step is
-compared; every fifth weight moves a hundred times less than the others.
+Needs the package flwr 1.41.0. Uploads of each round are computed by a formula, so that only the server's step is
+compared. Every fifth weight changes a hundred times less than the others.
 """
 import os
 import sys
@@ -25,7 +25,7 @@ RUNS = {
 
 
 def uploads_of(round_):
-    """[clients][weights]: initial weights, moved less and less."""
+    """Uploads [clients][weights]: initial weights with changes that become smaller."""
     start = problem.flat(problem.initial_weights().values())
     made = []
     for client in range(len(problem.CLIENT_ROWS)):

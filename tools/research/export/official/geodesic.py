@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""GeoDL's flow matrix and both of its losses, as chrysts/geodesic_continual_learning computes them.
+"""GeoDL's flow matrix and both of its losses in chrysts/geodesic_continual_learning.
 
     python3 tools/research/export/official/geodesic.py CHECKOUT [tests/golden]
 
-Features of 20 numbers and 8 rows, so that the rest of the space is smaller than the 60 vectors that the program takes
-of it, and its result is exact but for float32. Needs PyTorch and numpy; scipy's null_space, an SVD, is numpy's.
+Features have 20 numbers and 8 rows, so that the complement is smaller than the 60 vectors that the program takes from
+it. Its result is then exact up to float32. Needs PyTorch and numpy; scipy's null_space, an SVD, is replaced by
+numpy's.
 """
 import os
 import sys

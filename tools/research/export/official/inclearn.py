@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""iCaRL's loss, herding and means, and PODNet's terms, as arthurdouillard/incremental_learning.pytorch has them.
+"""iCaRL's loss, herding and means, and PODNet's terms, in arthurdouillard/incremental_learning.pytorch.
 
     python3 tools/research/export/official/inclearn.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; what the checkout imports besides is stood in for. scipy's cdist, of squared distances, is
+Needs PyTorch and numpy. Other imports of the checkout are replaced by stubs, and scipy's cdist of squared distances by
 PyTorch's.
 """
 import os

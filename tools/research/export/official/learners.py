@@ -1,7 +1,8 @@
-"""What the scripts of class-incremental learners share: made-up tensors, stand-ins for modules, and golden files.
+"""Shared code of the scripts for class-incremental learners: tensors by formula, stubs for modules, and golden files.
 
-Tensors are those of formula() in tests/support/formula.hpp, in float64. A script calls methods of a public checkout's
-classes, unbound, on bare objects that carry only the fields these read; a checkout of another commit is refused.
+Tensors are those of formula() in tests/support/formula.hpp, in float64. A script calls methods of an official
+checkout's classes on bare objects that have only the attributes that these read. A checkout of another commit is
+refused.
 """
 import json
 import math
@@ -18,7 +19,7 @@ from torchvision_reference import formula  # noqa: E402
 
 
 def made(name, *shape, scale=1.0):
-    """[shape] float64, the values of formula(name, count) times `scale`."""
+    """Tensor [shape] float64 with the values of formula(name, count) times `scale`."""
     return scale * torch.from_numpy(formula(name, math.prod(shape))).double().reshape(shape)
 
 
@@ -27,7 +28,7 @@ def leaf(name, *shape, scale=1.0):
 
 
 def stand_in(*names):
-    """Modules that a checkout imports and the called code does not use. Tensors and nets stay on the CPU."""
+    """Stubs for modules that a checkout imports and the called code does not use. Tensors and nets stay on the CPU."""
     for name in names:
         sys.modules[name] = mock.MagicMock()
     torch.Tensor.cuda = lambda self, *_, **__: self
@@ -35,7 +36,7 @@ def stand_in(*names):
 
 
 def open_checkout(path, commit):
-    """Makes the checkout importable. @param commit the one that the numbers are said to come from"""
+    """Makes the checkout importable. @param commit required commit, which the golden file names"""
     at = problem.commit_of(path)
     if at != commit:
         sys.exit(f"{path} is at {at}; expected {commit}")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Experience replay as aimagelab/mammoth runs it, for one client of problem.py that meets three tasks.
+"""Experience replay of aimagelab/mammoth for one client of problem.py with three tasks.
 
     python3 tools/research/export/official/mammoth.py CHECKOUT [tests/golden]
 
-The checkout's Er.observe and its Buffer, a call for each task. All rows of a task are one batch, and the buffer is so
-large that it keeps and shows all rows: what it would leave out is drawn by numpy. Needs PyTorch and numpy; kornia and
-the data sets are left out.
+Calls the checkout's Er.observe with its Buffer once per task. All rows of a task are one batch. The buffer keeps and
+replays all rows, because numpy would draw which ones it omits. Needs PyTorch and numpy; kornia and the data sets are
+omitted.
 """
 import argparse
 import os

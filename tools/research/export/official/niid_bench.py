@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""SCAFFOLD, FedNova and MOON as Xtra-Computing/NIID-Bench runs them, on the federation of problem.py.
+"""SCAFFOLD, FedNova and MOON of Xtra-Computing/NIID-Bench on the federation of problem.py.
 
     python3 tools/research/export/official/niid_bench.py CHECKOUT [tests/golden]
 
-Runs the checkout's own program, experiments.py, from its command line to its end, once for each number of rounds. Only
-what reads data is replaced, and the nets' initial weights: the loaders give the rows in their order. Needs PyTorch and
-numpy; scikit-learn, which it asks for a table that is printed, is left out.
+Runs the checkout's program, experiments.py, from its command line to its end, once for each number of rounds. Only the
+loading of data and the nets' initial weights are replaced: loaders return the rows in order. Needs PyTorch and numpy;
+scikit-learn, which the program needs for a printed table, is omitted.
 """
 import os
 import runpy
@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy
 import torch
-import torchvision  # looks for scikit-learn itself, and has to find none  # noqa: F401
+import torchvision  # imported before scikit-learn is replaced by a stub  # noqa: F401
 from torch.utils.data import DataLoader, TensorDataset
 
 import problem
@@ -31,7 +31,7 @@ RUNS = {
 
 
 def loader_of(dataset, datadir, train_bs, test_bs, dataidxs=None, *rest):
-    """In place of the checkout's get_dataloader: `dataidxs` is the client."""
+    """Replaces the checkout's get_dataloader. dataidxs: rows, of which the first is the client"""
     clients = range(len(problem.CLIENT_ROWS)) if dataidxs is None else [dataidxs[0]]
     rows = [problem.rows_of(client) for client in clients]
     table = TensorDataset(torch.cat([x for x, _ in rows]), torch.cat([y for _, y in rows]))
@@ -40,7 +40,7 @@ def loader_of(dataset, datadir, train_bs, test_bs, dataidxs=None, *rest):
 
 
 def partition(*rest, **named):
-    """In place of partition_data: the lists of rows are as long as the clients' tables, and begin with the client."""
+    """Replaces partition_data. The lists of rows have the length of the clients' tables and begin with the client."""
     nothing = numpy.zeros(1)
     return (nothing, nothing, nothing, nothing,
             {client: [client] * rows for client, rows in enumerate(problem.CLIENT_ROWS)},
@@ -55,7 +55,7 @@ def final_weights(method, with_, rounds, checkout):
     def net(*rest):
         return problem.load_into(full(problem.FEATURES, [problem.HIDDEN], problem.CLASSES))
 
-    class net_with_features(contrastive):  # its own forward pass over the layers that the problem has
+    class net_with_features(contrastive):  # its own forward pass over the problem's layers
         def __init__(self, *rest):
             torch.nn.Module.__init__(self)
             self.features = torch.nn.Sequential(torch.nn.Linear(problem.FEATURES, problem.HIDDEN), torch.nn.ReLU())

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""PILoRA's low-rank parts, distances, local update and weights of centres, as Ghy0501/PILoRA has them.
+"""PILoRA's low-rank parts, distances, local update and prototype weights in Ghy0501/PILoRA.
 
     python3 tools/research/export/official/pilora.py CHECKOUT [tests/golden]
 
-Needs PyTorch, numpy and timm, whose VisionTransformer is made small here; safetensors, torchvision, sklearn and the
-checkout's modules of data sets are stood in for, and scipy's table of distances by PyTorch's. All is in float64.
+Needs PyTorch, numpy and timm, whose VisionTransformer is made small. safetensors, torchvision, sklearn and the
+checkout's data modules are replaced by stubs, and scipy's distance table by PyTorch's. All values are float64.
 """
 import os
 import sys
@@ -27,7 +27,7 @@ PARTS = {"a_q": "query.down", "b_q": "query.up", "a_v": "value.down", "b_v": "va
 
 
 def transformer(*_, **__):
-    """A small transformer whose weights are made up."""
+    """Small transformer with weights by formula."""
     net = VisionTransformer(img_size=SIDE, patch_size=PATCH, embed_dim=WIDTH, depth=DEPTH, num_heads=HEADS,
                             num_classes=CLASSES).double()
     with torch.no_grad():
@@ -43,7 +43,7 @@ def low_rank(task, part):
 
 
 def net_of(theirs):
-    """Their net with made-up low-rank parts of the first tasks, and centres."""
+    """Official net with low-rank parts of the first tasks and prototypes by formula."""
     theirs.create_model = transformer
     net = theirs.VLT("small", CLASSES, r=RANK, lora_layer=[0])
     net.feat_dim = WIDTH
@@ -61,7 +61,7 @@ def net_of(theirs):
 
 
 def passed(net):
-    """Features and distances of images, and gradients of sum(f d) by the parts."""
+    """Features and distances of images, and gradients of sum(f d) with respect to the parts."""
     images = made("prompted.images", ROWS, 3, SIDE, SIDE)
     _, feature, distances, _, _ = net(images)
     attention = net.encoder.blocks[0].attn.qkv
@@ -82,7 +82,7 @@ def loss_of(cpn):
 
 
 def learnt(update, net):
-    """What a client sends after its local epochs: parts, centres and means of features by class."""
+    """Upload of a client after its local epochs: parts, prototypes and mean features by class."""
     client = object.__new__(update.LocalUpdate)
     client.args = types.SimpleNamespace(local_ep=EPOCHS, device="cpu")
     client.trainloader = [(made(f"pilora.images.{step}", ROWS, 3, SIDE, SIDE), torch.tensor(labels))
@@ -119,7 +119,7 @@ def main():
     import update
     import utils
     import VLT
-    utils.np = numpy  # which their module of samplings brings along
+    utils.np = numpy  # the sampling module of the checkout provides it
     torch.set_default_dtype(torch.float64)
     learners.write(os.path.join(into, "prompts", "pilora.json"), REPOSITORY, COMMIT, labels=LABELS,
                    center_rate=CENTER_RATE, low_rank_rate=LOW_RANK_RATE, passed=passed(net_of(VLT)),

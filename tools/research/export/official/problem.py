@@ -1,8 +1,8 @@
-"""The small federation that public programs are run on: rows, labels and initial weights, as a formula.
+"""Small federation on which official programs are run: rows, labels and initial weights by formula.
 
-The net is Linear(3, 4), ReLU, Linear(4, 3), its loss the cross-entropy. Three clients have 4, 6 and 11 rows, which
-every epoch takes in their order, so that batches of 4 make 1, 2 and 3 steps of an epoch. Scripts of this folder run a
-checkout of somebody else's program on it, and keep the weights that come out; nothing of those programs is copied here.
+The net is Linear(3, 4), ReLU, Linear(4, 3), its loss cross-entropy. Three clients have 4, 6 and 11 rows, which every
+epoch reads in order, so that batches of 4 make 1, 2 and 3 steps per epoch. Scripts of this folder run a checkout of an
+official program on it and keep the resulting weights. No code of those programs is copied.
 """
 import json
 import math
@@ -23,7 +23,7 @@ def values(first, count, scale):
 
 
 def rows_of(client, offset=0):
-    """Rows [n, 3] float32 and labels [n] of a client. @param offset other rows of the same client"""
+    """Rows [n, 3] float32 and labels [n] of a client. @param offset selects other rows of the same client"""
     n = CLIENT_ROWS[client]
     first = offset + 100 * client
     return (torch.tensor(values(first, n * FEATURES, 1.5), dtype=torch.float32).reshape(n, FEATURES),
@@ -31,7 +31,7 @@ def rows_of(client, offset=0):
 
 
 def initial_weights():
-    """{name: tensor}"""
+    """Returns {name: tensor} of the initial weights."""
     made = {}
     for place, (name, shape) in enumerate(SHAPES.items()):
         made[name] = torch.tensor(values(1000 + 50 * place, math.prod(shape), 0.6), dtype=torch.float32).reshape(shape)
@@ -39,7 +39,7 @@ def initial_weights():
 
 
 def load_into(net, names=("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")):
-    """Gives a net whose parameters are these four, in this order, the initial weights."""
+    """Gives a net the initial weights; its parameters must be these four, in this order."""
     with torch.no_grad():
         for parameter, name in zip(net.parameters(), names, strict=True):
             parameter.copy_(initial_weights()[name])
@@ -47,7 +47,7 @@ def load_into(net, names=("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")):
 
 
 def plain_net():
-    """The net, of PyTorch's own layers."""
+    """Returns the net with PyTorch's layers."""
     return load_into(torch.nn.Sequential(torch.nn.Linear(FEATURES, HIDDEN), torch.nn.ReLU(),
                                          torch.nn.Linear(HIDDEN, CLASSES)))
 
@@ -63,7 +63,7 @@ def commit_of(checkout):
 
 
 def write(path, repository, commit, settings, after_rounds, **more):
-    """One golden file: where its numbers come from, the federation, and the weights after each round."""
+    """Writes a golden file: origin of its numbers, the federation, and the weights after each round."""
     record = {"repository": repository, "commit": commit, "settings": settings,
               "rows": [rows_of(client)[0].tolist() for client in range(len(CLIENT_ROWS))],
               "labels": [rows_of(client)[1].tolist() for client in range(len(CLIENT_ROWS))],

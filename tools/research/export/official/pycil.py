@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""iCaRL's distillation and herding, and BiC with all corrections, as G-U-N/PyCIL has them.
+"""iCaRL's distillation and herding, and BiC with all corrections, in G-U-N/PyCIL.
 
     python3 tools/research/export/official/pycil.py CHECKOUT [tests/golden]
 
-Needs PyTorch and numpy; nets, data sets and what the checkout imports besides are stood in for. BiC's step is one of
-SGD at a rate of 1 on a linear net: the change of the weights is the gradient.
+Needs PyTorch and numpy. Nets, data sets and other imports of the checkout are replaced by stubs. BiC takes one step of
+SGD at a rate of 1 on a linear net, so the change of the weights is the gradient.
 """
 import os
 import sys
@@ -19,7 +19,7 @@ from ss_il import CLASSES, FEATURES, MIXED_LABELS, STEP, change_after
 
 REPOSITORY = "https://github.com/G-U-N/PyCIL"
 COMMIT = "87cc4110d60765dc3f64af7ef7a693efed8418ff"
-CORRECTIONS = [(1.0, 0.0), (0.8, -0.3)]  # alpha and beta of the tasks before the newest
+CORRECTIONS = [(1.0, 0.0), (0.8, -0.3)]  # alpha and beta of all tasks but the newest
 
 
 def icarl():
@@ -41,7 +41,7 @@ def icarl():
 
 
 def net_of(name, tasks):
-    """PyCIL's net with corrections, whose body hands its rows on."""
+    """PyCIL's net with corrections; its body returns the rows unchanged."""
     from utils.inc_net import BiasLayer_BIC, IncrementalNetWithBias
     from convs.linears import SimpleLinear
 

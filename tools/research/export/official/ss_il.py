@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Steps of SS-IL and of BiC as hongjoon0805/SS-IL-Official trains them: a linear net on made-up features.
+"""Steps of SS-IL and of BiC in hongjoon0805/SS-IL-Official: a linear net on features by formula.
 
     python3 tools/research/export/official/ss_il.py CHECKOUT [tests/golden]
 
-Each is one step of SGD at a rate of 1, so that the change of the weights is the gradient. Needs PyTorch and numpy; what
-the checkout imports besides is stood in for, and its loader of exemplars is a list of rows.
+Each is one step of SGD at a rate of 1, so the change of the weights is the gradient. Needs PyTorch and numpy. Other
+imports of the checkout are replaced by stubs, and its exemplar loader is a list of rows.
 """
 import os
 import sys
@@ -19,7 +19,7 @@ REPOSITORY = "https://github.com/hongjoon0805/SS-IL-Official"
 COMMIT = "8c323811f99f6da8e8d794b663c43bfe63864a3f"
 FEATURES, CLASSES, STEP = 5, 6, 2
 NEW_LABELS, OLD_LABELS, MIXED_LABELS = [4, 5, 5, 4], [0, 3, 1], [4, 0, 5, 3, 1, 2, 4]
-ALPHA, BETA = 0.8, -0.3  # of the task before
+ALPHA, BETA = 0.8, -0.3  # of the previous task
 
 
 class LinearNet(torch.nn.Module):
@@ -35,7 +35,7 @@ class LinearNet(torch.nn.Module):
 
 
 def change_after(net, step):
-    """Minus the gradient: weights after one step at rate 1, less those before."""
+    """Returns minus the gradient: weights after one step at rate 1, minus those before."""
     before = [parameter.detach().clone() for parameter in net.parameters()]
     step()
     return [value for old, parameter in zip(before, net.parameters(), strict=True)

@@ -1,0 +1,90 @@
+"""Runs whose nodes are started by Dask, submitit and a Ray cluster of two raylets: the digest of one process."""
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import python_package  # noqa: E402
+
+python_package.enter()
+
+import mneme  # noqa: E402
+from program import ROOT  # noqa: E402
+
+
+@contextlib.contextmanager
+def dask_cluster(folder):
+    """Two workers of a LocalCluster."""
+    import distributed
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+                                  local_directory=folder) as cluster, distributed.Client(cluster) as client:
+        yield mneme.cluster.Dask(client)
+
+
+@contextlib.contextmanager
+def submitit_cluster(folder):
+    """Two jobs of submitit's local executor."""
+    import submitit
+    executor = submitit.AutoExecutor(os.path.join(folder, "jobs"), cluster="local")
+    executor.update_parameters(timeout_min=10)
+    yield mneme.cluster.Submitit(executor, nodes=2, threads_per_node=1)
+
+
+@contextlib.contextmanager
+def ray_cluster(_):
+    """Two raylets with one CPU each."""
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token into the user's home
+    import ray
+    from ray.cluster_utils import Cluster
+    scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # socket paths must be short
+    os.makedirs("/tmp/ray", exist_ok=True)  # where Ray stores the address of its last cluster
+    raylets = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False,
+                                                            "temp_dir": scratch})
+    try:
+        raylets.add_node(num_cpus=1)
+        ray.init(address=raylets.address, log_to_driver=False)
+        yield mneme.cluster.Ray(nodes=2)
+    finally:
+        ray.shutdown()
+        raylets.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class Launched(unittest.TestCase):
+    scenarios = ()  # instead of one for each cluster
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+
+    def compare_with_one_process(self, started, *names):
+        with contextlib.ExitStack() as stack:
+            try:
+                cluster = stack.enter_context(started(self.folder))
+            except ModuleNotFoundError as error:
+                self.skipTest(f"{error.name} is not installed (tools/bootstrap --launchers)")
+            for name in self.scenarios or names:
+                scenario = os.path.join(ROOT, "scenarios", "smoke", f"{name}.toml")
+                alone = mneme.run(scenario, out=os.path.join(self.folder, name))
+                apart = mneme.run(scenario, out=os.path.join(self.folder, name + "-nodes"), cluster=cluster)
+                self.assertEqual(apart.digest, alone.digest, name)
+                self.assertEqual([node["disconnects"] for node in apart.summary["nodes"]], [0, 0])
+                self.assertGreaterEqual(sum(node["client_rounds"] for node in apart.summary["nodes"]),
+                                        apart.summary["client_rounds"])
+
+    def test_dask_gives_the_digest_of_one_process(self):
+        self.compare_with_one_process(dask_cluster, "fedasync")
+
+    def test_submitit_gives_the_digest_of_one_process(self):
+        self.compare_with_one_process(submitit_cluster, "stsa")
+
+    def test_two_raylets_give_the_digest_of_one_process(self):
+        self.compare_with_one_process(ray_cluster, "lga")
+
+
+if __name__ == "__main__":
+    python_package.run_tests()
