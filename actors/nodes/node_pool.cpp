@@ -7,6 +7,8 @@
 namespace mneme {
 namespace {
 
+constexpr std::size_t rejections_max = 32;
+
 std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::filesystem::file_size(path)));
@@ -68,18 +70,20 @@ expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node
     changed_.wait_for(hold, interrupt_check_interval);
   if (is_enough())
     return {};
-  if (interrupts && interrupts->load() > 0)
-    return failed("", "interrupted while waiting for nodes");
+  if (interrupts && interrupts->load() > 0) {
+    auto errors = refused_; // the run may have waited for these nodes
+    errors.push_back({"", "interrupted while waiting for nodes"});
+    return tl::unexpected(std::move(errors));
+  }
   if (!refused_.empty())
     return tl::unexpected(refused_);
   const auto [nodes, workers] = ready_nodes_and_workers();
-  const auto address = address_.text();
   return failed("", fmt::format("{} nodes with {} workers have joined at {} within {} s (worker.join_timeout), and {} "
                                 "are needed; start the others with mneme node --join {}, or lower --workers-min",
-                                nodes, workers, address, minimum.timeout.count() / 1000,
+                                nodes, workers, address_.text(), minimum.timeout.count() / 1000,
                                 minimum.nodes > nodes ? fmt::format("{} nodes", minimum.nodes)
                                                       : fmt::format("{} workers", minimum.workers),
-                                address));
+                                reachable_address(address_).text()));
 }
 
 void node_pool::begin(const node_layout& layout, node_pool_hooks hooks) {
@@ -137,7 +141,8 @@ void node_pool::detach() {
 
 node_pool::~node_pool() {
   constexpr std::chrono::seconds patience{1}; // a node without `end` retries until its idle timeout
-  if (settings_.nodes_stay)
+  const bool is_interrupted = settings_.interrupts && settings_.interrupts->load() > 0;
+  if (settings_.nodes_stay && !is_interrupted)
     return;
   std::unique_lock hold(mutex_);
   for (const auto& node : nodes_)
@@ -339,14 +344,23 @@ void node_pool::refuse(connection_id id, const std::string& node, std::vector<st
   loop_.close(id, first);
 }
 
+/// Peers choose the reasons, so only some are logged.
+void node_pool::log_rejection(const std::string& peer, const std::string& reason) {
+  if (rejections_.size() >= rejections_max || !rejections_.insert(reason).second)
+    return;
+  log("peer " + peer + " is rejected: it " + reason);
+  if (rejections_.size() == rejections_max)
+    log("other reasons for rejecting peers are not reported");
+}
+
 void node_pool::closed(connection_id id, const std::string& peer, const std::string& error_text, bool may_retry) {
   const std::lock_guard hold(mutex_);
   peers_.erase(id);
   changed_.notify_all();
   auto* const node = node_of(id);
   if (!node) {
-    if (!may_retry && rejections_.insert(error_text).second)
-      log("peer " + peer + " is rejected: it " + error_text);
+    if (!may_retry)
+      log_rejection(peer, error_text);
     return;
   }
   node->before = sum_of(node->before, loop_.figures(id));

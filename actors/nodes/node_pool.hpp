@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "runtime/transport/connection_loop.hpp"
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <set>
@@ -23,6 +24,7 @@ struct node_pool_settings {
   node_offer offer{};
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
+  const std::atomic<int>* interrupts = nullptr; ///< Above 0: no other run follows, and nodes end.
 };
 
 /// Numbers of nodes and workers that must be ready before the run begins, and the longest wait for them.
@@ -112,6 +114,7 @@ private:
   void start_work(node_state& node);
   void refuse(connection_id id, const std::string& node, std::vector<std::string> reasons);
   void log(const std::string& text);
+  void log_rejection(const std::string& peer, const std::string& reason);
   [[nodiscard]] node_state* node_of(connection_id id);
   [[nodiscard]] std::string describe(connection_id id) const;
   [[nodiscard]] node_number number_of(const node_state& node) const {
@@ -126,7 +129,7 @@ private:
   std::vector<node_state> nodes_;
   std::map<connection_id, std::string> peers_; // addresses of all connections
   diagnostics refused_;                        // nodes that cannot take part, before begin()
-  std::set<std::string> rejections_;           // reasons for rejecting peers, each logged once
+  std::set<std::string> rejections_;           // logged reasons for rejecting unknown peers
   std::optional<fingerprint_fields> fingerprint_;
   std::optional<node_layout> layout_;
   node_pool_hooks hooks_;

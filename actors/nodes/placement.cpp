@@ -1,21 +1,13 @@
 #include "actors/nodes/placement.hpp"
+#include "runtime/base/random_number.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/federation/wave_serialization.hpp"
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
-#include <sys/random.h>
 namespace mneme {
 namespace {
 
 constexpr auto node_check_interval = std::chrono::milliseconds(500);
-
-/// Secret that selects the sampled rounds. Each process draws its own, so that nodes cannot predict the sample. No
-/// result depends on it.
-std::uint64_t draw_sample_secret() {
-  std::uint64_t secret = 0;
-  static_cast<void>(::getrandom(&secret, sizeof secret, 0));
-  return secret;
-}
 
 } // namespace
 
@@ -25,7 +17,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
       peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), context_->local_workers,
                                      context_->scenario.worker.without_nodes == no_nodes_policy::here),
-      validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)) {
+      validator_(context_, random_number()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
   if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes join soon
@@ -58,9 +50,12 @@ void placement_state::on_command(Command command) {
   if constexpr (std::is_same_v<Command, abandon>)
     for (const auto id : command.assignments)
       validator_.forget(id);
+  const auto host = map_.location_of(shard);
   return_to_preferred(shard);
   journals_.at(shard.value).take(shard_journal::command(std::move(command)));
   forward(shard);
+  if (host.where == shard_location::kind::node)
+    drain(shard, host.node); // abandon may have ended the last round, and no report follows
 }
 
 /// Moves a shard to its preferred host, or away from a leaving node, if no computed result is lost by it.
@@ -169,6 +164,15 @@ void placement_state::leave(node_number number) {
       return_to_preferred({s});
       forward({s});
     }
+  end_leave_if_empty(number);
+}
+
+/// If the node leaves: moves a shard away from it if possible, and releases the node once it has no shard.
+void placement_state::drain(shard_id shard, node_number number) {
+  if (!map_.is_connected(number) || !map_.is_leaving(number))
+    return;
+  return_to_preferred(shard);
+  forward(shard);
   end_leave_if_empty(number);
 }
 

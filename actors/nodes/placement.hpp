@@ -69,6 +69,7 @@ private:
   void on_change(const node_status_change& change);
   void join(node_number number);
   void leave(node_number number);
+  void drain(shard_id shard, node_number number);
   void end_leave_if_empty(node_number number);
   void on_node_lost(node_number number, const std::string& reason);
   void assign_orphaned_shards();

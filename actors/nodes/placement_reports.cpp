@@ -88,11 +88,7 @@ void placement_state::accept(pending_report held, shard_id shard, node_number nu
     record.busy_seconds += 1e-9 * static_cast<double>(held.busy_ns);
   });
   forward(shard);
-  if (map_.is_connected(number) && map_.is_leaving(number)) {
-    return_to_preferred(shard);
-    forward(shard);
-    end_leave_if_empty(number);
-  }
+  drain(shard, number);
 }
 
 void placement_state::on_local_report(wave_report& report) {

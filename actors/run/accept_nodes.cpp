@@ -53,7 +53,8 @@ connection_limits limits_of(virtual_duration silence) {
   return {.idle_timeout = std::max(asked, silence_min)};
 }
 
-expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options) {
+expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options,
+                                                  const std::atomic<int>* interrupts) {
   if (auto errors = data_that_stay_here(settings); !errors.empty())
     return tl::unexpected(std::move(errors));
   auto identity = tls_identity::load(options.trust);
@@ -63,7 +64,8 @@ expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, cons
                                    .identity = std::move(*identity),
                                    .limits = limits_of(settings.worker.node_silence),
                                    .log = options.log,
-                                   .nodes_stay = options.nodes_stay};
+                                   .nodes_stay = options.nodes_stay,
+                                   .interrupts = interrupts};
   if (const auto error = exception_message_of([&] { pool_settings.offer = offer_of(settings); }); !error.empty())
     return failed("", error);
   auto nodes = std::make_shared<node_pool>(std::move(pool_settings));

@@ -20,8 +20,9 @@ struct accept_options {
 
 /// Starts to accept nodes; they load the scenario while the run loads. Fails if nodes cannot get the data, for invalid
 /// credentials, and if it cannot listen.
-[[nodiscard]] expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings,
-                                                                const accept_options& options);
+/// @param interrupts above 0: nodes end with the run, even with options.nodes_stay
+[[nodiscard]] expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options,
+                                                                const std::atomic<int>* interrupts);
 /// Waits until the minimum of the options is ready. Fails at the timeout, with the reasons of rejected nodes.
 [[nodiscard]] expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
                                          const std::atomic<int>* interrupts);

@@ -4,8 +4,8 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-node_actors::node_actors(const run_context_ref& context, node_gateway_hooks hooks) {
-  configure(config_, 1);
+node_actors::node_actors(const run_context_ref& context, node_gateway_hooks hooks, bool are_measured) {
+  configure(config_, 1, {.measures_actors = are_measured});
   system_ = std::make_unique<caf::actor_system>(config_);
   forget_settings(config_);
   uplink_ = system_->spawn<node_gateway_actor::stateful_impl<node_gateway_state>>(context, std::move(hooks));

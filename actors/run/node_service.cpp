@@ -2,29 +2,17 @@
 #include "actors/run/process.hpp"
 #include "actors/run/run_fingerprint.hpp"
 #include "runtime/base/exception_message.hpp"
+#include "runtime/base/random_number.hpp"
 #include "runtime/base/tuning.hpp"
 #include <algorithm>
-#include <sys/random.h>
 #include <thread>
-#include <unistd.h>
 namespace mneme {
 namespace {
 
 constexpr std::chrono::milliseconds backoff_min{50}, backoff_max{1000};
 
-std::string machine_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 std::int64_t workers_of(std::int64_t threads) {
   return threads > 0 ? threads : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-}
-
-std::uint64_t draw_process_number() {
-  std::uint64_t number = 0;
-  static_cast<void>(::getrandom(&number, sizeof number, 0));
-  return number;
 }
 
 } // namespace
@@ -37,8 +25,9 @@ expected<node_outcome> join_run(const node_settings& settings) {
     return tl::unexpected(identity.error());
   auto service = std::make_unique<node_service>(settings, std::move(*identity));
   std::shared_ptr<const void> shown;
-  if (settings.show_measurements) {
-    auto showing = settings.show_measurements([&service] { return service->measurements(); });
+  if (settings.serve_state) {
+    auto showing = settings.serve_state({.metrics = [node = service.get()] { return node->metrics(); },
+                                         .pending = [node = service.get()] { return node->pending(); }});
     if (!showing)
       return tl::unexpected(showing.error());
     shown = std::move(*showing);
@@ -56,7 +45,7 @@ expected<node_outcome> join_run(const node_settings& settings) {
 }
 
 node_service::node_service(node_settings settings, tls_identity_ref identity)
-    : settings_(std::move(settings)), process_(draw_process_number()), loop_(std::move(identity), {}, *this) {}
+    : settings_(std::move(settings)), process_(random_number()), loop_(std::move(identity), {}, *this) {}
 
 expected<node_exit> node_service::serve() {
   while (!ended_) {
@@ -135,6 +124,7 @@ expected<std::optional<node_exit>> node_service::check_time() {
       return node_exit::left;
     settings_.say("leaves the run: it takes no new work and gives its shards back");
     leaving_.emplace();
+    set_pending("leaves the run");
     send(message_of(node_message::leaving, no_content{}));
   }
   if (connection_ != 0)
@@ -162,8 +152,10 @@ expected<void> node_service::connect() {
 }
 
 void node_service::retry_later(const std::string& why) {
+  const auto pending = "waits for the run at " + settings_.join.text() + ": " + why;
   if (std::exchange(last_problem_, why) != why)
-    settings_.say("waits for the run at " + settings_.join.text() + ": " + why);
+    settings_.say(pending);
+  set_pending(pending);
   backoff_ = std::clamp(2 * backoff_, backoff_min, backoff_max);
   waited_ = {};
 }
@@ -242,6 +234,7 @@ void node_service::take_offer(archive& content) {
   content.expect_end();
   last_problem_.clear();
   settings_.say("has joined the run at " + settings_.join.text());
+  set_pending("loads the scenario");
   for (const auto& file : session_->offer.files)
     if (files_.find(file).empty())
       session_->missing.push_back(file.key);
@@ -291,6 +284,7 @@ void node_service::handle(const scenario_loaded& in) {
   if (in.context) {
     session.context = *in.context;
     send(message_of(node_message::ready, node_ready{.fingerprint = in.facts}));
+    set_pending(leaving_ ? "leaves the run" : "");
     return settings_.say("has loaded " + session.offer.name);
   }
   node_rejection refusal;
@@ -307,9 +301,11 @@ void node_service::start_work(const node_layout& layout) {
   session_->context->gate = std::make_shared<backpressure_gate>(
       [this, id] { return loop_.figures(id).waiting_bytes() > tuning::node_results_bytes; });
   auto actors = std::make_shared<node_actors>(
-      session_->context, node_gateway_hooks{.send = [this, id](archive message) { loop_.send(id, std::move(message)); },
-                                            .consumed = [this, id](std::size_t bytes) { loop_.consumed(id, bytes); },
-                                            .fail = [this, id](std::string why) { loop_.close(id, std::move(why)); }});
+      session_->context,
+      node_gateway_hooks{.send = [this, id](archive message) { loop_.send(id, std::move(message)); },
+                         .consumed = [this, id](std::size_t bytes) { loop_.consumed(id, bytes); },
+                         .fail = [this, id](std::string why) { loop_.close(id, std::move(why)); }},
+      settings_.serve_state != nullptr);
   const std::lock_guard hold(mutex_);
   working_ = id;
   actors_ = std::move(actors);
@@ -332,25 +328,34 @@ void node_service::end_session() {
   session_.reset();
 }
 
-std::vector<measurement> node_service::measurements() {
-  using enum measurement::kind;
+void node_service::set_pending(std::string reason) {
   const std::lock_guard hold(mutex_);
+  pending_ = std::move(reason);
+}
+
+std::string node_service::pending() {
+  const std::lock_guard hold(mutex_);
+  return pending_;
+}
+
+std::string node_service::metrics() {
+  constexpr const char* node = "mneme_node";
+  const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
+  metric_registry to;
+  add_process_metrics(to);
+  const std::lock_guard hold(mutex_); // keeps the actors
   const auto traffic = loop_.figures(working_);
-  const auto metric = [](const char* name, const char* help, measurement::kind of_kind, double value) {
-    return measurement{.name = name, .help = help, .of_kind = of_kind, .samples = {{.labels = {}, .value = value}}};
-  };
-  return {
-      metric("mneme_node_workers", "Threads that compute.", gauge, static_cast<double>(workers_of(settings_.threads))),
-      metric("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
-      metric("mneme_node_runs_total", "Runs for which it has computed.", counter, static_cast<double>(runs_)),
-      metric("mneme_node_busy_seconds", "Time in batches of all workers, in the latest run.", gauge,
-             busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
-      metric("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
-             actors_ ? static_cast<double>(actors_->queued_batches()) : 0.0),
-      metric("mneme_node_sent_bytes", "To the current run.", gauge, static_cast<double>(traffic.bytes_sent)),
-      metric("mneme_node_received_bytes", "From the current run.", gauge, static_cast<double>(traffic.bytes_received)),
-      metric("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
-             static_cast<double>(traffic.waiting_bytes()))};
+  set_gauge(to, {node, "workers", "Threads that compute."}, workers_of(settings_.threads));
+  set_gauge(to, {node, "working", "1 while the node computes for a run."}, std::int64_t{actors_ != nullptr});
+  set_counter(to, {node, "runs", "Runs for which it has computed."}, runs_);
+  set_gauge(to, {node, "busy", "Time in batches of all workers, in the latest run.", "seconds"},
+            busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0);
+  set_gauge(to, {node, "queued_batches", "Batches that wait for a worker."},
+            actors_ ? static_cast<std::int64_t>(actors_->queued_batches()) : 0);
+  set_gauge(to, {node, "sent", "To the current run.", "bytes"}, bytes(traffic.bytes_sent));
+  set_gauge(to, {node, "received", "From the current run.", "bytes"}, bytes(traffic.bytes_received));
+  set_gauge(to, {node, "waiting", "Results that wait for the network.", "bytes"}, bytes(traffic.waiting_bytes()));
+  return prometheus_text(to) + (actors_ ? prometheus_text(actors_->metrics()) : std::string());
 }
 
 } // namespace mneme

@@ -1,29 +1,27 @@
 /// node_service: joins a run from another process and computes clients for it.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
+#include "actors/protocol/process_state.hpp"
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/node_session.hpp"
-#include "runtime/results/measurement.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <deque>
 #include <thread>
 namespace mneme {
 
-/// Exports measurements, for example to Prometheus, until the returned handle is destroyed. They are read on any
-/// thread. Fails with the reason.
-using metrics_exporter =
-    std::function<expected<std::shared_ptr<const void>>(std::function<std::vector<measurement>()> measure)>;
+/// Serves the state of a process until the returned handle is destroyed. Fails with the reason.
+using state_server = std::function<expected<std::shared_ptr<const void>>(process_state)>;
 
 struct node_settings {
-  node_address join{};                           ///< Address at which the run accepts nodes.
-  credentials trust{};                           ///< Required for addresses other than loopback.
-  std::int64_t threads = 0;                      ///< Number of workers; 0: one per core.
-  std::optional<std::int64_t> local_rank{};      ///< Selects a CUDA device of this machine.
-  std::chrono::nanoseconds idle_timeout{};       ///< Longest time without a run; 0: unlimited.
-  std::chrono::nanoseconds grace{};              ///< Longest time for leaving a run after an interrupt.
-  bool native_code = false;                      ///< true: loads compiled modules that runs send.
-  metrics_exporter show_measurements{};          ///< Called at the start; null: no export.
+  node_address join{};                      ///< Address at which the run accepts nodes.
+  credentials trust{};                      ///< Required for addresses other than loopback.
+  std::int64_t threads = 0;                 ///< Number of workers; 0: one per core.
+  std::optional<std::int64_t> local_rank{}; ///< Selects a CUDA device of this machine.
+  std::chrono::nanoseconds idle_timeout{};  ///< Longest time without a run; 0: unlimited.
+  std::chrono::nanoseconds grace{};         ///< Longest time for leaving a run after an interrupt.
+  bool native_code = false;   ///< true: accepts model.native_code, which loads modules without a trial in a sandbox.
+  state_server serve_state{}; ///< Called at the start; null: no metrics.
   const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
   std::function<void(const std::string&)> say{}; ///< Logs a line.
 };
@@ -52,8 +50,10 @@ public:
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
   /// Removes the files that runs have sent, for a service that is never destroyed.
   void remove_files() noexcept { files_.remove(); }
-  /// Current measurements of the node. Thread-safe.
-  [[nodiscard]] std::vector<measurement> measurements();
+  /// Metrics of the node, its actors and the process in Prometheus' text format. Thread-safe.
+  [[nodiscard]] std::string metrics();
+  /// Reason why the node is not ready; empty if it has joined a run and loaded its scenario. Thread-safe.
+  [[nodiscard]] std::string pending();
 
 private:
   struct message_received {
@@ -91,6 +91,7 @@ private:
   void start_work(const node_layout& layout);
   void end_session();
   void send(archive message) { loop_.send(connection_, std::move(message)); }
+  void set_pending(std::string reason);
 
   const node_settings settings_;
   const std::uint64_t process_; // random number; distinguishes a reconnect from a new node
@@ -108,6 +109,7 @@ private:
   std::deque<service_event> events_;
   connection_id working_ = 0;
   bool direct_ = false;                                      // true: received() passes work directly to the actors
+  std::string pending_ = "connects to the run";              // reason why the node is not ready; empty: it is ready
   std::int64_t runs_ = 0;                                    // number of runs for which it has worked
   std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the latest run, in nanoseconds
   std::shared_ptr<node_actors> actors_;                      // null: no work has been assigned

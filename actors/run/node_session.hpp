@@ -39,7 +39,7 @@ struct node_session {
 
   /// Loads the offered run from the node's own data and the files that were sent. Fails with all errors. Takes long,
   /// modifies no member, and may run on any thread.
-  /// @param native_code true: code that was sent may be loaded
+  /// @param native_code true: model.native_code is accepted
   /// @param local_rank selects a CUDA device; nullopt: the scenario's device
   [[nodiscard]] expected<std::shared_ptr<run_context>> load(const node_files& files, bool native_code,
                                                             std::optional<std::int64_t> local_rank = {}) const;

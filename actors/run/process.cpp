@@ -51,11 +51,15 @@ void prepare_process() {
   use_arithmetic();
 }
 
-void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes) {
+void configure(caf::actor_system_config& config, std::size_t threads, const system_options& options) {
   config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
-  if (waits_for_nodes)
+  if (options.waits_for_nodes)
     config.set("caf.scheduler.max-throughput", tuning::messages_of_turn);
   config.set("caf.scheduler.max-threads", threads);
+  if (options.measures_actors) { // reads a clock for each message; clients are too many
+    config.set("caf.metrics-filters.actors.includes", std::vector<std::string>{"mneme.*"});
+    config.set("caf.metrics-filters.actors.excludes", std::vector<std::string>{"mneme.client"});
+  }
   config.add_thread_hook<one_thread_hook>();
 }
 

@@ -6,6 +6,7 @@
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
+#include "actors/run/shown_actors.hpp"
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/checkpoint_loaded.hpp"
 #include "runtime/base/exception_message.hpp"
@@ -56,6 +57,8 @@ struct loaded_run {
 expected<loaded_run> load_run(const scenario& settings, const run_options& options,
                               std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
+  if (options.live)
+    options.live->prepares("loads the scenario");
   if (auto right = check_arithmetic(settings); !right)
     return tl::unexpected{right.error()};
   std::shared_ptr<node_pool> nodes;
@@ -65,7 +68,7 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
       offered.model.backbone.clear();
       offered.model.weights = backbone;
     }
-    auto accepted = accept_nodes(offered, options.accept); // nodes load while this process loads
+    auto accepted = accept_nodes(offered, options.accept, options.interrupts); // nodes load while this process loads
     if (!accepted)
       return tl::unexpected{accepted.error()};
     nodes = std::move(*accepted);
@@ -99,6 +102,8 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
     if (settings.worker.verify_share > 0.0 && context.device != "cpu")
       return failed(settings.where("worker.verify_share"),
                     "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
+    if (options.live)
+      options.live->prepares("waits for nodes");
     if (auto ready = await_nodes(*nodes, context, options.accept, options.interrupts); !ready)
       return tl::unexpected{ready.error()};
     lay_out_for_nodes(context, *nodes, options.accept);
@@ -175,8 +180,10 @@ void warn_of_other_bits(const prepared_run& run) {
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options,
                     const std::filesystem::path& from) {
   caf::actor_system_config config;
-  configure(config, control_threads(*run.context, options), run.nodes != nullptr);
+  configure(config, control_threads(*run.context, options),
+            {.waits_for_nodes = run.nodes != nullptr, .measures_actors = options.measures_actors});
   caf::actor_system system(config);
+  const shown_actors shown(system, options.live.get());
   forget_settings(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;

@@ -30,6 +30,7 @@ struct run_options {
   /// Set to the share of finished rounds (0 to 1), for display by another process; may be null.
   std::atomic<double>* share_done = nullptr;
   std::shared_ptr<live_view> live{}; ///< Receives the progress of the run; may be null.
+  bool measures_actors = false;      ///< true: measures mailbox lengths and processing times of actors, for `live`.
   accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: no drawing.
 };
 

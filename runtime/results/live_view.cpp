@@ -11,6 +11,10 @@ void live_view::change(Change apply) {
   changed_.notify_all();
 }
 
+void live_view::prepares(std::string pending) {
+  change([&] { run_.pending = std::move(pending); });
+}
+
 void live_view::on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
                                const std::vector<evaluation_record>& evaluations) {
   change([&] {
@@ -35,12 +39,19 @@ void live_view::evaluated(const evaluation_record& record) {
   change([&] { run_.evaluations.push_back(record); });
 }
 
-void live_view::has_nodes(std::function<std::vector<node_record>()> tell) {
-  change([&] { get_nodes_ = std::move(tell); });
+void live_view::has_nodes(std::function<std::vector<node_record>()> tell, bool needs_node) {
+  change([&] {
+    get_nodes_ = std::move(tell);
+    run_.needs_node = needs_node;
+  });
 }
 
 void live_view::has_queues(std::function<std::vector<queue_length>()> tell) {
   change([&] { get_queues_ = std::move(tell); });
+}
+
+void live_view::has_actors(std::function<std::string()> tell) {
+  change([&] { tell_actors_ = std::move(tell); });
 }
 
 void live_view::ended(const std::string& status) {
@@ -50,6 +61,7 @@ void live_view::ended(const std::string& status) {
     run_.nodes = std::move(nodes);
     get_nodes_ = nullptr;
     get_queues_ = nullptr;
+    tell_actors_ = nullptr;
   });
 }
 
@@ -69,6 +81,13 @@ live_run live_view::now() const {
   if (get_queues)
     run.queues = get_queues();
   return run;
+}
+
+std::string live_view::actor_metrics() const {
+  std::unique_lock hold(mutex_);
+  const auto tell = tell_actors_;
+  hold.unlock();
+  return tell ? tell() : std::string();
 }
 
 std::uint64_t live_view::version() const {

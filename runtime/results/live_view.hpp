@@ -27,6 +27,7 @@ struct live_pace {
 struct live_run {
   std::filesystem::path folder{}; ///< Empty if no run has started.
   std::string status{};           ///< "running"; after the end, the status in summary.json.
+  std::string pending{};          ///< Current preparation for the run; empty after its start.
   std::vector<timeline_bin> course{};
   std::vector<evaluation_record> evaluations{};
   live_pace pace{};
@@ -35,12 +36,15 @@ struct live_run {
   std::int64_t workers = 0;
   double busy_seconds = 0.0; ///< Sum over all workers of this process and of nodes.
   std::vector<node_record> nodes{};
+  bool needs_node = false; ///< Only nodes compute.
   std::vector<queue_length> queues{};
 };
 
 /// Written by the run, which never waits for readers. All threads may read.
 class live_view {
 public:
+  /// Records a preparation for the run. @param pending its description, for example "loads the scenario"
+  void prepares(std::string pending);
   /// Records the start or resumption of a run.
   void on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
                       const std::vector<evaluation_record>& evaluations);
@@ -50,9 +54,13 @@ public:
   /// Adds an evaluation.
   void evaluated(const evaluation_record& record);
   /// Sets the source of node records. @param tell called by readers on any thread, until the run ends
-  void has_nodes(std::function<std::vector<node_record>()> tell);
+  /// @param needs_node true: no worker of the run's process computes
+  void has_nodes(std::function<std::vector<node_record>()> tell, bool needs_node = false);
   /// Sets the source of queue lengths. @param tell called by readers on any thread, until the run ends
   void has_queues(std::function<std::vector<queue_length>()> tell);
+  /// Sets the source of metrics of actors, in Prometheus' text format.
+  /// @param tell called by readers on any thread, until the run ends
+  void has_actors(std::function<std::string()> tell);
   /// Records the end of the run. @param status see live_run::status
   void ended(const std::string& status);
   /// Ends all updates and wakes waiting readers.
@@ -60,6 +68,8 @@ public:
 
   /// Returns a snapshot.
   [[nodiscard]] live_run now() const;
+  /// Metrics of the run's actors in Prometheus' text format; empty without a run.
+  [[nodiscard]] std::string actor_metrics() const;
   /// Version number, which every change increases.
   [[nodiscard]] std::uint64_t version() const;
   /// Waits up to `limit` for a version above `version`. Returns the current version.
@@ -77,6 +87,7 @@ private:
   live_run run_; // node records are set by close() only
   std::function<std::vector<node_record>()> get_nodes_;
   std::function<std::vector<queue_length>()> get_queues_;
+  std::function<std::string()> tell_actors_;
   timeline course_;
   std::uint64_t version_ = 0;
   bool closed_ = false;

@@ -1,9 +1,12 @@
 #include "runtime/transport/node_address.hpp"
+#include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
+#include <unistd.h>
 namespace mneme {
 namespace {
 
@@ -34,6 +37,17 @@ expected<node_address> parse_address(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
   if (error != std::errc{} || stop != end || address.host.find_first_of(" \t,/@[]") != std::string::npos)
     return malformed(text);
+  return address;
+}
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "unknown";
+}
+
+node_address reachable_address(node_address address) {
+  if (address.host == "0.0.0.0" || address.host == "::")
+    address.host = machine_name();
   return address;
 }
 
@@ -70,6 +84,14 @@ expected<std::vector<socket_address>> resolved(const node_address& address) {
     added.size = entry->ai_addrlen;
   }
   return addresses;
+}
+
+std::string all_interfaces(const node_address& name) {
+  const auto addresses = resolved(name);
+  const bool has_only_v6 = addresses && std::all_of(addresses->begin(), addresses->end(), [](const auto& address) {
+                             return address.storage.ss_family == AF_INET6;
+                           });
+  return has_only_v6 ? "::" : "0.0.0.0";
 }
 
 } // namespace mneme

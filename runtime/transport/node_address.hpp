@@ -16,6 +16,12 @@ struct node_address {
 /// Parses "HOST:PORT". An IPv6 address must be in brackets.
 [[nodiscard]] expected<node_address> parse_address(const std::string& text);
 
+/// Name of this machine; "unknown" if it has none.
+[[nodiscard]] std::string machine_name();
+/// Returns an address that other machines can use: replaces the host of all interfaces (0.0.0.0, ::) by this machine's
+/// name.
+[[nodiscard]] node_address reachable_address(node_address address);
+
 /// A socket address as the operating system represents it.
 struct socket_address {
   sockaddr_storage storage{};
@@ -31,5 +37,8 @@ struct resolved_node {
 };
 /// Resolves a host name. Blocks until the name servers reply.
 [[nodiscard]] expected<std::vector<socket_address>> resolved(const node_address& address);
+/// All interfaces: "::", which includes IPv4, if the name has IPv6 addresses only; otherwise "0.0.0.0", because a
+/// machine may have no IPv6.
+[[nodiscard]] std::string all_interfaces(const node_address& name);
 
 } // namespace mneme

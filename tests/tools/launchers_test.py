@@ -1,6 +1,7 @@
 """Runs that launchers start once per rank: Slurm, MPI, torchrun, and their variables set by hand."""
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
@@ -27,8 +28,8 @@ class Launchers(NodesCase):
 
     def rank(self, rank, size, scenario, *options, command="run", program=PROGRAM, **variables):
         """The process of a rank whose variables are set by hand."""
-        around = plain_environment(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank),
-                                   LOCAL_WORLD_SIZE=str(size), MASTER_PORT=str(self.port), **variables)
+        around = plain_environment(**{"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
+                                      "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": str(self.port), **variables})
         process = subprocess.Popen([program, command, scenario, "--distributed", "--threads", "1", *options], cwd=ROOT,
                                    env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(self.let_go, process)
@@ -95,6 +96,26 @@ class Launchers(NodesCase):
         found, said = self.ended(first, folder)
         self.assertEqual(found["run_digest"], alone, said)
         self.assertEqual(second.wait(timeout=60), 0)
+
+    def test_ranks_reach_the_first_one_by_ipv6(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("this machine has no IPv6")
+        folder, scenario = self.out(), "scenarios/smoke/fedavg.toml"
+        first, second = self.ranks(2, scenario, "--out", folder, LOCAL_WORLD_SIZE="1", MASTER_ADDR="::1",
+                                   MNEME_SECRET="0123456789abcdef")
+        found, said = self.ended(first, folder)
+        self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1"))
+        self.assertTrue(found["nodes"][0]["address"].startswith("[::1]:"), said)
+        self.assertEqual(second.wait(timeout=60), 0)
+
+    def test_ranks_of_a_machine_serve_metrics_at_the_port_plus_their_local_rank(self):
+        port = free_port()
+        for rank, process in enumerate(self.ranks(2, "scenarios/smoke/fedavg.toml", "--out", self.out(), "--metrics",
+                                                  f"127.0.0.1:{port}")):
+            line = next(line for line in process.stdout if "metrics at" in line)
+            self.assertEqual(line, f"metrics at http://127.0.0.1:{port + rank}/metrics\n")
 
     def test_a_rank_that_never_comes_ends_the_wait_with_a_sentence(self):
         done = mneme("run", "scenarios/smoke/fedavg.toml", "--distributed", "--out", self.out(), "--set",

@@ -1,7 +1,6 @@
 """Helpers for tests of nodes: node processes, runs that use them, and links that can be cut."""
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -16,25 +15,17 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, mneme  # noqa: E402
 
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from free_port import free_port  # noqa: E402
+from node_streams import ChangedMessages, framed  # noqa: E402
+from node_streams import Link as ForgingLink  # noqa: E402
+
 # Enough rounds to lose nodes in, with late uploads kept over rounds and tasks.
 LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=200"])
 
 
 def words(settings):
     return [word for setting in settings for word in ("--set", setting)]
-
-
-def free_port(count=2):
-    """A port whose successors are free, too: under torchrun the run listens at the next one. All are below the range of
-    ports of outgoing connections."""
-    while True:
-        port = random.randrange(15000, 32000)
-        try:
-            for number in range(port, port + count):
-                socket.create_server(("127.0.0.1", number)).close()
-            return port
-        except OSError:
-            continue
 
 
 class Node:
@@ -123,6 +114,36 @@ class Link:
             end.close()
 
 
+class Stall(ChangedMessages):
+    """Stream from a run to a node that ends before start message number `at`, except for heartbeats, until release().
+    The node's part of a round is then unfinished, and the run waits for it for any time."""
+
+    START = 7
+
+    def __init__(self, at):
+        super().__init__(self.passed)
+        self.left, self.held = at, []
+        self.is_reached, self.is_released = threading.Event(), threading.Event()
+
+    def passed(self, message):
+        self.left -= message[0] == self.START
+        if self.left >= 0:
+            return [message]
+        self.held.append(message)
+        self.is_reached.set()
+        return []
+
+    def __call__(self, number, data):
+        out = super().__call__(number, data)
+        if number == 0 and self.is_released.is_set():  # at the latest with the next heartbeat
+            out += b"".join(map(framed, self.held))
+            self.held = []
+        return out
+
+    def release(self):
+        self.is_released.set()
+
+
 class NodesCase(unittest.TestCase):
     digests = {}  # of runs in one process, by their arguments
 
@@ -189,17 +210,41 @@ class NodesCase(unittest.TestCase):
     def begun(self, scenario, *options, before=()):
         """Starts a run and waits until it computes."""
         folder = self.out()
-        process = subprocess.Popen([*before, PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(self.let_go, process)
+        process = self.started(folder, scenario, *options, before=before)
         while process.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
             time.sleep(0.01)
         return process, folder
 
+    def stalled(self, scenario, *options, others=0, node_options=(), at=4):
+        """Starts a run that gets no further than its first node's start number `at` (see Stall). Returns process,
+        folder, nodes and the stall. `others`: number of further nodes. A node's `address` is that of the run."""
+        port, folder = free_port(), self.out()
+        stall = Stall(at)
+        link = ForgingLink(port, answering=stall)
+        self.addCleanup(link.close)
+        accept = ["--accept", f"127.0.0.1:{port}", "--workers-min", str(1 + others)]
+        nodes = [self.node(address, "--threads", "1", *node_options)
+                 for address in (link.address, *[accept[1]] * others)]
+        for node in nodes:
+            node.address = accept[1]
+        process = self.started(folder, scenario, "--threads", "1", *accept, *options)
+        if not stall.is_reached.wait(120):
+            process.kill()
+            self.fail(process.communicate()[0])
+        return process, folder, nodes, stall
+
+    def started(self, folder, scenario, *options, before=(), environment=None):
+        process = subprocess.Popen([*before, PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
+                                   env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.let_go, process)
+        return process
+
     @staticmethod
     def let_go(process):
         process.kill()
-        process.communicate()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
 
     def ended(self, process, folder):
         said, _ = process.communicate(timeout=1800)

@@ -106,7 +106,7 @@ class Disturbed(NodesCase):
         only_drained = seed % 4 in (2, 3)  # no node is silent there, however busy the machine
         silence = "60 s" if only_drained else "1 s"
         process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
-            [*settings, f"worker.node_silence=\"{silence}\""]))
+            [*settings, f"worker.node_timeout=\"{silence}\""]))
         ways = ["drained"] * 5 if only_drained else draw.choices(("killed", "stopped", "drained"), k=5)
         moments = sorted([(draw.uniform(0, 0.7 * seconds), *node) for node in (*zip(ways, nodes), ("late", None))],
                          key=lambda moment: moment[0])

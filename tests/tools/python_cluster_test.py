@@ -37,6 +37,7 @@ def submitit_cluster(folder):
 def ray_cluster(_):
     """Two raylets with one CPU each."""
     os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token into the user's home
+    os.environ["RAY_worker_niceness"] = "0"  # 15 by default, which starves nodes on a busy machine
     import ray
     from ray.cluster_utils import Cluster
     scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # socket paths must be short
@@ -45,7 +46,7 @@ def ray_cluster(_):
                                                             "temp_dir": scratch})
     try:
         raylets.add_node(num_cpus=1)
-        ray.init(address=raylets.address, log_to_driver=False)
+        ray.init(address=raylets.address)
         yield mneme.cluster.Ray(nodes=2)
     finally:
         ray.shutdown()

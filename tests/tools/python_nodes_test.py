@@ -1,6 +1,7 @@
 """Python methods on nodes and on the command line: digests, names, and refusals."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -83,9 +84,28 @@ class Threads(mneme.cluster.Cluster):
     def compute(self, address):
         self.codes.append(mneme.cluster.compute(address, self.secret, self.threads, self.options))
 
-    def stop(self):
+    def stop(self, wait_s):
         for thread in self.threads_of_nodes:
             thread.join()
+
+
+class OneJob:
+    """An executor like submitit's that accepts one job, and this job."""
+
+    def __init__(self):
+        self.submitted, self.cancelled = 0, False
+
+    def submit(self, *_):
+        self.submitted += 1
+        if self.submitted > 1:
+            raise RuntimeError("the queue is full")
+        return self
+
+    def done(self):
+        return False
+
+    def cancel(self):
+        self.cancelled = True
 
 
 class Nodes(Scratch):
@@ -123,6 +143,20 @@ class Nodes(Scratch):
                               out=self.path("never"), **accept)
                 self.assertFalse(os.path.exists(self.path("never")))
                 self.assertEqual(node.process.wait(timeout=60), 2)
+
+    def test_a_cluster_that_cannot_start_all_nodes_stops_the_others(self):
+        jobs = OneJob()
+        with self.assertRaisesRegex(RuntimeError, "the queue is full"), mneme.cluster.Submitit(jobs, 2):
+            self.fail("started")
+        self.assertEqual((jobs.submitted, jobs.cancelled), (2, True))
+
+    def test_a_cluster_may_have_an_ipv6_address(self):
+        self.assertRegex(mneme.cluster.free_address("127.0.0.1"), r"^127\.0\.0\.1:\d+$")
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("this machine has no IPv6")
+        self.assertRegex(mneme.cluster.free_address("::1"), r"^\[::1\]:\d+$")
 
     def test_a_cluster_starts_the_nodes_of_a_run_with_a_secret(self):
         alone = mneme.run(scenario("fedavg"), out=self.path("alone"))

@@ -2,13 +2,16 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 
 import figures
 import workloads
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from free_port import free_port  # noqa: E402
 
 LOOP_SECONDS, LOOP_QUICK_SECONDS = 1.5, 0.2
 CHOICE_SECONDS, CHOICE_QUICK_SECONDS = 0.5, 0.05  # per candidate width of a stacked loop
@@ -43,8 +46,7 @@ class Bench:
     @contextlib.contextmanager
     def node(self):
         """Options of a run that waits for a node with one worker. The node serves several runs."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         program = os.path.join(self.programs, "mneme")
         ended = threading.Event()
 

@@ -1,31 +1,15 @@
 #include "tools/cli/cluster_options.hpp"
-#include "runtime/base/disk_file.hpp"
-#include "runtime/base/trim.hpp"
 #include "tools/cli/launcher.hpp"
+#include "tools/cli/secret_file.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 namespace mneme {
 namespace {
 
 constexpr const char* secret_line = "export MNEME_SECRET=$(openssl rand -hex 32)";
-
-expected<std::string> read_secret(const std::string& file) {
-  constexpr std::uint64_t bytes_max = 4096;
-  auto text = text_of_file(file, bytes_max);
-  if (!text)
-    return tl::unexpected(text.error());
-  struct stat status {};
-  if (::stat(file.c_str(), &status) != 0 || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return failed("--secret", "'" + file +
-                                  "' can be read by others; expected a file that only its owner may read: "
-                                  "chmod 600 " +
-                                  file);
-  return std::string(trim(text->substr(0, text->find_first_of("\r\n"))));
-}
 
 /// Number of threads of a rank: its share of the machine's cores, or all cores to which the launcher has bound it.
 std::int64_t threads_of_rank(const launched_rank& rank) {
@@ -36,7 +20,9 @@ std::int64_t threads_of_rank(const launched_rank& rank) {
 
 void print_line(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
-void print_address(const node_address& address) { print_line("nodes join with mneme node --join " + address.text()); }
+void print_address(const node_address& address) {
+  print_line("nodes join with mneme node --join " + reachable_address(address).text());
+}
 
 expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_t threads, credentials trust) {
   auto found = read_launcher([](const char* name) -> const char* { return std::getenv(name); });
@@ -66,7 +52,9 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
   }
   if (rank.size == std::int64_t{1})
     return plan;
-  plan.accept = {.address = node_address{.host = rank.is_one_host ? rank.host : "0.0.0.0", .port = rank.port},
+  const node_address reached{.host = rank.host, .port = rank.port};
+  plan.accept = {.address =
+                     node_address{.host = rank.is_one_host ? rank.host : all_interfaces(reached), .port = rank.port},
                  .trust = std::move(trust),
                  .nodes_min = arguments.workers_min > 0 ? 0 : rank.size.value_or(1) - 1,
                  .workers_min = arguments.workers_min,
@@ -79,19 +67,13 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
 
 expected<credentials> trust_option(const trust_arguments& arguments) {
   credentials given{.certificate = arguments.certificate, .key = arguments.key, .authority = arguments.authority};
-  const char* const variable = std::getenv("MNEME_SECRET");
-  if (!arguments.secret.empty()) {
-    auto secret = read_secret(arguments.secret);
-    if (!secret)
-      return tl::unexpected(secret.error());
-    given.secret = std::move(*secret);
-  } else if (variable && !given.has_files())
-    given.secret = variable;
-  const bool is_asked = !arguments.secret.empty() || (variable && *variable && !given.has_files());
-  if (is_asked && given.secret.size() < secret_letters_min)
-    return failed(arguments.secret.empty() ? "MNEME_SECRET" : "--secret",
-                  fmt::format("has {} characters; expected at least {}: {}", given.secret.size(), secret_letters_min,
-                              secret_line));
+  auto secret = read_secret({.option = "--secret",
+                             .file = arguments.secret,
+                             .variable = "MNEME_SECRET",
+                             .reads_variable = !given.has_files()});
+  if (!secret)
+    return tl::unexpected(secret.error());
+  given.secret = std::move(*secret);
   return given;
 }
 

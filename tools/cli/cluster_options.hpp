@@ -3,6 +3,7 @@
 #include "actors/run/accept_nodes.hpp"
 #include "actors/run/node_service.hpp"
 #include "tools/cli/command_line.hpp"
+#include "tools/cli/metrics_option.hpp"
 namespace mneme {
 
 /// Role of the process: it runs scenarios and may accept nodes, or it is a node that computes for rank 0.
@@ -18,7 +19,7 @@ struct cluster_plan {
 /// Reads the secret from its file or the environment, or the paths of certificates. Fails for incomplete options.
 [[nodiscard]] expected<credentials> trust_option(const trust_arguments& arguments);
 
-/// Joins the run and returns the exit code. @param log stream for log lines
-int run_node(node_settings settings, std::FILE* log);
+/// Joins the run and returns the exit code. @param metrics null: no metrics are served @param log stream for log lines
+int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* log);
 
 } // namespace mneme

@@ -154,8 +154,6 @@ private:
     to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
         ->type_name("WORD")
         ->check(CLI::IsMember({"machine", "portable"}));
-    to.add_option("--metrics-port", serve.metrics_port, "Figures for Prometheus, on 127.0.0.1; 0: any free port.")
-        ->type_name("PORT");
     to.add_flag("--native-code", serve.native_code,
                 "Load modules that runs send although this machine gives no process without rights to try them in.");
     to.add_option("--idle-timeout", serve.idle_timeout,
@@ -166,7 +164,16 @@ private:
         ->type_name("DURATION");
     to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
         ->type_name("DIR");
+    bind_metrics(to, serve.metrics);
     bind_trust(to, serve.trust);
+  }
+  static void bind_metrics(CLI::App& to, metrics_arguments& into) {
+    to.add_option("--metrics", into.address,
+                  "Serve /metrics (Prometheus), /healthz and /readyz at this address; port 0: any free port.")
+        ->type_name("HOST:PORT");
+    to.add_option("--metrics-token", into.token_file,
+                  "File with the token that /metrics needs off the loopback; default: $MNEME_METRICS_TOKEN.")
+        ->type_name("FILE");
   }
   static void bind_trust(CLI::App& to, trust_arguments& into) {
     to.add_option("--secret", into.secret,
@@ -298,6 +305,7 @@ private:
         ->type_name("PORT");
     to.add_option("--serve-token", into.serve_token, "Also allow access from other machines with this token.")
         ->type_name("TOKEN");
+    bind_metrics(to, into.metrics);
     auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
     to.add_flag(
@@ -319,8 +327,9 @@ const std::map<std::string, std::string> removed_options{
                 "HOST:PORT"},
     {"--listen", "nodes connect to the run; start the run with mneme run X.toml --accept HOST:PORT, and the node with "
                  "mneme node --join HOST:PORT"},
-    {"--status", "nodes accept no connections; start the node with --metrics-port PORT and read "
-                 "http://127.0.0.1:PORT/metrics"}};
+    {"--status", "nodes accept no connections; start the node with --metrics 127.0.0.1:PORT and read "
+                 "http://127.0.0.1:PORT/metrics"},
+    {"--metrics-port", "write --metrics 127.0.0.1:PORT"}};
 
 /// Reports the first unknown argument with the nearest valid one. Returns the exit code.
 int complain_about_extras(const CLI::App& command, const std::vector<std::string>& extras) {

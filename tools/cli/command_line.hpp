@@ -22,20 +22,26 @@ struct cluster_arguments {
   trust_arguments trust{};
 };
 
-/// `mneme node --join HOST:PORT [--threads N] [--idle-timeout D] [--grace D] [--metrics-port PORT] [--native-code]`,
-/// `mneme node --make-keys DIR`
+/// `[--metrics HOST:PORT [--metrics-token FILE]]`, for runs and for nodes.
+struct metrics_arguments {
+  std::string address{};    ///< Empty: no metrics
+  std::string token_file{}; ///< Empty: $MNEME_METRICS_TOKEN
+};
+
+/// `mneme node --join HOST:PORT [--threads N] [--idle-timeout D] [--grace D] [--native-code]`, metrics_arguments and
+/// trust_arguments, `mneme node --make-keys DIR`
 struct serve_arguments {
   std::string join{}, keys{}; ///< Exactly one is given.
   std::string threads{};      ///< Empty: one per core
   std::string idle_timeout = "10 min", grace = "20 s";
-  std::string metrics_port{};         ///< Empty: no metrics
   std::string arithmetic = "machine"; ///< Or "portable": that of the runs
-  bool native_code = false;           ///< true: load compiled modules that runs send.
+  bool native_code = false;           ///< true: accept model.native_code
+  metrics_arguments metrics{};
   trust_arguments trust{};
 };
 
 /// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--serve PORT [--serve-token
-/// TOKEN]] [--quiet|--json] [--trace]`, and cluster_arguments
+/// TOKEN]] [--quiet|--json] [--trace]`, metrics_arguments and cluster_arguments
 struct run_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
@@ -44,6 +50,7 @@ struct run_arguments {
   std::string threads{};               ///< Empty: one per core
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: serve this machine only
+  metrics_arguments metrics{};
   cluster_arguments on{};
   std::int64_t dumped_round = 0; ///< 0: do not store values
   bool quiet = false, json = false, trace = false, tensorboard = false;
@@ -54,6 +61,7 @@ struct resume_arguments {
   std::vector<std::string> folders{};
   std::string threads{};              ///< Empty: one per core
   std::string serve{}, serve_token{}; ///< As in run_arguments
+  metrics_arguments metrics{};
   cluster_arguments on{};
   bool quiet = false, json = false;
 };

@@ -5,23 +5,10 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
-#include "tools/live/metrics_server.hpp"
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 namespace mneme {
 namespace {
-
-/// Parses --metrics-port. Returns nullopt for "".
-expected<std::optional<int>> port_option(const std::string& text) {
-  int port = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (text.empty())
-    return std::nullopt;
-  if (error != std::errc{} || end != text.data() + text.size() || port < 0 || port > 65535)
-    return failed("--metrics-port", "'" + text + "' is no port; expected an integer in [0, 65535]");
-  return port;
-}
 
 /// Prints one line of at most 2,000 printable characters, so that peers can neither forge log lines nor flood the log.
 void print_line(std::FILE* log, const std::string& text) {
@@ -30,19 +17,6 @@ void print_line(std::FILE* log, const std::string& text) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fprintf(log, "node: %s\n", line.c_str());
   std::fflush(log);
-}
-
-/// Returns a function that serves measurements on the port; null without a port.
-metrics_exporter on_port(std::optional<int> port) {
-  if (!port)
-    return {};
-  return [port](std::function<std::vector<measurement>()> measure) -> expected<std::shared_ptr<const void>> {
-    auto server = metrics_server::listening(*port, std::move(measure));
-    if (!server)
-      return tl::unexpected(server.error());
-    print_line(stdout, "metrics at http://127.0.0.1:" + std::to_string((*server)->port()) + "/metrics");
-    return std::shared_ptr<const void>(std::move(*server));
-  };
 }
 
 expected<std::chrono::nanoseconds> duration_option(const char* name, const std::string& text) {
@@ -55,7 +29,7 @@ expected<std::chrono::nanoseconds> duration_option(const char* name, const std::
 int join(const serve_arguments& arguments) {
   const auto address = parse_address(arguments.join);
   const auto threads = threads_option(arguments.threads);
-  const auto metrics = port_option(arguments.metrics_port);
+  const auto metrics = metrics_option(arguments.metrics);
   const auto idle_timeout = duration_option("--idle-timeout", arguments.idle_timeout);
   const auto grace = duration_option("--grace", arguments.grace);
   auto trust = trust_option(arguments.trust);
@@ -83,14 +57,15 @@ int join(const serve_arguments& arguments) {
                    .threads = *threads,
                    .idle_timeout = *idle_timeout,
                    .grace = *grace,
-                   .native_code = arguments.native_code,
-                   .show_measurements = on_port(*metrics)},
-                  stdout);
+                   .native_code = arguments.native_code},
+                  *metrics, stdout);
 }
 
 } // namespace
 
-int run_node(node_settings settings, std::FILE* log) {
+int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* log) {
+  if (metrics)
+    settings.serve_state = [metrics, log](process_state state) { return metrics(std::move(state), log); };
   settings.interrupts = &watch_interrupts();
   settings.say = [log](const std::string& text) { print_line(log, text); };
   const auto ended = join_run(settings);

@@ -17,13 +17,16 @@ int resume_run(const resume_arguments& arguments) {
   auto plan = plan_cluster(arguments.on, *threads);
   if (!plan)
     return print_errors(plan.error());
+  const auto metrics = metrics_option(arguments.metrics, plan->node ? plan->node->local_rank : std::nullopt);
+  if (!metrics)
+    return print_errors(metrics.error());
   const auto& folder = arguments.folders.front();
   if (const auto read = read_scenario(std::filesystem::path(folder) / "scenario.toml", {}))
     if (auto ready = reexec_with(read->value.worker.arithmetic); !ready)
       return print_errors(ready.error());
   if (plan->node)
-    return run_node(*plan->node, stderr);
-  const auto shown = serving_option(arguments.serve, arguments.serve_token);
+    return run_node(*plan->node, *metrics, stderr);
+  const auto shown = serving_option(arguments.serve, arguments.serve_token, *metrics);
   if (!shown)
     return print_errors(shown.error());
   run_options options{.threads = plan->threads,
@@ -31,6 +34,7 @@ int resume_run(const resume_arguments& arguments) {
                       .interrupts = &watch_interrupts(),
                       .accept = plan->accept,
                       .live = shown->view,
+                      .measures_actors = shown->metrics != nullptr,
                       .draw_accuracy = accuracy_plot_svg};
   const auto ended = resume_simulation(folder, options);
   if (!ended)

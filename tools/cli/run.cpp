@@ -109,9 +109,12 @@ int run_scenarios(const run_arguments& arguments) {
     return print_errors(errors);
   if (auto ready = arithmetic_of(runs); !ready)
     return print_errors(ready.error());
+  const auto metrics = metrics_option(arguments.metrics, plan->node ? plan->node->local_rank : std::nullopt);
+  if (!metrics)
+    return print_errors(metrics.error());
   if (plan->node)
-    return run_node(*plan->node, stderr);
-  const auto shown = serving_option(arguments.serve, arguments.serve_token);
+    return run_node(*plan->node, *metrics, stderr);
+  const auto shown = serving_option(arguments.serve, arguments.serve_token, *metrics);
   if (!shown)
     return print_errors(shown.error());
   const auto& interrupts = watch_interrupts();
@@ -122,6 +125,7 @@ int run_scenarios(const run_arguments& arguments) {
                       .interrupts = &interrupts,
                       .accept = plan->accept,
                       .live = shown->view,
+                      .measures_actors = shown->metrics != nullptr,
                       .draw_accuracy = accuracy_plot_svg};
   int worst = exit_done; // exit code of the first failed run; later runs still start
   for (const auto& run : runs) {

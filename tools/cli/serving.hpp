@@ -1,16 +1,19 @@
-/// serving: implements the option --serve of commands that run scenarios.
+/// serving: implements the options --serve and --metrics of commands that run scenarios.
 #pragma once
+#include "tools/cli/metrics_option.hpp"
 #include "tools/live/live_server.hpp"
 namespace mneme {
 
-/// Live view and its server; both are null without --serve. The destructor stops the server.
+/// Live view and the servers of the two options; all are null without them. The destructor stops the servers.
 struct serving {
   std::shared_ptr<live_view> view{};
   std::unique_ptr<live_server> server{};
+  std::shared_ptr<metrics_server> metrics{};
 };
 
-/// Starts the server and prints its address on stderr. @param port "" for no server. Fails if the port is invalid or in
-/// use.
-[[nodiscard]] expected<serving> serving_option(const std::string& port, const std::string& token);
+/// Starts the servers and prints their addresses on stderr. Fails if a port is invalid or in use.
+/// @param port "" for no live report @param metrics null: no metrics
+[[nodiscard]] expected<serving> serving_option(const std::string& port, const std::string& token,
+                                               const metrics_starter& metrics);
 
 } // namespace mneme

@@ -23,7 +23,7 @@ layer(runtime/federation base storage method population results)
 layer(strategies base kernels models data storage method training)
 optional_layer(MNEME_DIFFUSION strategies/osi_fl/diffusion base models method strategies)
 
-layer(actors/protocol data population training federation)
+layer(actors/protocol base data population training federation)
 layer(actors/scheduler federation protocol)
 layer(actors/compute base method training federation protocol)
 layer(actors/nodes base kernels method results federation transport protocol)
@@ -32,8 +32,8 @@ layer(actors/run base kernels settings models data storage method population tra
 
 layer(tools/charts)
 layer(tools/study base formats options results scenario charts)
-layer(tools/live base results study)
-layer(tools/cli base formats kernels options settings models data method training scenario run study live)
+layer(tools/live base results study protocol)
+layer(tools/cli base transport formats kernels options settings models data method training scenario run study live)
 
 if(MNEME_PORTABLE)
   target_link_libraries(mneme_portable PRIVATE Eigen3::Eigen)

@@ -5,9 +5,10 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 from dataclasses import dataclass
+
+from free_port import free_port
 
 LIMIT_S = 120
 ALLOWED_CODES = {0, 1, 2}
@@ -82,8 +83,7 @@ class Way:
 
     def _run_with_nodes(self, programs, words, folder):
         """Runs the scenario with nodes. A node that ends by a signal is a fault of the run."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         nodes = [subprocess.Popen([programs.program, "node", "--join", address, "--threads", "1", "--idle-timeout",
                                    "1 min"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                  for _ in range(self.nodes)]

@@ -84,6 +84,14 @@ private:
   clock::time_point until_;
 };
 
+/// Constant-time comparison, so that timing reveals nothing about the token.
+bool same_text(const std::string& a, const std::string& b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned>(a[i] ^ (b.empty() ? '\0' : b[i % b.size()]));
+  return difference == 0;
+}
+
 void close_connection(socket_t connection) {
   ::shutdown(connection, SHUT_RDWR);
   ::close(connection);
@@ -264,6 +272,25 @@ bounded_http_server::bounded_http_server(const http_limits& limits)
 
 bounded_http_server::~bounded_http_server() = default;
 
+std::optional<int> bounded_http_server::start(const std::string& host, int port, const char* thread_name) {
+  const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
+  if (bound <= 0)
+    return std::nullopt;
+  listener_ = std::thread([this, thread_name] {
+    ::pthread_setname_np(::pthread_self(), thread_name);
+    listen_after_bind();
+  });
+  while (!is_running()) // stop() has no effect before the server runs
+    std::this_thread::yield();
+  return bound;
+}
+
+void bounded_http_server::end() {
+  stop();
+  if (listener_.joinable())
+    listener_.join();
+}
+
 bool bounded_http_server::process_and_close_socket(socket_t connection) {
   room_->enter(connection);
   room_->await_place();
@@ -282,6 +309,18 @@ void bounded_http_server::answer(socket_t connection, const std::string& head) {
   };
   process(*this);
   close_connection(connection);
+}
+
+bool is_authorized(const httplib::Request& request, const std::string& token) {
+  return token.empty() || same_text(request.get_header_value("Authorization"), "Bearer " + token) ||
+         same_text(request.get_param_value("token"), token);
+}
+
+void refuse_unauthorized(httplib::Response& response) {
+  response.status = 401;
+  response.set_header("WWW-Authenticate", "Bearer");
+  response.set_content("a token is needed: ?token=TOKEN, or the header \"Authorization: Bearer TOKEN\"\n",
+                       "text/plain");
 }
 
 } // namespace mneme

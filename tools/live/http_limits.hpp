@@ -3,7 +3,9 @@
 #include <chrono>
 #include <httplib.h>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 namespace mneme {
 
 struct http_limits {
@@ -25,12 +27,24 @@ public:
   bounded_http_server& operator=(const bounded_http_server&) = delete;
   ~bounded_http_server() override;
 
+  /// Listens on a separate thread, whose name the answering threads inherit. Returns the port; nullopt if nothing can
+  /// listen there. @param port 0: any free port
+  [[nodiscard]] std::optional<int> start(const std::string& host, int port, const char* thread_name);
+  /// Aborts all responses and ends the thread of start().
+  void end();
+
 private:
   class waiting_room;
   bool process_and_close_socket(socket_t connection) override; // on the accepting thread
   void answer(socket_t connection, const std::string& head);
 
   std::unique_ptr<waiting_room> room_;
+  std::thread listener_;
 };
+
+/// True if the request has the token, as "Authorization: Bearer TOKEN" or "?token=TOKEN", or if the token is empty.
+[[nodiscard]] bool is_authorized(const httplib::Request& request, const std::string& token);
+/// Answers a request without the token.
+void refuse_unauthorized(httplib::Response& response);
 
 } // namespace mneme

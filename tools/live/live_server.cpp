@@ -1,6 +1,6 @@
 #include "tools/live/live_server.hpp"
 #include "tools/live/http_limits.hpp"
-#include "tools/live/prometheus_text.hpp"
+#include "tools/live/run_metrics.hpp"
 #include "tools/study/report_page.hpp"
 #include <atomic>
 #include <thread>
@@ -10,14 +10,6 @@ namespace {
 constexpr std::size_t threads = 12;
 constexpr int followers_max = 8; // each blocks a thread; the other threads stay available
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
-
-/// Compares in constant time, so that the response time reveals nothing about the token.
-bool same_text(const std::string& a, const std::string& b) {
-  unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned>(a[i] ^ (b.empty() ? '\0' : b[i % b.size()]));
-  return difference == 0;
-}
 
 run_progress progress_of(const live_run& run) {
   run_progress now{
@@ -86,7 +78,6 @@ struct live_server::parts {
   void answer_requests();
   std::string newest_page();
   void follow(httplib::Response& out);
-  [[nodiscard]] bool may_see(const httplib::Request& in) const;
 
   // Each version of the page is rendered once, for all requests.
   std::mutex made_mutex;
@@ -94,13 +85,7 @@ struct live_server::parts {
   std::string made_page;
 
   bounded_http_server http; // last member: its threads read the others
-  std::thread listener;
 };
-
-bool live_server::parts::may_see(const httplib::Request& in) const {
-  return token.empty() || same_text(in.get_header_value("Authorization"), "Bearer " + token) ||
-         same_text(in.get_param_value("token"), token);
-}
 
 std::string live_server::parts::newest_page() {
   const std::lock_guard hold(made_mutex);
@@ -145,19 +130,17 @@ void live_server::parts::follow(httplib::Response& out) {
 
 void live_server::parts::answer_requests() {
   http.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
-    if (may_see(in))
+    if (is_authorized(in, token))
       return httplib::Server::HandlerResponse::Unhandled;
-    out.status = 401;
-    out.set_header("WWW-Authenticate", "Bearer");
-    out.set_content("a token is needed: /?token=TOKEN, or the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
+    refuse_unauthorized(out);
     return httplib::Server::HandlerResponse::Handled;
   });
   http.Get("/", [this](const httplib::Request&, httplib::Response& out) {
     out.set_content(newest_page(), "text/html; charset=utf-8");
   });
   http.Get("/events", [this](const httplib::Request&, httplib::Response& out) { follow(out); });
-  http.Get("/metrics", [this](const httplib::Request&, httplib::Response& out) {
-    out.set_content(prometheus_text(measurements_of(view->now())), "text/plain; version=0.0.4; charset=utf-8");
+  http.Get("/metrics", [state = state_of_run(view)](const httplib::Request&, httplib::Response& out) {
+    out.set_content(state.metrics(), prometheus_type);
   });
 }
 
@@ -168,18 +151,11 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
   auto own = std::make_unique<parts>(std::move(view), options.token);
   own->answer_requests();
   const char* const host = options.token.empty() ? "127.0.0.1" : "0.0.0.0";
-  own->port = options.port == 0                            ? own->http.bind_to_any_port(host)
-              : own->http.bind_to_port(host, options.port) ? options.port
-                                                           : -1;
-  if (own->port <= 0)
+  const auto port = own->http.start(host, options.port, "serve");
+  if (!port)
     return failed("", "--serve = " + std::to_string(options.port) +
-                          ": nothing can listen there; expected a port that " + "is free, or 0 for any");
-  own->listener = std::thread([server = own.get()] {
-    ::pthread_setname_np(::pthread_self(), "serve"); // inherited by the answering threads
-    server->http.listen_after_bind();
-  });
-  while (!own->http.is_running()) // stop() has no effect before the server runs
-    std::this_thread::yield();
+                          ": nothing can listen there; expected a port that is free, or 0 for any");
+  own->port = *port;
   return std::unique_ptr<live_server>(new live_server(std::move(own)));
 }
 
@@ -190,8 +166,7 @@ live_server::~live_server() {
   constexpr std::chrono::milliseconds pause{5};
   for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
     std::this_thread::sleep_for(pause);
-  parts_->http.stop();
-  parts_->listener.join();
+  parts_->http.end();
 }
 
 int live_server::port() const noexcept { return parts_->port; }

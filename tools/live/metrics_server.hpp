@@ -1,18 +1,24 @@
-/// metrics_server: serves Prometheus metrics over HTTP, to this machine only.
+/// metrics_server: serves metrics and health of a process over HTTP.
 #pragma once
+#include "actors/protocol/process_state.hpp"
 #include "runtime/base/diagnostic.hpp"
-#include "tools/live/prometheus_text.hpp"
-#include <functional>
 #include <memory>
 namespace mneme {
 
-/// Serves /metrics on 127.0.0.1 with its own threads, until it is destroyed.
+struct metrics_server_options {
+  std::string host = "127.0.0.1";
+  int port = 0;        ///< 0: any free port.
+  std::string token{}; ///< Required for /metrics. Empty: only requests for this machine are answered.
+};
+
+/// Serves three pages with its own threads, until it is destroyed: `/healthz` answers 200 while the process lives,
+/// `/readyz` answers 200 if the process is ready and otherwise 503 with the reason, `/metrics` is for Prometheus. The
+/// first two need no token, because probes of Kubernetes send none.
 class metrics_server {
 public:
   /// Starts to listen. Fails with the port if it cannot listen on it.
-  /// @param port 0: any free port @param measure called on any thread
-  static expected<std::unique_ptr<metrics_server>> listening(int port,
-                                                             std::function<std::vector<measurement>()> measure);
+  static expected<std::unique_ptr<metrics_server>> listening(const metrics_server_options& options,
+                                                             process_state state);
   metrics_server(const metrics_server&) = delete;
   metrics_server& operator=(const metrics_server&) = delete;
   ~metrics_server();

@@ -29,3 +29,17 @@ TEST_CASE("loopback addresses are 127/8 and ::1") {
   CHECK_FALSE(is_local("0.0.0.0"));
   CHECK_FALSE(is_local("128.0.0.1"));
 }
+
+TEST_CASE("reachable_address() replaces all interfaces by the name of this machine") {
+  const auto name = machine_name();
+  REQUIRE_FALSE(name.empty());
+  CHECK(reachable_address({.host = "0.0.0.0", .port = 7100}).text() == name + ":7100");
+  CHECK(reachable_address({.host = "::", .port = 7100}).text() == name + ":7100");
+  CHECK(reachable_address({.host = "192.0.2.1", .port = 7100}).text() == "192.0.2.1:7100");
+}
+
+TEST_CASE("all_interfaces() are those of IPv6 for a name that has IPv6 addresses only") {
+  CHECK(all_interfaces({.host = "::1", .port = 1}) == "::");
+  CHECK(all_interfaces({.host = "2001:db8::1", .port = 1}) == "::");
+  CHECK(all_interfaces({.host = "192.0.2.1", .port = 1}) == "0.0.0.0");
+}

@@ -1,7 +1,6 @@
 """Valid inputs of the decoders: those of reader_cases.py, messages between a run and a node, and some more."""
 import io
 import os
-import socket
 import struct
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from disturbed_runs import ROOT  # noqa: E402
+from free_port import free_port  # noqa: E402
 from node_streams import Link, MessageReader, framed  # noqa: E402
 from reader_cases import CASES  # noqa: E402
 
@@ -70,8 +70,7 @@ class _Said:
 
 def _conversation(program, folder, scenario):
     """Returns {"run": bytes, "node": bytes}: the traffic of a run with one node, by sender."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     said = _Said()
     link = Link(port, passing=said.hearing("node"), answering=said.hearing("run"))
     node = subprocess.Popen([program, "node", "--join", link.address, "--threads", "1"], stdout=subprocess.DEVNULL)

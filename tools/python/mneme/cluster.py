@@ -4,7 +4,9 @@
 """
 from __future__ import annotations
 
+import errno
 import os
+import random
 import secrets
 import socket
 import subprocess
@@ -29,9 +31,24 @@ def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -
             raise
 
 
-def wait_until_done(tasks: list[Any]) -> None:
-    """Waits at most 5 s for tasks to end; nodes end with the run."""
-    until = time.monotonic() + 5
+def free_address(host: str) -> str:
+    """Returns HOST:PORT with a free port of `host` at which a run can listen; an IPv6 address is in brackets."""
+    family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(15000, 32000)  # outgoing connections have higher ports
+        try:
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def wait_until_done(tasks: list[Any], wait_s: float) -> None:
+    """Waits at most `wait_s` seconds for tasks to end; nodes end with the run."""
+    until = time.monotonic() + wait_s
     while not all(task.done() for task in tasks) and time.monotonic() < until:
         time.sleep(0.1)
 
@@ -45,26 +62,31 @@ class Cluster:
             raise ValueError(f"nodes: expected at least 1, found {nodes}")
         self.nodes, self.threads, self.options = nodes, threads_per_node, tuple(options)
         self.secret = secrets.token_hex(32)
+        self.tasks: list[Any] = []  # one per node that has started
 
     def host(self) -> str:
-        """Address at which the other machines reach this one."""
-        return socket.gethostbyname(socket.gethostname())
+        """Address at which the other machines reach this one: IPv4 if it has one."""
+        found = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
+        return str(min(found, key=lambda one: one[0] != socket.AF_INET)[4][0])
 
     def __enter__(self) -> tuple[str, str]:
         """Starts the nodes. Returns address and secret of the run to join."""
-        host = self.host()
-        with socket.create_server((host, 0)) as listener:
-            address = f"{host}:{listener.getsockname()[1]}"
-        self.start(address)
+        address = free_address(self.host())
+        try:
+            self.start(address)
+        except BaseException:
+            self.stop(wait_s=0)  # no run will end these nodes
+            raise
         return address, self.secret
 
     def __exit__(self, *_: Any) -> None:
-        self.stop()
+        self.stop(wait_s=5)
 
     def start(self, address: str) -> None:
         raise NotImplementedError
 
-    def stop(self) -> None:
+    def stop(self, wait_s: float) -> None:
+        """Stops the nodes, also if only some have started. wait_s: how long they may take to end with the run."""
         raise NotImplementedError
 
 
@@ -76,6 +98,8 @@ class Ray(Cluster):
                  options: tuple[str, ...] = ()):
         super().__init__(nodes, threads_per_node, options)
         self.gpus = gpus_per_node
+        self.group: Any = None
+        self.actors: list[Any] = []
 
     def host(self) -> str:
         import ray
@@ -95,17 +119,21 @@ class Ray(Cluster):
             def compute(self, *arguments: Any) -> int:
                 return compute(*arguments)
         actor = ray.remote(max_restarts=-1, max_task_retries=-1, num_cpus=bundle["CPU"], num_gpus=self.gpus)(NodeActor)
-        self.actors = [actor.options(scheduling_strategy=PlacementGroupSchedulingStrategy(
-            self.group, placement_group_bundle_index=i)).remote() for i in range(self.nodes)]
-        self.tasks = [node.compute.remote(address, self.secret, self.threads, self.options) for node in self.actors]
+        for i in range(self.nodes):
+            place = PlacementGroupSchedulingStrategy(self.group, placement_group_bundle_index=i)
+            self.actors.append(actor.options(scheduling_strategy=place).remote())
+            self.tasks.append(self.actors[-1].compute.remote(address, self.secret, self.threads, self.options))
 
-    def stop(self) -> None:
+    def stop(self, wait_s: float) -> None:
         import ray
         from ray.util.placement_group import remove_placement_group
-        ray.wait(self.tasks, num_returns=len(self.tasks), timeout=5)  # nodes end with the run
+        if self.tasks:
+            ray.wait(self.tasks, num_returns=len(self.tasks), timeout=wait_s)
         for node in self.actors:
             ray.kill(node)
-        remove_placement_group(self.group)
+        if self.group:
+            remove_placement_group(self.group)
+        self.tasks, self.actors, self.group = [], [], None
 
 
 class Dask(Cluster):
@@ -127,13 +155,15 @@ class Dask(Cluster):
 
     def start(self, address: str) -> None:
         workers = list(self.client.scheduler_info()["workers"])
-        self.tasks = [self.client.submit(compute, address, self.secret, self.threads, self.options, pure=False,
-                                         workers=[workers[i % len(workers)]], allow_other_workers=True, retries=100,
-                                         resources=self.resources) for i in range(self.nodes)]
+        for i in range(self.nodes):
+            self.tasks.append(self.client.submit(
+                compute, address, self.secret, self.threads, self.options, pure=False, retries=100,
+                workers=[workers[i % len(workers)]], allow_other_workers=True, resources=self.resources))
 
-    def stop(self) -> None:
-        wait_until_done(self.tasks)
+    def stop(self, wait_s: float) -> None:
+        wait_until_done(self.tasks, wait_s)
         self.client.cancel(self.tasks)
+        self.tasks = []
 
 
 class Submitit(Cluster):
@@ -144,11 +174,12 @@ class Submitit(Cluster):
         self.executor = executor
 
     def start(self, address: str) -> None:
-        self.jobs = [self.executor.submit(compute, address, self.secret, self.threads, self.options)
-                     for _ in range(self.nodes)]
+        for _ in range(self.nodes):
+            self.tasks.append(self.executor.submit(compute, address, self.secret, self.threads, self.options))
 
-    def stop(self) -> None:
-        wait_until_done(self.jobs)
-        for job in self.jobs:
+    def stop(self, wait_s: float) -> None:
+        wait_until_done(self.tasks, wait_s)
+        for job in self.tasks:
             if not job.done():
                 job.cancel()
+        self.tasks = []

@@ -2,12 +2,15 @@
 import json
 import os
 import signal
-import socket
 import subprocess
+import sys
 import threading
 import time
 
 from federation import BATCH, CLASSES, CLIENTS, LEARNING_RATE, ROWS, SEED, rows
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "fuzz"))
+from free_port import free_port  # noqa: E402
 
 SCENARIO = f"""title = "What tools/research/repeats compares"
 seed = {SEED}
@@ -60,8 +63,7 @@ def digest_of(folder):
 
 
 def free_address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 class SlowNode:
