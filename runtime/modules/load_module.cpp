@@ -123,7 +123,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
 /// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& layers) {
   return layers.sandbox_memory_bytes > 0 ? layers.sandbox_memory_bytes
-                                      : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
+                                         : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
 }
 
 /// Diagnostics for a module that could not be read or probed.

@@ -185,7 +185,9 @@ module_mode module_net::mode_of(const training_mode* training) const {
 
 /// Random key of the dropout masks of model k.
 rng_key module_net::stream_of(const training_mode* training, std::int64_t k) const {
-  return uses_random_numbers() && training && !training->streams.empty() ? training->streams[static_cast<std::size_t>(k)] : rng_key{};
+  return uses_random_numbers() && training && !training->streams.empty()
+             ? training->streams[static_cast<std::size_t>(k)]
+             : rng_key{};
 }
 
 /// Copies the buffers that a pass has updated into the model's weights, [P].

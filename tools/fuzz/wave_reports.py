@@ -1,4 +1,7 @@
-"""Reports of nodes as values: parsed from a message, changed, and serialized (runtime/federation/wave_serialization.cpp)."""
+"""Reports of nodes as values: parsed from a message, changed, and serialized again.
+
+The format is that of runtime/federation/wave_serialization.cpp.
+"""
 import struct
 
 REPORT = 10  # node_message::report
