@@ -76,7 +76,7 @@ class LostNodes(NodesCase):
 
 class Disturbed(NodesCase):
     """Twenty runs with six nodes each, of which five are disturbed, and a seventh that joins late: a hundred killed,
-    stopped or drained nodes and twenty late ones. In every second pair of runs all five are drained."""
+    stopped or drained nodes and twenty late ones. In seeds 2, 3, 6, 7 and so on all five are drained."""
 
     def test_a_hundred_disturbed_and_twenty_late_nodes_change_no_digest(self):
         """The number of a failure is its seed."""
