@@ -1,6 +1,6 @@
-// Memory of the program comes from mimalloc. As it is packaged, compiled as C, its operator new ends the process where
-// there is no memory left; these throw as the language has it, so that a run can say what it was at. What is deleted
-// goes back by mimalloc's own operators.
+// The program's memory allocator is mimalloc. The packaged mimalloc is compiled as C, and its operator new ends the
+// process if no memory is left. The operators defined here throw std::bad_alloc instead, as the C++ standard requires,
+// so that a run can report what it was doing. The delete operators are mimalloc's.
 #include <fcntl.h>
 #include <mimalloc.h>
 #include <new>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// The first bytes of a file of the system's settings; none: it is not there.
+/// The first bytes of a file of system settings; empty if the file cannot be read.
 struct setting {
   char bytes[64]{};
   std::size_t count = 0;
@@ -24,19 +24,19 @@ struct setting {
   [[nodiscard]] std::string_view text() const { return {bytes, count}; }
 };
 
-/// Asks for pages of 2 MiB where the system gives them to those who ask, and only there: a program's start touches
-/// 60 MB of fresh memory, which takes a sixth less processor time so, and a fork copies fewer tables. mimalloc keeps
-/// what it has got in such pages. $MIMALLOC_LARGE_OS_PAGES=0 leaves them. Pages that somebody has set aside
-/// (nr_hugepages) would be taken first, so that a system that has some is left alone.
+/// Requests huge pages of 2 MiB if transparent huge pages are set to "madvise". The start of a program writes to 60 MB
+/// of new memory; huge pages reduce its processor time by a sixth, and a fork copies fewer page tables. mimalloc does
+/// not return such pages to the system. $MIMALLOC_LARGE_OS_PAGES=0 disables them. Nothing is requested if pages are
+/// reserved (nr_hugepages is not 0), because mimalloc would take the reserved pages first.
 void ask_for_large_pages() {
   const setting given("/sys/kernel/mm/transparent_hugepage/enabled"), set_aside("/proc/sys/vm/nr_hugepages");
   if (given.text().find("[madvise]") != std::string_view::npos && set_aside.text() == "0\n")
     mi_option_set_default(mi_option_large_os_pages, 1);
 }
-/// Before libraries begin, whose first acts allocate.
+/// Runs before the initialization of libraries, which allocates memory.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = ask_for_large_pages;
 
-/// What a run says that meets it: with the client, round and job where one is at work.
+/// The error of a failed allocation. A run that catches it adds the client, the round and the job.
 class no_memory final : public std::bad_alloc {
 public:
   [[nodiscard]] const char* what() const noexcept override {

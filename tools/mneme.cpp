@@ -17,21 +17,22 @@
 
 namespace {
 
-/// The next file that is opened gets the lowest free number, and what is printed would go into it: standard streams
-/// that were closed lead to nowhere.
+/// Opens /dev/null for closed standard streams. Otherwise the next opened file would get the number of a standard
+/// stream, and the program's output would be written to it.
 void open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
     if (::fcntl(number, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
       std::_Exit(mneme::exit_failed);
 }
 
-/// An exception that nobody can catch, in words. What was written is whole: files are renamed when they are.
+/// The terminate handler: reports an uncaught exception. Output files are complete, because they are renamed only after
+/// they are written.
 [[noreturn]] void end_in_words() noexcept {
   try {
     if (const auto thrown = std::current_exception())
       std::rethrow_exception(thrown);
     std::fputs("error: the program cannot go on\n", stderr);
-  } catch (const std::bad_alloc& error) { // nor is there memory for a text
+  } catch (const std::bad_alloc& error) { // without an allocation
     std::fputs("error: ", stderr);
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);
@@ -49,18 +50,18 @@ int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
   mneme::apply_arithmetic(words);
-  std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
-  std::signal(SIGPIPE, SIG_IGN); // and so is a reader that goes away: `mneme help | head -1` has an exit code
+  std::signal(SIGXFSZ, SIG_IGN); // a write above the limit of file sizes returns an error instead
+  std::signal(SIGPIPE, SIG_IGN); // `mneme help | head -1` ends with an exit code, not by a signal
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
-  mneme::use_arithmetic(); // modules are tried with the arithmetic that runs them
-  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::sandbox_argument) // no command of the user's
+  mneme::use_arithmetic(); // the same for the probe of a module and for the run
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::sandbox_argument) // internal, not a command
     std::_Exit(mneme::sandbox_main(arguments));
   const bool serves_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
   mneme::set_sandbox_program("/proc/self/exe", serves_peers ? mneme::sandbox_start::exec_program
                                                             : mneme::sandbox_start::fork_if_single_threaded);
   const int code = mneme::run_command_line(count, words);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
-  // LibTorch would take a tenth of a second to forget its operators one by one.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they report leaks at the end
+  // LibTorch's destructors would take 0.1 s.
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);

@@ -45,13 +45,13 @@ class Awaits(unittest.TestCase):
         self.assertIn(f"<stdin>:{text.count(chr(10))}:", done.stderr)
         self.assertEqual(done.stderr.count("error:"), 1, done.stderr)
 
-    def test_a_compiler_says_what_to_write_instead_of_awaiting_an_unnamed_task(self):
+    def test_awaiting_an_unnamed_task_fails_to_compile_with_the_fix(self):
         for compiler in COMPILERS:
             for wrong in ("auto x = co_await inner()", "auto a = inner(); auto x = co_await std::move(a)"):
                 with self.subTest(compiler, wrong=wrong):
                     self.check_refused([compiler, "-std=c++20", f"-I{ROOT}"], TASKS.replace("WRONG", wrong))
 
-    def test_and_instead_of_an_unnamed_job(self):
+    def test_awaiting_an_unnamed_job_fails_to_compile_with_the_fix(self):
         command, folder = build_flags()
         self.check_refused(command, JOBS, folder)
 
@@ -67,13 +67,13 @@ class Awaits(unittest.TestCase):
             done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True)
         return done.returncode, " ".join(done.stderr.split())
 
-    def test_the_build_takes_awaits_that_stand_alone(self):
+    def test_the_build_accepts_awaits_that_are_statements(self):
         for line in ("auto x = co_await name;", "const auto& x = co_await name; // of co_await", "x = co_await name;",
                      "auto [a, b] = co_await both;", "co_await name;", 'say("co_await f()");'):
             with self.subTest(line):
                 self.assertEqual(self.configured(line), (0, ""))
 
-    def test_and_refuses_others_by_name(self):
+    def test_the_build_refuses_awaits_inside_expressions_by_name(self):
         for line in ("f({.size = 1}, co_await name);", "co_return result{.rows = co_await name};",
                      "auto x = yes ? co_await a : b;", "if (co_await name > 2)", "auto x{co_await name};"):
             with self.subTest(line):

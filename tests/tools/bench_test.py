@@ -87,12 +87,12 @@ def numbers_of(path):
 
 
 class Workloads(unittest.TestCase):
-    def test_the_loops_do_the_work_of_the_scenarios(self):
+    def test_loop_workloads_equal_the_bench_scenarios(self):
         for work in workloads.TRAINING.values():
             said = numbers_of(work.scenario)
             self.assertEqual(said, {key: getattr(work, key) for key in said}, work.name)
 
-    def test_the_work_of_a_client_round_is_counted(self):
+    def test_flops_and_memory_traffic_of_a_client_round_are_counted(self):
         self.assertEqual(workloads.parameters(workloads.B1), 1_626_442)
         self.assertEqual(workloads.parameters(workloads.B2), 64 * 32 + 32 + 320 + 10)
         self.assertEqual(workloads.flops(workloads.B2), 50 * (4 * 64 * 32 + 6 * 32 * 10))
@@ -101,7 +101,7 @@ class Workloads(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_the_start_of_a_run_is_not_part_of_a_client_round(self):
+    def test_the_cost_of_a_client_round_excludes_the_start_of_a_run(self):
         few = {"client_rounds": 100, "cpu_seconds": 0.7, "wall_seconds": 0.2, "peak_rss_bytes": 5, "run_digest": "a"}
         many = {"client_rounds": 500, "cpu_seconds": 1.5, "wall_seconds": 0.6, "peak_rss_bytes": 7, "run_digest": "b",
                 "upload_bytes": 2000}
@@ -114,11 +114,11 @@ class Figures(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "more rounds"):
             figures.our_sample(many, few)
 
-    def test_ratios_compare_pair_by_pair(self):
+    def test_ratios_are_medians_over_pairs_of_samples(self):
         ours, theirs = ([{"cpu_rate": rate} for rate in rates] for rates in ([10, 20, 90], [10, 10, 10]))
         self.assertEqual(figures.ratio(ours, theirs), {"median": 2, "min": 1, "max": 9})
 
-    def test_verdicts_know_their_direction(self):
+    def test_verdicts_depend_on_the_direction_of_a_target(self):
         measured = {"median": 1.5, "min": 1.0, "max": 3.0}
         self.assertTrue(figures.at_least("x", measured, 1.5)["met"])
         self.assertFalse(figures.at_least("x", measured, 1.6)["met"])
@@ -134,18 +134,18 @@ class Figures(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "disagree"):
                 figures.agree({"a": 1.0, "b": other}, 1e-5)
 
-    def test_busy_time_is_neither_idle_nor_waiting_nor_stolen(self):
+    def test_busy_time_excludes_idle_waiting_and_stolen_time(self):
         stat = "cpu  100 20 30 9999 8888 4 6 7777 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
         self.assertAlmostEqual(machine.busy_seconds(stat), 160 / os.sysconf("SC_CLK_TCK"))
 
-    def test_a_busy_machine_is_mentioned(self):
+    def test_other_programs_load_is_reported(self):
         report = {"machine": {"cpu": "x", "cores": 2, "cores_of_others": 0.05}, "mneme": "mneme 1", "repeat": 5,
                   "quick": False, "benchmarks": []}
         self.assertEqual(table.text(report), "x, 2 cores; mneme 1; medians of 5\n")
         report["machine"]["cores_of_others"] = 0.5
         self.assertIn("other programs used 0.5 cores", table.text(report))
 
-    def test_numbers_are_short(self):
+    def test_numbers_have_three_digits(self):
         self.assertEqual([table.short(n) for n in (0, 0.07812, 1.4, 12, 999.6, 1234.5, 67904, 338123)],
                          ["0", "0.0781", "1.4", "12", "1,000", "1,230", "67,900", "338,000"])
 
@@ -176,7 +176,7 @@ class Run(CannedPrograms):
         return subprocess.run([sys.executable, os.path.join(BENCH, "run"), "--programs", self.folder, *arguments],
                               capture_output=True, text=True)
 
-    def test_text_json_and_picture_tell_the_same(self):
+    def test_text_json_and_chart_have_equal_results(self):
         paths = [os.path.join(self.folder, name) for name in ("out.json", "out.svg")]
         done = self.run_bench("b7", "b3", "b6", "b5", "b2", "--repeat", "1", "--json", paths[0], "--picture", paths[1])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -214,13 +214,13 @@ class Run(CannedPrograms):
         self.assertEqual(drawn, picture.svg(report))
         self.assertEqual(done.stdout, table.text(report))
 
-    def test_a_digest_that_depends_on_threads_fails_loudly(self):
+    def test_digests_that_depend_on_threads_fail_the_benchmark(self):
         done = self.run_bench("b7", "--quick", digest="str(threads)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b7, b1: equal runs gave unequal digests: 1, 2", done.stderr)
         self.assertEqual(done.stdout, "")
 
-    def test_stacked_programs_are_compared_with_one_after_another(self):
+    def test_stacked_programs_are_compared_with_sequential_ones(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b9", "--repeat", "1", "--json", path)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -236,7 +236,7 @@ class Run(CannedPrograms):
         self.assertEqual(other.returncode, 1)
         self.assertIn("b9, generator: equal runs gave unequal digests: 1, 16, 64", other.stderr)
 
-    def test_a_node_is_compared_with_one_process_and_with_the_link(self):
+    def test_a_node_is_compared_with_one_process_and_the_link(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b11", "--repeat", "1", "--json", path)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -252,7 +252,7 @@ class Run(CannedPrograms):
         self.assertIn("ok     bytes of tensors a second in messages of 6 MiB, plain", done.stdout)
         self.assertIn("MISSED bytes of tensors a second in messages of 1 MiB, TLS", done.stdout)
 
-    def test_a_look_costs_what_rounds_with_observers_take_longer(self):
+    def test_an_observation_costs_the_additional_time_of_rounds_with_observers(self):
         done = self.run_bench("b12", "--repeat", "1", look="4e-5")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("looks a second", done.stdout)
@@ -262,7 +262,7 @@ class Run(CannedPrograms):
         self.assertEqual(other.returncode, 1)
         self.assertIn("rounds with observers took no longer than those without", other.stderr)
 
-    def test_a_device_is_measured_beside_the_cpu_and_the_loop(self):
+    def test_a_device_is_compared_with_the_cpu_and_the_loop(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -275,21 +275,21 @@ class Run(CannedPrograms):
         self.assertEqual([round(verdict["measured"]["median"], 6) for verdict in result["verdicts"]], [80, 20])
         self.assertIn("ok     to the bare LibTorch loop on cuda:0: 80 (80 - 80); wanted >= 1, aim 10", done.stdout)
 
-    def test_no_device_is_measured_without_training(self):
+    def test_benchmarks_without_training_refuse_a_device(self):
         done = self.run_bench("b3", "--device", "cuda:0")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--device goes with b1, b2, b2c only", done.stderr)
 
-    def test_loops_that_do_other_work_fail_loudly(self):
+    def test_loops_with_other_weights_fail_the_benchmark(self):
         done = self.run_bench("b2", "--quick", norm="1.0 if 'bare' in sys.argv[1] else 1.1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the loops disagree after one round", done.stderr)
 
-    def test_a_scenario_with_another_model_fails_loudly(self):
+    def test_a_scenario_with_another_model_fails_the_benchmark(self):
         with self.assertRaisesRegex(ValueError, "b2.toml uploads 2,411 weights a client-round, the loops 2,410"):
             figures.same_model({"scenario": "b2.toml", "client_rounds": 3, "upload_bytes": 12 * 2411}, 2410)
 
-    def test_a_program_that_fails_is_quoted(self):
+    def test_the_error_of_a_failed_program_is_printed(self):
         done = self.run_bench("b3", digest="sys.exit('no such scenario')")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no such scenario", done.stderr)
@@ -314,18 +314,18 @@ class RunInPython(CannedPrograms):
         return subprocess.run([sys.executable, os.path.join(BENCH, bench), *arguments], capture_output=True,
                               text=True, env=environment)
 
-    def test_rates_and_ratio_are_told(self):
+    def test_rates_and_ratio_are_printed(self):
         done = self.run_bench("b2", "--repeat", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("b2: built in 1,000.0, in Python 1,000.0 client-rounds per second of CPU: 1.000 (from 1.000 to "
                       "1.000); wanted: 0.5\n", done.stdout)
 
-    def test_another_digest_in_python_fails_loudly(self):
+    def test_another_digest_of_the_python_method_fails_the_benchmark(self):
         done = self.run_bench("b2", digest="str('-m' in sys.argv)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b2: two digests of one method: False, True", done.stderr)
 
-    def test_traced_nets_are_compared_with_the_zoos(self):
+    def test_traced_nets_are_compared_with_built_in_nets(self):
         nets = {name: {"layers": ["flatten", "linear classes"], "weights": "w.safetensors"}
                 for name in ("lenet", "resnet18", "vit")}
         done = self.run_bench("lenet", "vit", "--quick", "--repeat", "1", bench="traced_nets",
@@ -337,7 +337,7 @@ class RunInPython(CannedPrograms):
         self.assertEqual(done.returncode, 1)
         self.assertIn("lenet: two digests of one net: False, True", done.stderr)
 
-    def test_rows_of_ones_own_are_written_and_read(self):
+    def test_user_data_are_written_and_read(self):
         self.program("reader", "import sys\nsys.exit(not sys.argv[2].endswith('pictures'))\n")
         reader = os.path.join(self.folder, "reader")
         words = [sys.executable, os.path.join(BENCH, "own_rows"), "--quick", "--repeat", "1", "--program", reader]

@@ -77,7 +77,7 @@ class Bootstrap(unittest.TestCase):
             for line in wheels:
                 self.assertTrue(re.fullmatch(r"[a-z0-9-]+==[0-9.]+( +--hash=sha256:[0-9a-f]{64})+", line), line)
 
-    def test_what_makes_a_wheel_is_what_is_brought(self):
+    def test_bootstrap_installs_the_build_requirements_of_a_wheel(self):
         with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
             wheel = tomllib.load(file)
         with open(os.path.join(ROOT, "tools", "wheels", "python.txt"), encoding="utf-8") as file:
@@ -88,7 +88,7 @@ class Bootstrap(unittest.TestCase):
             self.assertRegex(file.read(), version["regex"])
         self.assertIn("torch==2.11.*", wheel["project"]["dependencies"])
 
-    def test_what_was_brought_may_lie_in_a_folder_with_a_space(self):
+    def test_installed_libraries_may_be_in_a_folder_with_a_space(self):
         self.given(CAF)
         tree = os.path.join(self.folder, "tree")
         shutil.copytree(os.path.join(ROOT, "tools", "wheels"), os.path.join(tree, "tools", "wheels"))
@@ -106,7 +106,7 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(len(torch), 1)
         self.assertRegex(torch[0], r"deps/torch-2\.11\.0-(cpu|cuda)\]$")
 
-    def test_a_folder_of_an_earlier_version_is_used_as_it_is(self):
+    def test_a_folder_of_an_earlier_version_is_reused(self):
         self.given(CAF, *[os.path.join(f"torch-2.11.0-{flavour}", OLDER) for flavour in ("cpu", "cuda")])
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -121,7 +121,7 @@ class Bootstrap(unittest.TestCase):
                 file.write(content)
         return folder
 
-    def test_what_was_carried_is_compared_with_its_checksums_and_with_those_known_here(self):
+    def test_an_offline_folder_is_verified_by_its_checksums_and_the_known_ones(self):
         folder = self.carried(SHA256SUMS="0" * 64 + "  package\n", package="other bytes\n")
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", folder)
         self.assertEqual(done.returncode, 1)
@@ -140,7 +140,7 @@ class Bootstrap(unittest.TestCase):
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--download")
         self.assertEqual((done.returncode, done.stderr), (2, "bootstrap: --download needs a folder\n"))
 
-    def test_of_a_wheel_what_is_linked_and_included_is_unpacked(self):
+    def test_only_libraries_and_headers_of_a_wheel_are_unpacked(self):
         wheels, into = os.path.join(self.folder, "wheels"), os.path.join(self.folder, "into")
         os.makedirs(wheels)
         kept = ["torch/include/ATen/ATen.h", "torch/version.py", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
@@ -194,7 +194,7 @@ class Stubs(unittest.TestCase):
         code = f"import ctypes; ctypes.CDLL({self.library!r}).{function}()"
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    def test_a_library_loads_with_stubs_and_says_so_where_one_is_called(self):
+    def test_a_library_loads_with_stubs_and_calling_one_prints_an_error(self):
         self.assertIn("cannot open shared object", self.call("multiply").stderr)
         subprocess.run([sys.executable, os.path.join(ROOT, "tools", "wheels", "stubs.py"), self.site], check=True)
         self.assertEqual(sorted(os.listdir(self.cuda)), ["libcublas.so.99", "libnccl.so.99"])

@@ -56,7 +56,7 @@ class BuildErrors(unittest.TestCase):
         self.assertIn("build: build/release failed; all of it is in build/release.log", done.stderr)
         return done.stderr
 
-    def test_a_compilers_words_are_shown_and_not_its_command(self):
+    def test_compiler_messages_are_printed_without_the_command(self):
         self.built()
         self.write("other.cpp", "int other() { return 1 }\n")
         said = self.failed()
@@ -64,7 +64,7 @@ class BuildErrors(unittest.TestCase):
         self.assertRegex(said, r"other\.cpp:1:23: error: expected ';' before '}' token")
         self.assertIn("int other() { return 1 }", said)
 
-    def test_an_absent_registration_line_is_told_in_cmakes_whole_message(self):
+    def test_a_removed_registration_line_prints_cmakes_whole_message(self):
         self.built()
         self.write("method.cpp", "int method() { return 1; }\n")
         said = " ".join(self.failed().split())
@@ -74,7 +74,7 @@ class BuildErrors(unittest.TestCase):
         self.assertIn("CMakeLists.txt:4 (mneme_registered)", said)
         self.assertNotIn("FAILED:", said)
 
-    def test_so_is_one_that_is_absent_from_the_beginning(self):
+    def test_a_new_file_without_registration_line_prints_cmakes_whole_message(self):
         self.write("method.cpp", "int method() { return 1; }\n")
         done = self.build()
         self.assertEqual(done.returncode, 1)
@@ -82,12 +82,12 @@ class BuildErrors(unittest.TestCase):
         self.assertIn("method.cpp has no registration line: nobody could choose what it holds. Its last", said)
         self.assertNotIn("-- The CXX compiler", said)
 
-    def test_a_target_that_does_not_exist_is_named(self):
+    def test_an_unknown_target_is_named(self):
         done = self.build("nothing")
         self.assertEqual(done.returncode, 1)
         self.assertIn("unknown target 'nothing'", done.stderr)
 
-    def test_a_file_whose_line_or_namespace_has_its_own_name_is_compiled_with_others(self):
+    def test_a_file_with_unique_names_joins_the_unity_build(self):
         self.write("CMakeLists.txt", CMAKE + "mneme_unity(small)\n")
         self.write("method.cpp", LINE.replace(" line{", " method_line{"))
         self.built()
@@ -118,7 +118,7 @@ step_end
 
 
 class Steps(unittest.TestCase):
-    def test_the_time_left_follows_from_the_pace_or_the_estimate(self):
+    def test_the_remaining_time_follows_from_the_pace_or_the_estimate(self):
         command = ["bash", "-c", STEP, "bash", os.path.join(ROOT, "tools", "steps.sh")]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.splitlines(), [

@@ -75,7 +75,7 @@ class Checks(unittest.TestCase):
                          ["clang-tidy", "--quiet", "/x/a.cpp", "--", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20",
                           "-include", "own.hpp", "-Wno-unknown-warning-option"])
 
-    def test_sources_that_are_compiled_as_one_are_known_by_their_own_paths(self):
+    def test_sources_of_a_unity_build_are_found_by_their_own_paths(self):
         with tempfile.TemporaryDirectory() as folder:
             both = os.path.join(folder, "unity_0_cxx.cxx")
             with open(both, "w", encoding="utf-8") as file:
@@ -105,7 +105,7 @@ class Checks(unittest.TestCase):
         self.assertIn("[modernize-use-nullptr", found["bad.cpp"][2])
         self.assertIn("use of undeclared identifier 'q'", found["wrong.cpp"][2])
 
-    def test_a_source_that_lives_on_the_precompiled_headers_is_named(self):
+    def test_a_source_that_needs_precompiled_headers_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             header = os.path.join(folder, "cmake_pch.hxx")
             entries = []
@@ -123,7 +123,7 @@ class Checks(unittest.TestCase):
         self.assertIn("bad.cpp: does not include what it uses", done.stdout)
         self.assertNotIn("good.cpp:", done.stdout)
 
-    def test_an_inline_function_that_two_headers_define_is_named(self):
+    def test_an_inline_function_defined_by_two_headers_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             commands = os.path.join(folder, "compile_commands.json")
             with open(commands, "w", encoding="utf-8") as file:

@@ -76,7 +76,7 @@ class Devices(unittest.TestCase):
         self.assertGreater(times["raspberry-pi-zero-2w"], times["snapdragon-8-gen-2"])
         self.assertGreater(times["snapdragon-8-gen-2"], 4 * 0.025)  # two rounds, down and up over the link
 
-    def test_a_calibrated_profile_is_read_back_and_another_net_or_batch_is_named(self):
+    def test_a_calibrated_profile_is_read_back_and_another_net_or_batch_is_reported(self):
         scenario = self.write("tiny.toml", TINY)
         done = mneme("calibrate", scenario, "--seconds", "0.2", "-o", self.path("here.toml"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -92,7 +92,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn('net = "linear", parameters = 10 at batch 9, not at training.batch = 8', done.stderr)
 
-    def test_what_is_wrong_with_profiles_is_said_where_it_is(self):
+    def test_errors_of_profiles_have_their_location(self):
         self.write("odd.toml", 'flops_per_secnd = 1.0\n[link]\nuplink_mbit = -3\n')
         for devices, words in (('profiles = [{ name = "raspbery-pi-5" }]', 'did you mean "raspberry-pi-5"?'),
                                ('profiles = [{ share = 1 }]', "expected one of name, file and text"),
@@ -116,14 +116,14 @@ class Devices(unittest.TestCase):
             self.assertIn(words, done.stderr)
         self.assertFalse(os.path.exists(out))
 
-    def test_a_profile_that_does_not_know_the_net_is_refused_where_it_is_named(self):
+    def test_a_profile_without_the_net_is_refused_at_its_key(self):
         self.write("other.toml", '[[nets]]\nnet = "mlp"\nparameters = 10\nbatch = 8\ntrain_rows_per_second = 5\n')
         line = TINY.count("\n") + 2
         self.refused('profiles = [{ file = "other.toml" }]\n',
                      f"wrong.toml:{line}:12: error: {self.path('other.toml')} has no [[nets]] entry with "
                      'net = "linear", parameters = 10, and no flops_per_second; expected one of them')
 
-    def test_rates_below_zero_and_of_zero_are_refused_where_they_are(self):
+    def test_negative_and_zero_rates_are_refused_with_their_location(self):
         entry = '[[nets]]\nnet = "linear"\nparameters = 10\nbatch = 8\n'
         for profile, words in (("flops_per_second = -1.0\n", "rates.toml:1:20: error: flops_per_second = -1"),
                                ("bytes_per_second = -1.0\n", "rates.toml:1:20: error: bytes_per_second = -1"),
@@ -137,7 +137,7 @@ class Devices(unittest.TestCase):
                 self.write("rates.toml", profile)
                 self.refused('profiles = [{ file = "rates.toml" }]\n', words)
 
-    def test_what_is_wrong_with_a_file_of_capacities_is_said_by_its_line(self):
+    def test_errors_of_a_capacity_file_have_line_numbers(self):
         for lines, words in (("rows_per_second\n0,-4\n", "csv:2: error: rows_per_second = -4: expected rows"),
                              ("rows_per_second\n0,5\n1,0\n", "csv:3: error: rows_per_second = 0: expected more"),
                              ("uplink_mbit\n0,-1\n", "csv:2: error: uplink_mbit = -1: expected megabits per second"),
@@ -152,7 +152,7 @@ class Devices(unittest.TestCase):
         self.refused('capacity_file = "capacity.csv"\n', "csv:1: error: the header names no column 'client'")
         self.refused('capacity_file = "none.csv"\n', 'none.csv": expected a file, found nothing')
 
-    def test_what_is_wrong_with_traces_is_said_by_its_line(self):
+    def test_errors_of_traces_have_line_numbers(self):
         links, there = 'link_file = "trace.csv"\n', 'availability = "file"\navailability_file = "trace.csv"\n'
         repeat = 'trace_end = "repeat"\n'
         for devices, rest, values in ((links, ",uplink_mbit,downlink_mbit", ",1,1"), (there, "", "")):
@@ -175,7 +175,7 @@ class Devices(unittest.TestCase):
         self.write("trace.csv", "client,from,to,uplink_mbit,downlink_mbit\n0,0,5,-1,1\n")
         self.refused(links, "csv:2: error: uplink_mbit = -1: expected megabits per second")
 
-    def test_a_trace_that_ends_while_a_round_waits_for_its_client_is_refused_before_the_run(self):
+    def test_a_trace_that_ends_during_its_clients_round_is_refused_before_the_run(self):
         self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
                    "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
         words = r"links\.csv:[2-7]: error: client [0-5]: its trace ends at 0\.01 s, but round [12] still waits for it"
@@ -192,7 +192,7 @@ class Devices(unittest.TestCase):
         done, _ = self.run_with("long", 'link_file = "links.csv"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_method_whose_messages_are_not_known_is_refused_for_its_first_round_and_fails_in_words_later(self):
+    def test_with_unknown_messages_only_the_first_round_is_checked_and_later_stalls_fail_with_a_reason(self):
         """The first round's broadcasts and jobs are known before anybody has computed, and sent is a byte at least."""
         up, down = "server_uplink_mbit = 1000\n", "server_downlink_mbit = 1000\n"
         for last, shared, is_known in (("0.0001", "", True), ("0.0001", down, True), ("0.01", "", True),
@@ -209,7 +209,7 @@ class Devices(unittest.TestCase):
                 self.assertRegex(done.stderr, words)
                 self.assertEqual(mneme("validate", scenario).returncode, 2 if is_known else 0)
 
-    def test_a_population_of_whom_nobody_is_ever_reached_is_refused_whatever_the_method(self):
+    def test_a_population_that_is_never_online_is_refused_for_any_method(self):
         self.write("there.csv", "client,from,to\n")
         for method in ("fedavg", "scaffold", "stsa"):
             scenario = self.write("nobody.toml", TINY.replace('"fedavg"', f'"{method}"') +
@@ -218,7 +218,7 @@ class Devices(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr, r"nobody\.toml:\d+:\d+: error: .*'.*there\.csv' has no spans, so no")
 
-    def test_a_run_whose_clients_can_never_be_reached_again_is_refused_and_never_done(self):
+    def test_a_run_whose_clients_go_offline_for_good_is_refused(self):
         self.write("there.csv", "client,from,to\n" + "".join(f"{client},0,0.00{1 + client}\n" for client in range(6)))
         file = 'availability = "file"\navailability_file = "there.csv"\n'
         words = ("there.csv:7: error: client 5 has the last trace, which ends at 0.006 s; round 2 finds no "
@@ -242,7 +242,7 @@ class FedScale(unittest.TestCase):
         return subprocess.run([sys.executable, os.path.join(ROOT, "tools", "fedscale_traces.py"), f"--{kind}", path,
                                "--clients", str(clients), "-o", folder], capture_output=True, text=True)
 
-    def test_availability_and_capacity_become_csv_files_that_a_run_reads(self):
+    def test_fedscale_traces_become_csv_files_that_a_run_reads(self):
         with tempfile.TemporaryDirectory() as folder:
             days = {name: {"duration": 400, "inactive": [50 + name, 300], "finish_time": 400, "active": [10, 200],
                            "model": "SM-G950F"} for name in range(3)}
@@ -266,7 +266,7 @@ class FedScale(unittest.TestCase):
             with open(os.path.join(folder, "run", "summary.json"), encoding="utf-8") as file:
                 self.assertGreater(seconds_of(file.read()), 10.0)  # no client is reachable before
 
-    def test_a_pickle_that_calls_something_is_refused(self):
+    def test_a_pickle_with_calls_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             done = self.convert(folder, {1: subprocess.Popen})
             self.assertNotEqual(done.returncode, 0)

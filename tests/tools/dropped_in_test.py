@@ -73,11 +73,11 @@ class DroppedIn(unittest.TestCase):
     def said(self, *arguments):
         return subprocess.run([self.program, *arguments], cwd=ROOT, capture_output=True, text=True)
 
-    def test_nothing_else_knows_of_it(self):
+    def test_no_other_file_names_the_dropped_in_method(self):
         self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["fedavgm.cpp", "server_momentum.cpp", "server_momentum.toml"])
         self.assertEqual(list(files_that_name_it()), [os.path.join(ROOT, "tests", "tools", "dropped_in_test.py")])
 
-    def test_it_is_listed_and_explained(self):
+    def test_the_dropped_in_method_is_listed_and_explained(self):
         listed = self.said("list", "strategies").stdout
         self.assertIn("server-momentum", listed)
         self.assertIn("FedAvg with momentum on the server", listed)
@@ -93,12 +93,12 @@ class DroppedIn(unittest.TestCase):
             with open(os.path.join(folder, "run", "summary.json"), encoding="utf-8") as file:
                 return json.load(file)
 
-    def test_it_runs_alike_for_any_number_of_threads(self):
+    def test_the_dropped_in_method_has_one_digest_for_any_number_of_threads(self):
         one, two = self.summary("--threads", "1"), self.summary("--threads", "2")
         self.assertEqual((one["strategy"], one["status"], one["rounds"]), ("server-momentum", "done", 6))
         self.assertEqual(one["run_digest"], two["run_digest"])
 
-    def test_its_keys_presets_and_figures_count(self):
+    def test_keys_presets_and_metrics_of_the_dropped_in_method_take_effect(self):
         asked, faster = self.summary(), self.summary("--set", "strategy.server_momentum=0.8")
         self.assertEqual((asked["momentum"], faster["momentum"]), (0.5, 0.8))
         self.assertNotEqual(asked["run_digest"], faster["run_digest"])
@@ -106,7 +106,7 @@ class DroppedIn(unittest.TestCase):
         self.assertEqual((plain["momentum"], plain["rounds"], plain["run_digest"]),
                          (0.5, 6, asked["run_digest"]))
 
-    def test_a_round_that_fails_is_told_as_of_methods_that_are_built_in(self):
+    def test_a_failed_round_of_the_dropped_in_method_is_reported_like_a_built_in_ones(self):
         for method in ("fedavg", "server-momentum", "fedavgm"):
             with self.subTest(method), tempfile.TemporaryDirectory(dir=self.scratch.name) as folder:
                 scenario, out = os.path.join(folder, "diverging.toml"), os.path.join(folder, "run")
@@ -137,7 +137,7 @@ class DroppedIn(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout)
         return done.stderr
 
-    def test_its_errors_name_file_line_column_and_the_likely_fix(self):
+    def test_errors_of_the_dropped_in_method_name_location_and_fix(self):
         for was, now, place, fix in (
                 ("server_momentum =", "server_momentun =", "wrong.toml:26:1", "server_momentum"),
                 ("server_momentum = 0.5", "server_momentum = 1.5", "wrong.toml:26:19", "[0, 1]"),

@@ -47,7 +47,7 @@ class ExemplarRuns(NodesCase):
             shared.append(all(node["client_rounds"] for node in found["nodes"]))
         self.assertTrue(any(shared))
 
-    def test_a_run_that_is_killed_after_a_checkpoint_goes_on_to_the_same_end(self):
+    def test_a_run_killed_after_a_checkpoint_resumes_to_the_same_digest(self):
         for name in METHODS:
             with self.subTest(name):
                 killed = self.out()
@@ -62,7 +62,7 @@ class ExemplarRuns(NodesCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 check_equal(self, killed, self.expected(name))
 
-    def test_what_cannot_be_is_refused_before_the_run(self):
+    def test_invalid_settings_are_refused_before_the_run(self):
         for name, setting, expected in (
                 ("dytox", 'model.name="mlp"',
                  r"error: dytox: the net 'mlp.*has no token for each task of the run.*\"convit\""),

@@ -110,7 +110,7 @@ class FetchDataTest(unittest.TestCase):
     def assert_nothing_left(self):
         self.assertEqual([] if not os.path.isdir(self.into) else os.listdir(self.into), [])
 
-    def test_plain_files_arrive_whole_and_a_second_call_fetches_nothing(self):
+    def test_plain_files_are_downloaded_once(self):
         for index, name in enumerate(MNIST):
             self.serve(name, b"content %d" % index, kind="md5")
         done = self.fetch("mnist", "--base", self.url)
@@ -138,7 +138,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(os.listdir(os.path.join(self.into, "emnist-balanced"))), sorted(names[:4]))
 
-    def test_folders_of_a_zip_archive_arrive_whole_and_may_be_fetched_again(self):
+    def test_folders_of_a_zip_archive_are_complete_and_may_be_fetched_again(self):
         files = ["wnids.txt", "words.txt", "train/n00000001/images/n00000001_0.JPEG", "val/val_annotations.txt",
                  "val/images/val_0.JPEG"]
         archive = zip_of({f"tiny-imagenet-200/{name}": name for name in files + ["test/images/test_0.JPEG"]})
@@ -151,7 +151,7 @@ class FetchDataTest(unittest.TestCase):
                      for place, _, names in os.walk(folder) for name in names]
             self.assertEqual(sorted(found), sorted(files))
 
-    def test_an_archive_of_folders_that_lacks_one_leaves_nothing(self):
+    def test_an_archive_without_a_required_folder_leaves_no_files(self):
         self.serve("tiny-imagenet-200.zip", zip_of({"tiny-imagenet-200/wnids.txt": "n00000001",
                                                     "tiny-imagenet-200/words.txt": "n00000001 one"}))
         done = self.fetch("tiny-imagenet", "--base", self.url)
@@ -159,7 +159,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertIn("the archive lacks train, val", done.stderr)
         self.assert_nothing_left()
 
-    def test_usps_becomes_idx(self):
+    def test_usps_is_converted_to_idx(self):
         self.serve("usps.bz2", bz2.compress((usps_line(7, -1) + usps_line(1, 1)).encode()))
         self.serve("usps.t.bz2", bz2.compress(usps_line(10, 0.5).encode()))
         done = self.fetch("usps", "--base", self.url)
@@ -172,7 +172,7 @@ class FetchDataTest(unittest.TestCase):
         images = gzip.decompress(self.content("usps", "usps-test-images-idx3-ubyte.gz"))
         self.assertEqual(set(images[16:]), {191})  # 1.5 / 2 * 255 = 191.25
 
-    def test_a_row_that_is_not_usps_is_refused_by_line(self):
+    def test_an_invalid_usps_row_is_refused_by_line(self):
         self.serve("usps.bz2", bz2.compress((usps_line(7, -1) + "3 1:0.5\n").encode()))
         self.serve("usps.t.bz2", bz2.compress(usps_line(10, 0.5).encode()))
         done = self.fetch("usps", "--base", self.url)
@@ -180,7 +180,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertIn("usps.bz2:2: not a row of USPS", done.stderr)
         self.assert_nothing_left()
 
-    def test_a_wrong_checksum_leaves_nothing(self):
+    def test_a_wrong_checksum_leaves_no_files(self):
         for name in MNIST:
             self.serve(name, b"content")
         with open(os.path.join(self.served, MNIST[3]), "wb") as file:
@@ -204,13 +204,13 @@ class FetchDataTest(unittest.TestCase):
         self.assertIn(f"{self.url}/cifar-100-binary.tar.gz: the server answers 404", done.stderr)
         self.assert_nothing_left()
 
-    def test_a_server_that_is_not_there_is_reported(self):
+    def test_an_unreachable_server_is_reported(self):
         done = self.fetch("mnist", "--base", "http://127.0.0.1:1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("http://127.0.0.1:1/train-images-idx3-ubyte.gz:", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
 
-    def test_an_archive_that_leads_out_of_its_folder_is_refused(self):
+    def test_an_archive_with_paths_outside_its_folder_is_refused(self):
         good = {f"cifar-10-batches-bin/{name}": b"x" for name in CIFAR10}
         for bad in ("../escaped", "/tmp/escaped", "a/../../escaped", "..\\escaped"):
             with self.subTest(bad):
@@ -224,7 +224,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertIn("the archive holds '../escaped'", done.stderr)
         self.assert_nothing_left()
 
-    def test_a_link_in_the_place_of_a_file_is_refused(self):
+    def test_a_link_in_place_of_a_file_is_refused(self):
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             for name in CIFAR10:
@@ -250,7 +250,7 @@ class FetchDataTest(unittest.TestCase):
                 self.assertNotIn("Traceback", done.stderr)
                 self.assert_nothing_left()
 
-    def test_a_failure_leaves_what_was_there(self):
+    def test_a_failure_keeps_existing_files(self):
         os.makedirs(os.path.join(self.into, "mnist"))
         for name in MNIST:
             self.serve(name, b"new")
@@ -278,19 +278,19 @@ class FetchDataTest(unittest.TestCase):
         files = [os.path.join(place, name) for place, _, names in os.walk(self.into) for name in names]
         return sum(os.path.getsize(file) for file in files)
 
-    def test_a_signal_leaves_nothing(self):
+    def test_a_signal_leaves_no_files(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number):
                 self.assertEqual(self.killed_in_the_middle(number), 1)
                 self.assert_nothing_left()
 
-    def test_what_a_killed_fetch_leaves_goes_with_the_next_one(self):
+    def test_files_of_a_killed_fetch_are_removed_by_the_next_one(self):
         self.assertEqual(self.killed_in_the_middle(signal.SIGKILL), -signal.SIGKILL)
         self.assertNotEqual(os.listdir(self.into), [])
         self.assertEqual(self.fetch("usps", "--base", self.url).returncode, 1)
         self.assert_nothing_left()
 
-    def test_a_download_without_end_is_cut_off(self):
+    def test_an_endless_download_is_aborted(self):
         done = self.fetch("usps", "--base", self.url + "/endless/0/")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the server sends more than 20000000 bytes", done.stderr)
@@ -323,7 +323,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("checksums:1: not a line of md5sum or sha256sum", done.stderr)
 
-    def test_the_list_names_sources_and_checksums(self):
+    def test_list_prints_sources_and_checksums(self):
         done = self.fetch("--list")
         self.assertEqual(done.returncode, 0)
         for name in ("cifar10", "cifar100", "emnist-balanced", "fashion-mnist", "mnist", "usps"):

@@ -24,12 +24,12 @@ LOADER.exec_module(TOOL)
 
 
 class FetchWeights(unittest.TestCase):
-    def test_a_filter_gets_zeros_before_its_first_row_and_column(self):
+    def test_a_filter_gets_a_leading_row_and_column_of_zeros(self):
         shape, numbers = TOOL.padded_before((1, 2, 2, 2), array.array("f", range(1, 9)))
         self.assertEqual(shape, (1, 2, 3, 3))
         self.assertEqual(list(numbers), [0, 0, 0, 0, 1, 2, 0, 3, 4, 0, 0, 0, 0, 5, 6, 0, 7, 8])
 
-    def test_names_lose_their_underscores_and_variances_hold_what_is_added_to_them(self):
+    def test_names_are_converted_and_variances_include_the_epsilon_difference(self):
         made = TOOL.efficientnet_lite({"_blocks.0._bn1.running_var": ((1,), array.array("f", [2.0])),
                                        "_bn0.num_batches_tracked": ((), array.array("q", [7])),
                                        "_fc.bias": ((2,), array.array("f", [1.0, 3.0]))})
@@ -37,11 +37,11 @@ class FetchWeights(unittest.TestCase):
         self.assertAlmostEqual(made["blocks.0.bn1.running_var"][1][0], 2.00099, places=6)
         self.assertEqual(list(made["fc.bias"][1]), [1.0, 3.0])
 
-    def test_a_pickle_that_asks_for_more_than_tensors_is_refused(self):
+    def test_a_pickle_with_other_classes_than_tensors_is_refused(self):
         with self.assertRaisesRegex(TOOL.Failure, "which is no tensor"):
             TOOL.TensorReader(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
 
-    def test_axes_that_a_file_holds_in_another_order_are_put_in_theirs(self):
+    def test_permuted_axes_of_a_file_are_reordered(self):
         storage = array.array("f", [9, 0, 3, 1, 4, 2, 5])  # after one number: two columns of three
         self.assertEqual(list(TOOL.laid_out(storage, 1, (2, 3), (1, 2))), [0, 1, 2, 3, 4, 5])
         self.assertEqual(list(TOOL.laid_out(storage, 3, (), ())), [1])

@@ -67,12 +67,12 @@ class Fuzz(unittest.TestCase):
         os.chmod(path, 0o755)
         return path
 
-    def test_random_scenarios_end_alike_however_they_are_computed(self):
+    def test_random_scenarios_have_equal_results_in_all_ways_to_run(self):
         done = self.search("scenarios", "--count", "3", "--seed", "100", "--seconds", "10")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-3] drawn, \d refused, \d done, \d failed alike, 0 found")
 
-    def test_damaged_files_of_every_kind_are_refused_in_words(self):
+    def test_damaged_files_of_every_kind_are_refused_with_a_reason(self):
         done = self.search("readers", "--count", "2", "--seconds", "600")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("peak memory in parts of the honest input's: toml 1.", done.stdout)
@@ -80,19 +80,19 @@ class Fuzz(unittest.TestCase):
                        "torn_checkpoint", "forged_checkpoint"):
             self.assertIn(f"2 {reader}", done.stdout)
 
-    def test_modules_of_random_code_are_taken_or_refused_in_words(self):
+    def test_modules_of_random_code_are_accepted_or_refused_with_a_reason(self):
         done = self.search("modules", "--count", "8", "--seconds", "60")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"8 modules, \d taken, \d refused, 0 found")
 
-    def test_writes_that_fail_leave_a_run_that_can_go_on(self):
+    def test_failed_writes_leave_a_run_that_can_be_resumed(self):
         if not (shutil.which("cc") or shutil.which("gcc")):
             self.skipTest("no C compiler")
         done = self.search("faults", "--count", "6", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-6] disturbed, \d went on, \d resumed, \d refused, 0 found")
 
-    def test_a_reader_that_ends_by_a_signal_is_found(self):
+    def test_a_reader_killed_by_a_signal_is_found(self):
         done = self.search("readers", "--count", "5", "--only", "partition",
                            program=self.script("fragile", FRAGILE))
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
@@ -100,12 +100,12 @@ class Fuzz(unittest.TestCase):
         self.assertRegex(done.stdout, r"partition, seed \d: ")
         self.assertNotIn("together", done.stdout)
 
-    def test_a_reader_that_gives_no_reason_for_one_of_many_inputs_is_found(self):
+    def test_a_reader_without_a_reason_for_one_of_many_inputs_is_found(self):
         done = self.search("readers", "--count", "20", "--only", "partition", program=self.script("silent", SILENT))
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("gave no reason", done.stdout)
 
-    def test_a_new_key_is_drawn_the_day_it_is_added(self):
+    def test_a_new_key_is_drawn_without_changing_the_search(self):
         for asked, said in key_tables().said.items():
             self.script(asked, said)
         program = self.script("newer", f"""#!/bin/sh
@@ -130,7 +130,7 @@ cat '{self.folder}'/"$*"
         self.assertEqual({key.full_name for key in tables.all() if key.full_name in by_kind
                           and all(drawn_value(key, draw) is None for _ in range(20))}, set())
 
-    def test_draws_and_damage_follow_from_their_seeds(self):
+    def test_draws_and_damage_depend_only_on_their_seeds(self):
         tables = key_tables()
         self.assertEqual(drawn_scenario(tables, 7).text(), drawn_scenario(tables, 7).text())
         self.assertNotEqual(drawn_scenario(tables, 7).text(), drawn_scenario(tables, 8).text())
@@ -138,7 +138,7 @@ cat '{self.folder}'/"$*"
         self.assertEqual(mutated(honest, random.Random(3)), mutated(honest, random.Random(3)))
         self.assertTrue(any(mutated(honest, random.Random(seed)) != honest for seed in range(5)))
 
-    def test_messages_are_read_from_frames_and_framed_alike(self):
+    def test_messages_survive_reading_from_frames_and_framing(self):
         messages = [b"a", bytes(range(256)) * 2000, b"bc"]
         stream = b"mneme\n\x01\x00" + b"".join(map(framed, messages))
         for piece in (1000, 7001, len(stream)):
@@ -147,13 +147,13 @@ cat '{self.folder}'/"$*"
                 found += reader.feed(stream[first:first + piece])
             self.assertEqual(found, messages)
 
-    def test_one_message_of_a_stream_is_damaged_and_the_others_pass(self):
+    def test_one_message_of_a_stream_is_damaged_and_others_are_forwarded(self):
         stream = b"mneme\n\x01\x00" + b"".join(map(framed, [b"one", b"two", b"three"]))
         damage = DamagedMessage(1, lambda message: message + b"!")
         passed = b"".join(damage(0, stream[at:at + 5]) for at in range(0, len(stream), 5))
         self.assertEqual(MessageReader().feed(passed), [b"one", b"two!", b"three"])
 
-    def test_a_program_is_started_again_and_again(self):
+    def test_a_program_is_started_repeatedly(self):
         programs = StartedPrograms(PROGRAM, self.folder, 60)
         self.addCleanup(programs.close)
         self.assertEqual(programs.run(["list", "strategies"]).code, 0)
@@ -163,7 +163,7 @@ cat '{self.folder}'/"$*"
         self.assertGreater(refused.peak_bytes, 1 << 20)
         self.assertEqual(programs.run(["list", "models"]).code, 0)
 
-    def test_several_commands_run_one_after_the_other_and_go_on_behind_one_that_fails(self):
+    def test_several_commands_run_in_sequence_and_continue_after_a_failure(self):
         programs = StartedPrograms(PROGRAM, self.folder, 60)
         self.addCleanup(programs.close)
         self.assertEqual(programs.prepare(["list", "strategies"]).code, 0)
@@ -175,27 +175,27 @@ cat '{self.folder}'/"$*"
         self.assertGreater(min(outcome.peak_bytes for outcome in done), 1 << 20)
         self.assertEqual(programs.run(["list", "models"]).errors, done[1].errors)
 
-    def test_a_command_of_several_that_ends_by_a_signal_is_found(self):
+    def test_one_of_several_commands_killed_by_a_signal_is_found(self):
         killing = self.script("killing", '#!/bin/sh\n[ "$1" = dies ] && kill -SEGV $$\nexit 0\n')
         programs = StartedPrograms(killing, self.folder, 60)
         self.addCleanup(programs.close)
         self.assertEqual([outcome.code for outcome in programs.run_several([["lives"], ["dies"], ["lives"]])],
                          [0, -signal.SIGSEGV, 0])
 
-    def test_a_program_that_does_not_end_is_asked_to_end(self):
+    def test_a_program_that_exceeds_its_time_is_terminated(self):
         programs = StartedPrograms(self.script("sleeper", "#!/bin/sh\nexec sleep 100\n"), self.folder, 0.5)
         self.addCleanup(programs.close)
         self.assertEqual(programs.run(["now"]).code, -signal.SIGTERM)
         self.assertEqual(programs.run(["now"], limit_s=0.1, ended_by=signal.SIGKILL).code, -signal.SIGKILL)
 
-    def test_each_start_has_settings_of_its_own(self):
+    def test_each_start_has_its_own_environment(self):
         said = '#!/bin/sh\necho "$1 $LEVEL, $SIGN" >&2\n'
         programs = StartedPrograms(self.script("says", said), self.folder, 60)
         self.addCleanup(programs.close)
         self.assertEqual(programs.run(["now"], ["LEVEL=3", "SIGN=a=b"]).errors, "now 3, a=b\n")
         self.assertEqual(programs.run(["then"], ["SIGN="]).errors, "then , \n")
 
-    def test_a_run_that_ends_before_its_kill_is_not_run_again(self):
+    def test_a_run_that_ends_before_its_kill_is_not_rerun(self):
         failing = self.script("failing", f"#!/bin/sh\necho run >>'{self.folder}/runs'\necho error: no >&2\nexit 1\n")
         programs = StartedPrograms(failing, self.folder, 60)
         self.addCleanup(programs.close)
@@ -204,7 +204,7 @@ cat '{self.folder}'/"$*"
         with open(os.path.join(self.folder, "runs"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "run\n")
 
-    def test_another_result_of_a_torn_checkpoint_is_found(self):
+    def test_a_changed_result_after_a_torn_checkpoint_is_found(self):
         case = CASES["torn_checkpoint"](os.path.join(self.folder, "torn"), PROGRAM)
         ended = StartedPrograms(PROGRAM, self.folder, 60)
         self.addCleanup(ended.close)
@@ -213,7 +213,7 @@ cat '{self.folder}'/"$*"
         case.digest = "another"
         self.assertRegex(case.wrong_result(), "code 0, but digest [0-9a-f]{32} and not another")
 
-    def test_the_checksum_of_a_forged_checkpoint_fits(self):
+    def test_a_forged_checkpoint_has_a_valid_checksum(self):
         out = os.path.join(self.folder, "run")
         subprocess.run([PROGRAM, "run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--quiet", "--out",
                         out, "--set", "checkpoint.force=true"], check=True)
@@ -223,7 +223,7 @@ cat '{self.folder}'/"$*"
             honest = file.read()
         self.assertEqual(with_checksum(honest), honest)
 
-    def test_every_reader_has_a_decoder_or_is_played_by_the_program(self):
+    def test_every_reader_has_a_decoder_or_is_fuzzed_by_the_program(self):
         sources = os.path.join(ROOT, "tools", "fuzz", "decoders")
         text = ""
         for name in sorted(os.listdir(sources)):

@@ -126,15 +126,15 @@ class GpuCheck(unittest.TestCase):
         devices = [[word for word in call.split() if word.startswith("worker.device")] for call in calls[14:]]
         self.assertEqual(devices, [['worker.device="cuda:0"'], ['worker.device="cuda:0"'], ['worker.device="cpu"']])
 
-    def test_programs_that_are_there_are_taken_as_they_are(self):
+    def test_existing_programs_are_used_without_a_build(self):
         self.assertEqual(self.check("tests", "--built").returncode, 0)
         self.assertEqual(self.called(), ["test_training [gpu] required: 1", "test_run [gpu] required: 1"])
 
-    def test_a_step_alone_is_run_by_its_name(self):
+    def test_a_named_step_runs_alone(self):
         self.assertEqual(self.check("build").returncode, 0)
         self.assertEqual(self.called(), ["cuda mneme bench_loops"])
 
-    def test_a_failing_step_is_named_and_the_others_are_run(self):
+    def test_a_failed_step_is_named_and_the_others_run(self):
         done = self.check("tests", "bench", broken="tests")
         self.assertEqual(done.returncode, 1)
         self.assertIn("tests failed: build/cuda/tests/test_training ended with 42; the end of "
@@ -142,12 +142,12 @@ class GpuCheck(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^tests +FAILED .* build/cuda/tests/test_training ended with 42$")
         self.assertRegex(done.stdout, r"(?m)^bench +passed")
 
-    def test_tests_that_were_skipped_beside_a_device_have_failed(self):
+    def test_skipped_tests_on_a_machine_with_a_device_fail(self):
         done = self.check("tests", broken="skips")
         self.assertEqual(done.returncode, 1)
         self.assertIn("2 tests were skipped, though there is a device", done.stdout)
 
-    def test_a_digest_that_depends_on_threads_has_failed(self):
+    def test_a_digest_that_depends_on_threads_fails(self):
         done = self.check("resnet18", broken="digest")
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"one thread gave the digest {'1' * 32}, four gave {'4' * 32}", done.stdout)
@@ -162,7 +162,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("smoke/fedavg.toml: 1 threads dddddddd, 3 threads dddddddd, killed and resumed eeeeeeee",
                       done.stdout)
 
-    def test_what_outlasts_its_step_is_ended_and_named(self):
+    def test_a_step_that_exceeds_its_time_is_killed_and_named(self):
         loader = importlib.machinery.SourceFileLoader("gpu_check", os.path.join(self.tree, "tools", "gpu_check"))
         checking = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
         loader.exec_module(checking)
@@ -170,12 +170,12 @@ class GpuCheck(unittest.TestCase):
         with self.assertRaisesRegex(checking.Failure, "sh was ended: the step took more than 0 s"):
             checking.Step("tests").run("sh", "-c", "sleep 1000 & wait")
 
-    def test_a_report_without_figures_has_failed(self):
+    def test_a_report_without_results_fails(self):
         done = self.check("bench", broken="bench")
         self.assertEqual(done.returncode, 1)
         self.assertIn("bench failed: a report lacks 'benchmarks'", done.stdout)
 
-    def test_without_a_device_it_says_so_and_passes(self):
+    def test_without_a_device_gpu_check_reports_it_and_passes(self):
         self.stand_in(self.programs, "nvidia-smi", "echo 'No devices were found'")
         report = os.path.join(self.tree, "report.json")
         done = self.check("--json", report)
@@ -185,12 +185,12 @@ class GpuCheck(unittest.TestCase):
         with open(report, encoding="utf-8") as file:
             self.assertEqual(json.load(file), {"device": None, "steps": []})
 
-    def test_a_name_of_no_step_is_bad_usage(self):
+    def test_an_unknown_step_is_bad_usage(self):
         done = self.check("resnet")
         self.assertEqual(done.returncode, 2)
         self.assertIn("no step is called 'resnet'; there are build, tests, scenarios, bench, resnet18", done.stderr)
 
-    def test_programs_that_hold_tests_for_devices_are_built(self):
+    def test_test_programs_for_devices_are_built(self):
         found = set()
         for folder, _, names in os.walk(os.path.join(ROOT, "tests")):
             for name in names:

@@ -79,7 +79,7 @@ class KeptFiles(unittest.TestCase):
 
     # -- outputs ------------------------------------------------------------------------------------------------------
 
-    def test_a_report_goes_into_pipes_devices_and_what_links_lead_to(self):
+    def test_a_report_is_written_to_pipes_devices_and_targets_of_links(self):
         self.assertEqual(mneme("run", self.scenario(), "--out", self.path("run"), "--quiet").returncode, 0)
         written = mneme("report", self.path("run"), "-o", self.path("page.html"))
         self.assertEqual(written.returncode, 0, written.stderr)
@@ -113,7 +113,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn('name = "fedavg"', made.stdout)
 
-    def test_a_file_in_a_folder_that_is_missing_is_refused_by_the_folders_name(self):
+    def test_a_file_in_a_missing_folder_is_refused_with_the_folders_name(self):
         done = mneme("run", self.scenario(), "--out", self.path("run"), "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
         absent = self.path("absent")
@@ -135,7 +135,7 @@ class KeptFiles(unittest.TestCase):
             os.close(writing)
         return done.returncode, done.stderr
 
-    def test_a_reader_that_goes_away_ends_no_command_by_a_signal(self):
+    def test_a_closed_stdout_kills_no_command(self):
         scenario, run = self.scenario(), self.path("run")
         self.assertEqual(self.without_reader("run", scenario, "--out", run), (0, ""))
         for words in (["help"], ["list", "strategies"], ["validate", scenario], ["compare", run],
@@ -146,7 +146,7 @@ class KeptFiles(unittest.TestCase):
         code, errors = self.without_reader("report", run, "-o", "/dev/stdout")
         self.assertEqual((code, errors), (1, "error: cannot write '/dev/stdout': Broken pipe\n"))
 
-    def test_words_that_are_empty_are_refused_everywhere(self):
+    def test_empty_arguments_are_refused_everywhere(self):
         scenario = self.scenario()
         for words in (["run", ""], ["run", scenario, "--out", ""], ["resume", ""], ["sweep", ""],
                       ["sweep", scenario, "--out", ""], ["validate", ""], ["compare", ""], ["report", ""],
@@ -164,7 +164,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(process.returncode, 1, errors)
         return errors
 
-    def test_a_run_whose_folder_is_moved_says_where_it_goes_on(self):
+    def test_a_run_whose_folder_is_moved_reports_the_new_path(self):
         process = self.running()
         os.rename(self.path("run"), self.path("elsewhere"))
         errors = self.ended(process)
@@ -179,7 +179,7 @@ class KeptFiles(unittest.TestCase):
         resumed.send_signal(signal.SIGTERM)
         self.assertEqual(resumed.wait(timeout=60), 130, resumed.stderr.read())
 
-    def test_a_run_whose_folder_or_files_vanish_says_so(self):
+    def test_a_run_whose_folder_or_files_are_removed_reports_it(self):
         for lost, said in (("", "the folder of the run was "), ("scenario.toml", "was moved or removed"),
                            ("checkpoint", "was moved or removed"), ("metrics.jsonl", "No such file"),
                            ("events.csv", "No such file")):
@@ -196,7 +196,7 @@ class KeptFiles(unittest.TestCase):
             if lost:
                 self.assertEqual("resume with" in errors, lost in ("metrics.jsonl", "events.csv"), errors)
 
-    def test_a_limit_of_file_sizes_is_a_reason_in_words(self):
+    def test_a_file_size_limit_is_reported_as_an_error(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
         process = self.started("run", self.scenario(rounds=50), "--out", self.path("run"), "--quiet", "--trace",
@@ -208,7 +208,7 @@ class KeptFiles(unittest.TestCase):
     def data(self):
         return f'name = "mnist"\nroot = "{self.path("data", "mnist")}"'
 
-    def test_runs_do_not_go_on_with_other_data(self):
+    def test_runs_do_not_resume_with_other_data(self):
         write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
         scenario = self.scenario(self.data())
         stopped = self.started("run", scenario, "--set", f"rounds.per_task={LONG}", "--out", self.path("run"),
@@ -237,7 +237,7 @@ class KeptFiles(unittest.TestCase):
         self.assertIn("3 runs done, 0 failed", again.stdout, again.stderr)
         self.assertIn("3 runs, 2 of them done before", again.stdout)
 
-    def test_a_backbone_is_trained_again_where_its_data_have_changed(self):
+    def test_a_backbone_is_trained_again_if_its_data_have_changed(self):
         write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
         shared = f'[data]\n{self.data()}\n[model]\nname = "mlp"\nhidden = [8, 6]\n'
         self.write("backbone.toml", shared + '[tasks]\nkind = "single"\nclasses = 6\n[clients]\ncount = 1\n[rounds]\n'
@@ -261,7 +261,7 @@ class KeptFiles(unittest.TestCase):
 
     # -- sweeps -------------------------------------------------------------------------------------------------------
 
-    def test_two_sweeps_at_once_share_the_work(self):
+    def test_two_concurrent_sweeps_share_the_work(self):
         scenario = self.scenario(rounds=40)
         words = [PROGRAM, "sweep", scenario, "--seeds", "1-6", "--jobs", "2", "--threads", "1", "--json", "--out",
                  self.path("runs")]
@@ -278,7 +278,7 @@ class KeptFiles(unittest.TestCase):
             computed += sum(event["event"] == "run_started" and not event["resumed"] for event in events)
         self.assertEqual(computed, 6)  # each computed by one of them
 
-    def test_a_sweep_says_what_it_cannot_write_to_and_that_its_catalogue_was_damaged(self):
+    def test_a_sweep_reports_unwritable_paths_and_a_damaged_catalogue(self):
         scenario = self.scenario()
         refused = mneme("sweep", scenario, "--out", "/proc/self/runs")
         self.assertIn(refused.returncode, (1, 2))
@@ -311,7 +311,7 @@ class KeptFiles(unittest.TestCase):
                     states[os.path.join(where, name)] = file.read()
         return states
 
-    def test_a_sweep_into_folders_that_are_read_only_names_them_and_loses_nothing(self):
+    def test_a_sweep_names_read_only_folders_and_keeps_its_results(self):
         scenario, out = self.scenario(), self.path("runs")
 
         def sweep(seeds, *words):

@@ -27,7 +27,7 @@ def states(run):
 
 
 class KilledPrograms(unittest.TestCase):
-    def test_slices_that_were_written_are_gone_on_from(self):
+    def test_killed_programs_resume_from_saved_slices(self):
         for name, keys in SCENARIOS.items():
             with self.subTest(name):
                 self.killed_and_resumed(["run", os.path.join("scenarios", "smoke", f"{name}.toml"), "--trace", "--set",

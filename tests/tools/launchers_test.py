@@ -117,7 +117,7 @@ class Launchers(NodesCase):
             line = next(line for line in process.stdout if "metrics at" in line)
             self.assertEqual(line, f"metrics at http://127.0.0.1:{port + rank}/metrics\n")
 
-    def test_a_rank_that_never_comes_ends_the_wait_with_a_sentence(self):
+    def test_a_missing_rank_ends_the_run_with_an_error(self):
         done = mneme("run", "scenarios/smoke/fedavg.toml", "--distributed", "--out", self.out(), "--set",
                      "worker.join_timeout=\"1 s\"",
                      environment=plain_environment(RANK="0", WORLD_SIZE="3", LOCAL_WORLD_SIZE="3",

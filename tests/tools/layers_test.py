@@ -36,7 +36,7 @@ def write(root, path, text):
 class Layers(unittest.TestCase):
     maxDiff = None
 
-    def test_an_include_against_the_arrows_is_found_in_each_layer(self):
+    def test_a_forbidden_include_is_found_in_each_layer(self):
         self.assertGreater(len(LAYERS), 15)
         wanted = {}
         with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ class Layers(unittest.TestCase):
         self.assertEqual([finding.text for finding in found],
                          ["runtime/y depends on runtime/x, which builds may leave out; register it at a door"])
 
-    def test_a_drawing_leaves_out_what_is_reached_through_others(self):
+    def test_the_drawing_omits_indirect_dependencies(self):
         text = "layer(runtime/a)\nlayer(runtime/b a)\nlayer(runtime/c a)\nlayer(actors/d a b c)\nlayer(actors/e c)\n"
         layers = tidy.read_layers({tidy.LAYERS_FILE: text})
         self.assertEqual(drawer.drawing(layers), "runtime/a\nruntime/b ◄ a   runtime/c ◄ a\n"

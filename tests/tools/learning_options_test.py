@@ -90,7 +90,7 @@ class LearningOptions(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def test_classes_that_do_not_divide_are_dealt_and_sizes_are_listed(self):
+    def test_unevenly_divided_classes_are_dealt_and_sizes_reported(self):
         path = self.scenario(SMALL + '[strategy]\nname = "fedavg"\n[tasks]\ncount = 3\n')
         out, said = self.run_of(path)
         self.assertIn("10 classes do not divide evenly, so the tasks have [4, 3, 3] classes", said)
@@ -105,7 +105,7 @@ class LearningOptions(unittest.TestCase):
         self.assertNotEqual(self.summary(other)["run_digest"], self.summary(out)["run_digest"])
         self.assertIn("sizes add up to 9 of 10 classes", self.error_of(listed, "tasks.sizes=[3,3,3]"))
 
-    def test_methods_with_parts_by_task_hold_for_tasks_of_other_sizes(self):
+    def test_methods_with_parts_per_task_support_tasks_of_different_sizes(self):
         for name in ("bic", "ss-il", "dytox", "fedhaf", "fed-ewc", "osi-fl", "pilora", "fed-cprompt", "glfc", "stsa"):
             with self.subTest(name):
                 done = mneme("run", f"scenarios/smoke/{name}.toml", "--set", "data.classes=5", "--set",
@@ -114,7 +114,7 @@ class LearningOptions(unittest.TestCase):
                              "--out", os.path.join(self.folder, name))
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_domains_come_in_the_order_that_the_scenario_says(self):
+    def test_domains_follow_the_order_in_the_scenario(self):
         photos = Pictures(channels=1, domains=["photo", "sketch", "cartoon"])
         write_npz(os.path.join(self.folder, "photos.npz"), photos.arrays())
         path = self.scenario('[data]\nname = "arrays"\nfile = "photos.npz"\n[tasks]\nkind = "domain-incremental"\n'
@@ -131,7 +131,7 @@ class LearningOptions(unittest.TestCase):
         self.assertIn('there is no domain "art"; expected names of "photo", "sketch", "cartoon"',
                       self.error_of(path, 'tasks.domain_order=["art", "photo", "sketch"]'))
 
-    def test_a_milestone_acts_after_its_round_and_one_without_effect_is_named(self):
+    def test_a_milestone_takes_effect_after_its_round_and_useless_ones_are_named(self):
         path = self.scenario(SMALL + '[strategy]\nname = "fedavg"\n[tasks]\nkind = "single"\n[training]\nbatch = 0\n'
                              'learning_rate = 0.2\nschedule = "step"\nmilestones = [3]\nfactor = 1e-30\n')
         out, said = self.run_of(path, "rounds.per_task=4")
@@ -157,7 +157,7 @@ class LearningOptions(unittest.TestCase):
         _, said = self.run_of(path, "training.batch=0", "training.drop_last=true")
         self.assertIn("training.drop_last has no effect: only training.batch > 0", said)
 
-    def test_terms_of_training_losses_have_the_names_of_the_page(self):
+    def test_loss_terms_have_the_names_in_the_documents(self):
         for name, terms in (("moon", {"cross_entropy", "contrast"}), ("scaffold", {"cross_entropy"}),
                             ("er", {"cross_entropy"})):
             with self.subTest(name):
@@ -168,7 +168,7 @@ class LearningOptions(unittest.TestCase):
                 self.assertEqual(set(line["training_loss_terms"]), terms)
                 self.assertAlmostEqual(sum(line["training_loss_terms"].values()), line["training_loss"], places=9)
 
-    def test_rows_of_numbers_in_the_shape_of_images_are_not_mirrored(self):
+    def test_rows_of_numbers_in_image_shape_are_not_flipped(self):
         def rows(count):
             return [2.0 * (column == row % 6) + 0.01 * ((row * 31 + line * 7 + column * 3) % 11)
                     for row in range(count) for line in range(8) for column in range(8)]

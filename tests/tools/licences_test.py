@@ -39,7 +39,7 @@ class Licences(unittest.TestCase):
         for row in rows:
             self.assertTrue(row[1], f"no licence: {row}")
 
-    def test_every_dependency_that_the_build_looks_for_has_a_row(self):
+    def test_every_dependency_of_the_build_has_a_row(self):
         text = read("tools", "cmake", "dependencies.cmake")
         asked = set(re.findall(r"find_package\((\w+)", text))
         asked |= set(re.findall(r"find_(?:path|library)\(([A-Z0-9]+)_", text))
@@ -48,7 +48,7 @@ class Licences(unittest.TestCase):
         absent = sorted(name for name in asked - {"TORCH"} if not re.search(rf"\b{name.lower()}\b", page))
         self.assertEqual(absent, [])
 
-    def test_the_licence_is_apaches_and_the_version_is_that_of_the_build(self):
+    def test_the_license_is_apache_2_and_the_version_is_the_builds(self):
         self.assertIn("Apache License\n                           Version 2.0, January 2004", read("LICENSE"))
         version = re.search(r"project\(mneme VERSION (\S+)", read("CMakeLists.txt")).group(1)
         self.assertRegex(read("CITATION.cff"), rf"(?m)^version: {re.escape(version)}$")

@@ -76,14 +76,14 @@ class Limits(unittest.TestCase):
 
     # -- numbers ------------------------------------------------------------------------------------------------------
 
-    def test_an_integer_whose_rounding_up_overflowed_is_refused(self):
+    def test_an_integer_that_overflows_when_rounded_up_is_refused(self):
         for method, key in (("er", "strategy.replay_rows"), ("er", "strategy.buffer"), ("fedavg", "training.batch"),
                             ("fedavg", "clients.count"), ("fedavg", "rounds.per_task")):
             with self.subTest(key):
                 said = self.refused(self.scenario("", method=method), "--set", f"{key}=9223372036854775807")
                 self.assertIn(f"{key} = 9223372036854775807: expected an integer in [", said)
 
-    def test_the_largest_integers_run_as_smaller_ones_do(self):
+    def test_the_largest_integers_run_like_smaller_ones(self):
         digests = set()
         for replayed in (1000, 1_000_000_000):
             out = self.path(f"run-{replayed}")
@@ -105,7 +105,7 @@ class Limits(unittest.TestCase):
                                           "server_momentum = 0.5\n"))
         self.assertIn("divided by training.learning_rate, which is 0", said)
 
-    def test_a_number_of_another_language_has_one_hint(self):
+    def test_a_number_in_another_notation_gets_one_hint(self):
         for value, hint in ((".5", "0.5"), ("5.", "5.0"), ("010", "10"), ("1_000.", "1000.0"), ("+.5", "0.5"),
                             ("0,5", "0.5")):
             with self.subTest(value):
@@ -118,7 +118,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(mneme("validate", self.scenario("learning_rate = 1e-1\n")).returncode, 0)
         self.assertEqual(mneme("validate", self.scenario(""), "--set", "title=.5").returncode, 0)
 
-    def test_a_part_of_a_higher_rank_than_its_layer_is_refused(self):
+    def test_a_low_rank_part_above_its_layers_rank_is_refused(self):
         said = self.refused(self.write("vit.toml", TINY.replace('"mlp"\nhidden = [5]', '"vit"\npatch = 2\nwidth = 8\n'
                                                                 'heads = 2\ndepth = 1\nweights = "as-drawn"').replace(
             "[4]", "[1, 4, 4]") + 'optimizer = "adam"\n[strategy]\nname = "pilora"\nrank = 9\n'))
@@ -126,7 +126,7 @@ class Limits(unittest.TestCase):
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def test_special_files_are_refused_wherever_a_scenario_names_a_file(self):
+    def test_special_files_are_refused_for_every_file_key(self):
         pipe = self.pipe()
         for rest in ('[devices]\nprofiles = [{{ file = "{}" }}]\n',
                      '[devices]\navailability = "file"\navailability_file = "{}"\n',
@@ -161,11 +161,11 @@ class Limits(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr.count(f"is {kind}; expected an ordinary file"), 3, done.stderr)
 
-    def test_a_link_to_an_ordinary_file_is_that_file(self):
+    def test_a_link_to_an_ordinary_file_is_followed(self):
         os.symlink(self.scenario(""), self.path("link.toml"))
         self.assertEqual(mneme("validate", self.path("link.toml")).returncode, 0)
 
-    def test_a_name_with_half_a_pair_of_utf_16_is_one_sentence(self):
+    def test_a_name_with_an_unpaired_surrogate_gives_one_error(self):
         header = b'{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
         with open(self.path("w.safetensors"), "wb") as file:
             file.write(struct.pack("<Q", len(header)) + header + bytes(4))
@@ -207,7 +207,7 @@ class Limits(unittest.TestCase):
         os.remove(summary)
         self.assertEqual(mneme("resume", run, "--quiet").returncode, 0)
 
-    def test_a_sweep_names_a_damaged_run_and_runs_nothing_again(self):
+    def test_a_sweep_names_a_damaged_run_and_reruns_nothing(self):
         words = (self.scenario(""), "--seeds", "1,2", "--out", self.path("runs"))
         self.assertEqual(mneme("sweep", *words, "--quiet").returncode, 0)
         runs = sorted(name for name in os.listdir(self.path("runs")) if name.startswith("a-"))
@@ -233,7 +233,7 @@ class Limits(unittest.TestCase):
     # -- the machine --------------------------------------------------------------------------------------------------
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the filter is written for x86-64")
-    def test_a_sandbox_that_refuses_threads_is_one_sentence(self):
+    def test_a_sandbox_that_refuses_threads_gives_one_error(self):
         done = subprocess.run([PROGRAM, "run", self.scenario(""), "--out", self.path("run")], capture_output=True,
                               text=True, preexec_fn=refuse_clone3, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)

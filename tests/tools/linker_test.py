@@ -74,10 +74,10 @@ def linked(linker, folder):
 
 
 class Linker(unittest.TestCase):
-    def test_every_function_of_the_program_is_in_its_search_table(self):
+    def test_every_function_of_the_program_is_in_its_exception_table(self):
         self.assertEqual(hidden_functions(PROGRAM), [])
 
-    def test_a_program_ends_where_its_table_hides_a_function_and_only_there(self):
+    def test_a_program_terminates_only_if_its_exception_table_lacks_a_function(self):
         with tempfile.TemporaryDirectory() as folder:
             programs = {linker: linked(linker, folder) for linker in LINKERS if shutil.which(f"ld.{linker}")}
             self.assertTrue(programs.get("bfd"), "GNU ld is what the build falls back to")
@@ -87,7 +87,7 @@ class Linker(unittest.TestCase):
             self.assertEqual(status["bfd"], 0)
             self.assertEqual({linker: code != 0 for linker, code in status.items()}, hiding)
 
-    def test_the_build_takes_no_linker_that_hides_functions(self):
+    def test_the_build_rejects_linkers_that_lose_exception_handlers(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
                 file.write(PROJECT)

@@ -43,7 +43,7 @@ class LiveBrowserTest(unittest.TestCase):
     def wait_for_change(self):
         self.wait_while(f"{CURVE} === before", first=f"const before = {CURVE};")
 
-    def test_it_follows_the_run_in_silence_and_says_when_it_ends(self):
+    def test_the_live_page_follows_the_run_and_reports_its_end(self):
         self.show(1440)
         self.wait_for_change()
         charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
@@ -68,7 +68,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
         self.assertEqual(self.browser.complaints(), [])
 
-    def test_the_page_of_a_run_that_was_killed_says_since_when_it_is_old(self):
+    def test_the_page_of_a_killed_run_reports_its_last_update(self):
         self.show(1440)
         self.run_.kill()
         self.run_.wait()
@@ -76,7 +76,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.assertRegex(self.browser.value(STATE), r"^This run has not been served since .*: its last known state")
         self.assertGreater(self.browser.value("document.querySelectorAll('figure svg').length"), 3)
 
-    def test_what_a_reader_has_chosen_stays(self):
+    def test_selections_survive_page_updates(self):
         self.show(1440)
         last = "[...document.querySelectorAll('main > details')].at(-1)"
         self.browser.value(f"{last}.open = true; {last}.querySelector('summary').focus(); 0")
@@ -90,7 +90,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.browser.press("ArrowRight")
         self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
 
-    def test_it_fits_narrow_and_wide_pages_and_breaks_no_rule(self):
+    def test_the_live_page_fits_narrow_and_wide_windows_without_accessibility_errors(self):
         for width in (360, 1440):
             for theme in ("light", "dark"):
                 with self.subTest(width=width, theme=theme):

@@ -25,7 +25,7 @@ def header(path):
 
 
 class MethodApi(unittest.TestCase):
-    def test_its_blocks_are_a_method_that_compiles(self):
+    def test_the_code_blocks_form_a_method_that_compiles(self):
         commands = os.path.join(os.path.dirname(PROGRAM), "compile_commands.json")
         if not os.path.exists(commands):
             self.skipTest(f"no {commands}")
@@ -38,18 +38,18 @@ class MethodApi(unittest.TestCase):
         done = subprocess.run(words, cwd=entry["directory"], input="".join(blocks), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_the_headers_of_its_table_are_there(self):
+    def test_the_headers_in_the_table_exist(self):
         names = re.findall(r"`(\w+\.hpp)`", page().split("```cpp")[0])
         self.assertGreater(len(names), 8)
         for name in names:
             self.assertTrue(os.path.exists(os.path.join(ROOT, "runtime", "method", name)), name)
 
-    def test_every_kind_of_job_is_in_its_table(self):
+    def test_the_table_has_every_kind_of_job(self):
         asked = set(re.findall(r"pending<\w+> (\w+)\(\w+_job&& job\)", header("runtime/method/context.hpp")))
         self.assertIn("train", asked)
         self.assertEqual(asked, set(re.findall(r"\| `ctx\.(\w+)\(", page())))
 
-    def test_every_need_is_named(self):
+    def test_every_method_requirement_is_documented(self):
         struct = header("runtime/method/method_needs.hpp").split("struct method_needs {")[1]
         needs = re.findall(r"^  [\w:<>, ]+ (\w+)(?:\{\}| = [\w:.]+)?;", struct, re.M)
         self.assertIn("round_barrier", needs)

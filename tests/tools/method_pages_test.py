@@ -38,11 +38,11 @@ class MethodPages(unittest.TestCase):
         self.assertIn("`preset = \"official\"`", page)
         self.assertIn("- `scenarios/smoke/fed-ewc.toml`", page)
 
-    def test_a_page_leads_to_the_tables_that_a_sweep_of_its_scenarios_makes(self):
+    def test_a_page_links_to_the_result_tables_of_its_scenarios(self):
         page = loaded().page(PROGRAM, "fil-ver", "sure", __file__, [("scenarios/small/fil_ver_s1_ver_stats.toml", "")])
         self.assertIn("- [FIL-VER on a third of EMNIST](../results/fil-ver.md#fil-ver-on-a-third-of-emnist)\n", page)
 
-    def test_stale_missing_and_left_over_pages_are_named(self):
+    def test_outdated_missing_and_surplus_pages_are_named(self):
         tool = loaded()
         with tempfile.TemporaryDirectory() as folder:
             tool.PAGES = folder

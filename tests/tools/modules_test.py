@@ -110,12 +110,12 @@ class Modules(unittest.TestCase):
         self.assertIn("scenario.toml:3:10: ", said)
         self.assertIn(text, said)
 
-    def test_the_module_itself_is_taken_packed_anew_too(self):
+    def test_a_valid_module_is_accepted_also_after_repacking(self):
         for content in (whole(), archive_of(entries())):
             code, said = self.validated(content)
             self.assertEqual(code, 0, said)
 
-    def test_layers_that_do_not_train_are_warned_of_and_costs_are_told(self):
+    def test_untrained_layers_give_a_warning_and_costs_are_printed(self):
         done = mneme("validate", SCENARIO, "--cost")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("in evaluation mode while it is trained: 1 batch normalisation keeps", done.stderr)
@@ -132,13 +132,13 @@ class Modules(unittest.TestCase):
         at = content.index(b"PK\x03\x04") + 80
         self.refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:], "has another checksum than the")
 
-    def test_archives_that_cannot_be_are_refused(self):
+    def test_invalid_archives_are_refused(self):
         self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes are taken")
         self.refused(overlapping(), "'archive/a' is called 'archive/b' in the archive's directory")
         self.refused(b"", "net.pt")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
 
-    def test_other_kinds_are_named(self):
+    def test_files_of_other_kinds_are_named(self):
         without_code = {name: value for name, value in entries().items() if "/code/" not in name}
         self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
         self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")
@@ -164,7 +164,7 @@ class Modules(unittest.TestCase):
                     code, said = self.validated(made)
                     self.assertIn(code, (0, 2), said)
 
-    def test_a_machine_without_cells_refuses_modules_unless_a_key_trusts_them(self):
+    def test_a_machine_without_sandboxes_refuses_modules_unless_a_key_trusts_them(self):
         code, said = self.validated(whole(), before=forbid_cells)
         self.assertEqual(code, 2, said)
         self.assertIn("a process without rights first, and this machine gives none (seccomp: ", said)
@@ -176,7 +176,7 @@ class Modules(unittest.TestCase):
         self.assertEqual(code, 2, said)
         self.assertIn("its code calls aten::from_file", said)
 
-    def test_a_module_that_never_ends_is_ended(self):
+    def test_an_endless_module_is_terminated(self):
         endless = b"    while True:\n      x = torch.add(x, 1)\n    x0 ="
         code, said = self.validated(changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", endless)),
                                     before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
@@ -195,7 +195,7 @@ class Modules(unittest.TestCase):
                      f"model.module={os.path.join(self.folder, 'net.pt')}", *options)
         return done.returncode, done.stderr
 
-    def test_a_module_that_changes_on_the_runs_own_rows_ends_the_run_in_words(self):
+    def test_a_module_that_fails_on_the_runs_rows_ends_the_run_with_a_reason(self):
         """The size of dimension 2 is 10, so that no number here is a constant before the call."""
         for lines, text in (
                 (["n = torch.floordiv(torch.sub(-9223372036854775798, torch.size(x, 2)), "
@@ -223,7 +223,7 @@ class Modules(unittest.TestCase):
         self.addCleanup(node.end)
         return ("--accept", address, "--workers-min", "1"), node
 
-    def test_a_module_that_ends_its_run_does_not_end_its_node_by_a_signal(self):
+    def test_a_module_that_ends_its_run_does_not_kill_its_node(self):
         accept, node = self.over_a_node()
         code, said = self.run_with(["n = torch.remainder(torch.size(x, 2), torch.sub(10, torch.size(x, 2)))",
                                     "x = torch.add(x, n)"], *accept)
@@ -240,7 +240,7 @@ class Modules(unittest.TestCase):
         with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
             return json.load(file)["run_digest"]
 
-    def test_a_digest_depends_on_no_thread_width_or_shard(self):
+    def test_a_module_has_one_digest_for_all_threads_widths_and_shards(self):
         for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
                         ("--set", f"model.module={PROGRAM_FILE}")):
             first = self.digest("--threads", "1", *trained)
@@ -266,7 +266,7 @@ class Modules(unittest.TestCase):
         self.assertEqual(self.digest(), self.digest("--set", f"model.module={PROGRAM_FILE}", "--set",
                                                     "model.module_training=false"))
 
-    def test_runs_that_are_killed_go_on_to_the_same_digest(self):
+    def test_killed_runs_resume_to_the_same_digest(self):
         for name in ("module", "exported"):
             folder = os.path.join(self.folder, name)
             os.mkdir(folder)

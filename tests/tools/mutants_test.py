@@ -33,13 +33,13 @@ class Mutants(unittest.TestCase):
                     self.assertEqual(mutants.wrong_with(group, mutant), [])
         self.assertEqual(len(names), len(set(names)))
 
-    def test_few_survive_each_with_a_reason(self):
+    def test_few_mutants_survive_and_each_has_a_reason(self):
         reasons = [mutant["survives"] for group in mutants.GROUPS for mutant in mutants.table_of(group)
                    if "survives" in mutant]
         self.assertLessEqual(len(reasons), SURVIVORS_MAX)
         self.assertTrue(all(len(reason.split()) > 5 for reason in reasons))
 
-    def test_an_entry_that_has_rotted_is_named_with_where_its_text_is_now(self):
+    def test_an_outdated_entry_is_named_with_the_current_location_of_its_text(self):
         with tempfile.TemporaryDirectory() as tree:
             for folder in ("strategies", "tests/strategies/a"):
                 os.makedirs(os.path.join(tree, folder))
@@ -63,7 +63,7 @@ class Mutants(unittest.TestCase):
             mutants.plant(tree, mutant)
             self.assertEqual(mutants.read_text(tree, "strategies/b.cpp"), "z = 2;\n")
 
-    def test_names_are_listed_and_unknown_ones_refused(self):
+    def test_mutant_names_are_listed_and_unknown_ones_refused(self):
         listed = mutate("--list", "methods").stdout.split()
         self.assertIn("ewc-blend-is-exchanged", listed)
         self.assertNotIn("a-late-upload-is-lost", listed)

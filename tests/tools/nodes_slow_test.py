@@ -27,7 +27,7 @@ def may_make_hosts():
 
 
 class LostNodes(NodesCase):
-    def test_thirty_nodes_that_are_killed_stopped_cut_off_or_drained_change_no_digest(self):
+    def test_killing_stopping_disconnecting_or_draining_thirty_nodes_keeps_the_digest(self):
         """The number of a failure is its seed."""
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_timeout=\"1 s\""]
@@ -226,7 +226,7 @@ class Hosts(NodesCase):
                 wrong.append(name)
         self.assertEqual(wrong, [])
 
-    def test_a_broadcast_crosses_a_slow_link_once_for_a_thousand_clients(self):
+    def test_a_broadcast_is_sent_once_over_a_slow_link_for_a_thousand_clients(self):
         """45 MB of weights to 1,000 clients over 10 Mbit/s. The 45 GB of uploads would take ten hours at this rate;
         they return over a faster link."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=2000", "tasks.kind=\"single\"",

@@ -71,14 +71,14 @@ class Nodes(NodesCase):
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
                 self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
 
-    def test_a_broadcast_crosses_once_for_all_clients_of_a_node(self):
+    def test_a_broadcast_is_sent_once_for_all_clients_of_a_node(self):
         found = self.summary("scenarios/smoke/fedavg.toml", *words(
             ["clients.count=100", "rounds.cohort=100", "rounds.per_task=1", "tasks.count=1", "tasks.kind=\"single\"",
              "model.hidden=[4000]"]), nodes=[1])
         weights = found["download_bytes"] / 100
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.2 * weights)
 
-    def test_nodes_that_are_killed_or_stopped_change_nothing(self):
+    def test_killing_or_stopping_nodes_keeps_the_digest(self):
         process, folder, (lost, stopped, _), _ = self.stalled(
             SCENARIO, *SETTINGS, *words(["worker.node_timeout=\"1 s\""]), others=2)
         lost.process.kill()
@@ -88,7 +88,7 @@ class Nodes(NodesCase):
         self.assertGreaterEqual(sorted(node["disconnects"] for node in found["nodes"])[1], 1, said)
         self.assertIn("is lost: it has given no sign of life for 1000 ms", said)
 
-    def test_a_drained_node_gives_its_shards_back_and_nothing_runs_again(self):
+    def test_a_drained_node_gives_its_shards_back_and_no_round_is_rerun(self):
         for scenario, settings in ((SCENARIO, SETTINGS), (ASYNC, ASYNC_SETTINGS)):
             process, folder, (drained, staying), stall = self.stalled(scenario, *settings, others=1)
             drained.process.send_signal(signal.SIGTERM)
@@ -105,7 +105,7 @@ class Nodes(NodesCase):
             self.assertEqual(staying.process.wait(timeout=60), 0)
             self.assertIn("the run is over", staying.text())
 
-    def test_the_last_node_may_leave_and_the_run_computes_itself(self):
+    def test_the_run_computes_locally_after_the_last_node_has_left(self):
         process, folder, (node,), stall = self.stalled(SCENARIO, *SETTINGS)
         node.process.send_signal(signal.SIGTERM)
         node.wait_for("leaves the run")
@@ -113,7 +113,7 @@ class Nodes(NodesCase):
         self.assertEqual(node.process.wait(timeout=60), 0, node.text())
         self.assertEqual(self.ended(process, folder)[0]["run_digest"], self.digest(SCENARIO, *SETTINGS))
 
-    def test_after_the_grace_period_a_node_ends_and_its_rounds_run_again(self):
+    def test_after_the_grace_period_a_node_ends_and_its_rounds_are_rerun(self):
         process, folder, (node,), _ = self.stalled(SCENARIO, *SETTINGS, node_options=("--grace", "0 s"))
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(timeout=60), 0, node.text())
@@ -122,7 +122,7 @@ class Nodes(NodesCase):
         self.assertEqual(found["run_digest"], self.digest(SCENARIO, *SETTINGS))
         self.assertEqual(found["nodes"][0]["disconnects"], 1, said)
 
-    def test_without_any_node_the_run_computes_itself_or_waits_for_one(self):
+    def test_without_nodes_the_run_computes_locally_or_waits(self):
         for what_then in ("local", "wait"):
             process, folder, (node,), _ = self.stalled(
                 SCENARIO, *SETTINGS, *words([f"worker.no_nodes=\"{what_then}\""]))
@@ -134,7 +134,7 @@ class Nodes(NodesCase):
             if late:
                 self.assertGreater(found["nodes"][1]["client_rounds"], 0, said)
 
-    def test_a_node_that_joins_late_takes_work(self):
+    def test_a_node_that_joins_late_gets_shards(self):
         """The first node gets no work until the other has joined, so neither can finish the run alone."""
         for scenario, settings in ((SCENARIO, SETTINGS), (ASYNC, ASYNC_SETTINGS)):
             process, folder, (first,), stall = self.stalled(scenario, *settings)
@@ -188,7 +188,7 @@ class Nodes(NodesCase):
         found = self.summary("scenarios/smoke/fedavg.toml", *named, nodes=[1])
         self.assertEqual(found["run_digest"], alone["run_digest"])
 
-    def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
+    def test_a_module_is_probed_by_a_process_without_the_nodes_memory(self):
         """The reason of a refusal is sent to a peer; a fork of the node would contain the memory of earlier runs."""
         accept, (node,) = self.cluster(1)
         run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", *accept, "--quiet",
@@ -207,7 +207,7 @@ class Nodes(NodesCase):
         found = self.summary("scenarios/smoke/stsa.toml", *named, nodes=[1])
         self.assertEqual(found["run_digest"], alone["run_digest"])
 
-    def test_memory_comes_in_large_pages_where_the_system_gives_them_to_who_asks(self):
+    def test_memory_uses_huge_pages_if_the_system_offers_them(self):
         def setting(path):
             if not os.path.exists(path):
                 return ""
@@ -266,7 +266,7 @@ class Nodes(NodesCase):
         self.assertEqual(node.process.wait(timeout=60), 0, node.text())
         self.assertIn("the run is over", node.text())
 
-    def test_what_a_killed_node_leaves_behind_is_removed_by_the_next(self):
+    def test_files_of_a_killed_node_are_removed_by_the_next_one(self):
         def folders():
             return [name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")]
 
@@ -344,7 +344,7 @@ class Nodes(NodesCase):
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, cause)
 
-    def test_bad_peers_harm_no_run(self):
+    def test_invalid_peers_do_not_affect_a_run(self):
         process, folder, (node,), stall = self.stalled(SCENARIO, *SETTINGS)
         port = int(node.address.rsplit(":", 1)[1])
         before = kib_of(process.pid, "VmRSS")
@@ -383,7 +383,7 @@ class Nodes(NodesCase):
         self.assertEqual(found["nodes"][0]["disconnects"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
 
-    def test_a_node_that_loads_notices_the_end_of_its_run_and_ends_at_sigterm(self):
+    def test_a_loading_node_detects_the_end_of_its_run_and_ends_on_sigterm(self):
         slow = words(["data.name=\"synthetic\"", "data.shape=[3, 64, 64]", "data.rows=20000"])
         accept, (node,) = self.cluster(1)
 

@@ -41,12 +41,12 @@ class Checkout(unittest.TestCase):
             check_commit(self.folder, REPOSITORY, commit)
         return str(refused.exception)
 
-    def test_the_commit_is_taken_and_new_files_beside_it(self):
+    def test_the_recorded_commit_is_accepted_with_new_files(self):
         with open(os.path.join(self.folder, "pool.png"), "w", encoding="utf-8") as file:
             file.write("made by a run")
         check_commit(self.folder, REPOSITORY, self.first)
 
-    def test_another_commit_is_refused_with_both_named(self):
+    def test_another_commit_is_refused_and_both_are_named(self):
         git(self.folder, "commit", "-qm", "second", "--allow-empty")
         text = self.refusal(self.first)
         self.assertIn(f"expected {self.first} of {REPOSITORY}", text)
@@ -64,7 +64,7 @@ class Checkout(unittest.TestCase):
 
 
 class Golden(unittest.TestCase):
-    def test_files_of_official_programs_say_which_and_by_what(self):
+    def test_golden_files_name_the_official_program_and_the_script(self):
         adapters = set()
         for path in glob.glob(os.path.join(ROOT, "tests", "golden", "**", "*.json"), recursive=True):
             with open(path, encoding="utf-8") as file:
@@ -79,7 +79,7 @@ class Golden(unittest.TestCase):
             self.assertIn(f'REPOSITORY = "{record["repository"]}"', script, path)
         self.assertIn("tools/research/official/lander.py", adapters)
 
-    def test_every_method_that_the_page_lists_has_steps_and_both_sides_are_printed(self):
+    def test_every_documented_method_has_steps_and_prints_both_sides(self):
         with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as file:
             listed = re.search(r"steps of (.*?); runs of", file.read(), re.DOTALL).group(1)
         program = os.path.join(os.path.dirname(PROGRAM), "tests", "test_strategies")

@@ -68,7 +68,7 @@ class OwnData(unittest.TestCase):
         for text in texts:
             self.assertIn(text, done.stderr)
 
-    def test_pictures_have_one_digest_whatever_the_door(self):
+    def test_images_in_every_format_have_one_digest(self):
         pictures = Pictures()
         pictures.write_folder(self.path("p"))
         write_npz(self.path("a.npz"), pictures.arrays())
@@ -83,7 +83,7 @@ class OwnData(unittest.TestCase):
         with open(os.path.join(runs[0]["out"], "accuracy_per_class.csv"), encoding="utf-8") as file:
             self.assertIn("dog", file.read())
 
-    def test_numbers_have_one_digest_whatever_the_door(self):
+    def test_numbers_in_every_format_have_one_digest(self):
         numbers = Numbers()
         numbers.write_csv(self.path("t.csv"))
         write_npz(self.path("a.npz"), numbers.arrays())
@@ -94,7 +94,7 @@ class OwnData(unittest.TestCase):
                 'name = "arrays"\nfile = "c.safetensors"')}
             self.assertEqual(len(digests), 1, normalize)
 
-    def test_a_drawn_test_part_is_the_same_whatever_the_door(self):
+    def test_a_selected_test_part_is_the_same_in_every_format(self):
         pictures, numbers = Pictures(), Numbers()
         pictures.write_folder(self.path("p"), splits=("train",))
         write_npz(self.path("p.npz"), pictures.arrays(splits=("train",)))
@@ -106,14 +106,14 @@ class OwnData(unittest.TestCase):
             self.assertEqual(len(digests), 1)
         self.refused(self.scenario('name = "csv"\nfile = "t.csv"'), "has no test part; bring one, or set")
 
-    def test_a_test_part_and_a_share_for_another_one_are_refused_at_the_key(self):
+    def test_a_test_part_with_a_test_share_is_refused_at_the_key(self):
         Pictures().write_folder(self.path("p"))
         scenario = self.scenario('name = "folder"\nroot = "p"\ntest_share = 0.25')
         with open(scenario, encoding="utf-8") as file:
             line = file.read().splitlines().index("test_share = 0.25") + 1
         self.refused(scenario, f"{scenario}:{line}:", "data.test_share is 0.25, and ", " has a test part: expected 0")
 
-    def test_domains_and_tokens_are_learnt(self):
+    def test_methods_train_on_domains_and_tokens(self):
         pictures = Pictures(channels=1, domains=("photo", "sketch"))
         pictures.write_folder(self.path("p"))
         write_npz(self.path("a.npz"), pictures.arrays())
@@ -129,7 +129,7 @@ class OwnData(unittest.TestCase):
         self.assertEqual(self.run_of(self.scenario('name = "arrays"\nfile = "t.npz"', model="lstm"))["tasks"], 2)
         self.refused(self.scenario('name = "arrays"\nfile = "t.npz"'), "the data are rows of tokens")
 
-    def test_threads_resume_limits_and_partitions_are_those_of_any_data_set(self):
+    def test_user_data_support_threads_resume_limits_and_partitions(self):
         Pictures(train=20).write_folder(self.path("p"))
         scenario = self.scenario('name = "folder"\nroot = "p"\ntrain_per_class = 12')
         one = self.run_of(scenario, "--threads", "1", "--set", "checkpoint.force=true")
@@ -149,7 +149,7 @@ class OwnData(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("has changed since the run began", done.stderr)
 
-    def test_nodes_read_folders_of_their_own_and_are_sent_files(self):
+    def test_nodes_read_their_own_folders_and_receive_files(self):
         Pictures().write_folder(self.path("here", "birds"))
         write_npz(self.path("a.npz"), Pictures().arrays())
         shutil.copytree(self.path("here"), self.path("there"))
@@ -175,7 +175,7 @@ class OwnData(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.file: nodes are sent one file, .* expected \.npz or")
 
-    def test_doctor_tells_what_would_be_read(self):
+    def test_doctor_describes_the_data(self):
         pictures = Pictures(domains=("photo", "sketch"))
         pictures.write_folder(self.path("p"))
         done = mneme("doctor", "--json", self.path("p"))
@@ -234,7 +234,7 @@ class OwnData(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('\nroot = ""\n', done.stdout)
 
-    def test_damaged_files_of_every_door_are_refused_in_words(self):
+    def test_damaged_files_of_every_format_are_refused_with_a_reason(self):
         pictures, numbers = Pictures(channels=1, train=2, test=1), Numbers(12, 8)
         pictures.write_folder(self.path("p"))
         write_npz(self.path("a.npz"), numbers.arrays())
@@ -265,7 +265,7 @@ class OwnData(unittest.TestCase):
                 self.assertIn(copy, done.stderr + done.stdout)
             shutil.rmtree(self.path("m"))
 
-    def test_headers_that_lie_take_no_memory(self):
+    def test_headers_with_wrong_sizes_allocate_no_memory(self):
         huge = npy(Array("float32", [1 << 40, 8], []))
         os.makedirs(self.path("d"))
         with open(self.path("d", "train_x.npy"), "wb") as file:

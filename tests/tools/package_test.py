@@ -43,7 +43,7 @@ class Package(unittest.TestCase):
     def run_command(self, *command):
         return subprocess.run(command, cwd=self.folder.name, env=self.environment, capture_output=True, text=True)
 
-    def test_it_looks_for_libraries_beside_itself_only(self):
+    def test_the_packaged_program_searches_libraries_only_in_its_package(self):
         entries = dynamic_entries(self.program)
         self.assertEqual(entries.get("RPATH"), "$ORIGIN/../lib/mneme")
         self.assertNotIn("RUNPATH", entries)
@@ -57,7 +57,7 @@ class Package(unittest.TestCase):
         self.assertIn("libtorch_cpu.so", places)
         self.assertIn("libssl.so.3", places)
 
-    def test_it_runs_and_gives_the_digest_of_the_build(self):
+    def test_the_packaged_program_gives_the_digest_of_the_build(self):
         version = self.mneme("--version")
         self.assertEqual((version.returncode, version.stderr), (0, ""))
         digests = []
@@ -70,12 +70,12 @@ class Package(unittest.TestCase):
                 digests.append(json.load(file)["run_digest"])
         self.assertEqual(digests[0], digests[1])
 
-    def test_pages_scenarios_and_licences_come_along(self):
+    def test_the_package_contains_pages_scenarios_and_licenses(self):
         for name in ("LICENSE", "README.md", "docs/licences.md", "scenarios/quickstart.toml",
                      "packaging/mneme-node.service", "packaging/slurm.sh", "licences/torch-2.11.0/LICENSE"):
             self.assertTrue(os.path.isfile(os.path.join(self.moved, "share", "mneme", name)), name)
 
-    def test_a_folder_that_is_there_is_left_alone(self):
+    def test_an_existing_folder_is_not_changed(self):
         done = self.run_command(os.path.join(ROOT, "tools", "package"), "folder", self.moved)
         self.assertEqual(done.returncode, 1)
         self.assertIn("is there already", done.stderr)

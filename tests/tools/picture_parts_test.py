@@ -60,7 +60,7 @@ class Parts(unittest.TestCase):
                 if made is not None:
                     archive.writestr(zipfile.ZipInfo(entry), made)
 
-    def test_the_parts_as_they_are_run(self):
+    def test_valid_parts_run(self):
         self.assertEqual(self.validated()[0], 0)
 
     def test_the_small_generator_learns_from_captions(self):
@@ -80,20 +80,20 @@ class Parts(unittest.TestCase):
             digests.add(summary["run_digest"])
         self.assertEqual(len(digests), 1)
 
-    def test_a_module_of_another_libtorch(self):
+    def test_a_module_of_another_libtorch_is_refused(self):
         self.rewrite("denoiser.pt", lambda name, value: value.replace(b"torch.silu", b"torch.silu_of_tomorrow")
                      if name.endswith(".py") else value)
         self.refused("denoiser", "silu_of_tomorrow")
 
-    def test_a_missing_tensor(self):
+    def test_a_missing_tensor_is_refused(self):
         self.rewrite("text_states.pt", lambda name, value: None if name.endswith("/data/3") else value)
         self.refused("text_encoder", "text_states.pt")
 
-    def test_a_module_that_does_not_say_its_rows(self):
+    def test_a_module_without_a_declaration_of_its_rows_is_refused(self):
         shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt"), os.path.join(self.parts, "decoder.pt"))
         self.refused("picture_decoder", "the module does not say which rows it takes")
 
-    def test_another_condition_than_the_modules_have(self):
+    def test_a_condition_that_the_modules_lack_is_refused(self):
         self.refused("text_encoder", "the module returns 192 numbers for a text; the condition has 77 x 768 = 59136",
                      "condition_shape = []", errors=3)  # its tokens and the denoiser's rows do not fit, either
         self.refused("text_encoder", "the module returns 24 numbers for a text", files={"text_encoder":
@@ -106,13 +106,13 @@ class Parts(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("no effect without the modules of a captioner", result.stderr)
 
-    def test_modules_in_each_others_place(self):
+    def test_exchanged_modules_are_refused(self):
         self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
                      files={"caption_decoder": "text_states.pt"}, errors=2)
         self.refused("caption_encoder", "expected square pictures [3, S, S]", files={"caption_encoder": "decoder.pt"},
                      errors=2)
 
-    def test_missing_vocabularies(self):
+    def test_missing_vocabularies_are_refused(self):
         for key in ("caption_words", "text_tokens", "text_merges"):
             os.rename(os.path.join(self.parts, KEYS[key]), os.path.join(self.folder, "kept"))
             self.refused(key, KEYS[key])
@@ -120,7 +120,7 @@ class Parts(unittest.TestCase):
             self.refused("", f"no {key}; expected a file that tools/research/export/picture_parts.py has written",
                          files={key: ""})
 
-    def test_vocabularies_that_do_not_fit(self):
+    def test_vocabularies_that_do_not_fit_are_refused(self):
         with open(os.path.join(self.parts, "text_merges.txt"), "a", encoding="utf-8") as file:
             file.write("q z\n")
         self.refused("text_merges", "text_merges.txt: line 25: 'qz' is no token of the vocabulary")
@@ -136,7 +136,7 @@ class Parts(unittest.TestCase):
             json.dump({**kept, "more": len(kept)}, file)
         self.refused("caption_words", "the vocabulary has 42 words, and caption_decoder scores 41")
 
-    def test_files_of_a_part_that_is_not_read(self):
+    def test_unused_part_files_give_a_warning(self):
         self.refused("denoiser", "no effect with condition = \"embed512\"", 'condition = "embed512"', errors=2)
         self.refused("", "beams = 23; expected at most half of the 41 words", "beams = 23")
 

@@ -17,7 +17,7 @@ SETTINGS = [{"MKL_CBWR": "AVX2"}, {"MKL_CBWR": "COMPATIBLE"}, {"MKL_ENABLE_INSTR
 
 
 class Placement(unittest.TestCase):
-    def test_bits_depend_on_neither_place_nor_company_under_any_setting(self):
+    def test_bits_depend_on_neither_alignment_nor_batch_under_any_setting(self):
         for setting in SETTINGS:
             with self.subTest(setting):
                 done = subprocess.run([TESTS, "[placement]"], env={**os.environ, **setting}, capture_output=True,

@@ -18,12 +18,12 @@ def elements(svg, name):
 
 
 class Drawing(unittest.TestCase):
-    def test_words_cannot_end_the_text_they_stand_in(self):
+    def test_markup_in_labels_is_escaped(self):
         picture = plot.Picture(100, 50)
         picture.text(1, 2, "a < b & c")
         self.assertEqual(elements(picture.svg(), "text")[0].firstChild.data, "a < b & c")
 
-    def test_a_picture_may_grow_while_it_is_drawn(self):
+    def test_the_height_of_a_picture_may_grow(self):
         picture = plot.Picture(100)
         picture.rectangle(0, 0, 5, 6, "red")
         picture.height = 70

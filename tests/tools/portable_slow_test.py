@@ -36,7 +36,7 @@ class SimulatedMachines(unittest.TestCase):
     def check(self, name, **how):
         self.assertEqual(portable_run(name, **how)[0], golden(name))
 
-    def test_golden_digests_hold_on_all_of_them(self):
+    def test_golden_digests_hold_on_all_emulated_processors(self):
         for name in names():
             if name == "quickstart" and not data_found("fashion-mnist"):
                 continue

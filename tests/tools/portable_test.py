@@ -20,7 +20,7 @@ class Portable(unittest.TestCase):
             self.assertIsNotNone(golden(name), f"{name} has none; write it with `{COMMAND} {name}`: nobody may "
                                                "change it after that without saying why")
 
-    def test_digests_are_the_golden_ones(self):
+    def test_portable_digests_equal_the_golden_ones(self):
         for name in COMPUTED:
             with self.subTest(name):
                 found, machine = portable_run(name)
@@ -28,7 +28,7 @@ class Portable(unittest.TestCase):
                       f"LibTorch {machine.get('LibTorch')}, {machine.get('compiler')}")
                 self.assertEqual(found, golden(name))
 
-    def test_digests_do_not_depend_on_what_else_a_processor_has(self):
+    def test_portable_digests_do_not_depend_on_other_instruction_sets(self):
         """For processors with AVX-512; on others the AVX2 versions are used in any case."""
         for name, variable, value in (("smoke/cnn", "MNEME_KERNELS", "avx2"),
                                       ("smoke/stsa-cprompt", "ONEDNN_MAX_CPU_ISA", "AVX2")):  # a transformer with GELU
@@ -36,7 +36,7 @@ class Portable(unittest.TestCase):
                 found, _ = portable_run(name, {variable: value})
                 self.assertEqual(found, golden(name))
 
-    def test_no_default_of_the_compiler_decides_which_products_are_contracted(self):
+    def test_the_build_sets_the_contraction_of_products_explicitly(self):
         """convolution.cpp has 846 fused operations with -ffp-contract=fast, and none with `off`, which gives other
         bits."""
         commands = os.path.join(os.path.dirname(PROGRAM), "compile_commands.json")
@@ -50,7 +50,7 @@ class Portable(unittest.TestCase):
             for line in own:
                 self.assertIn(" -ffp-contract=fast ", line)
 
-    def test_arithmetic_is_said_and_kept(self):
+    def test_arithmetic_is_reported_and_kept_on_resume(self):
         with tempfile.TemporaryDirectory() as scratch:
             out = os.path.join(scratch, "run")
             done = mneme("run", "scenarios/smoke/fedavg.toml", "scenarios/smoke/fedprox.toml", "--out",
@@ -69,7 +69,7 @@ class Portable(unittest.TestCase):
 
 
 class PortableNodes(NodesCase):
-    def test_nodes_have_the_arithmetic_of_their_run(self):
+    def test_nodes_use_the_arithmetic_of_their_run(self):
         def portable_node():
             address = f"127.0.0.1:{free_port()}"
             self.node(address, "--threads", "1", "--arithmetic", "portable")

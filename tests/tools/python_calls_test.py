@@ -47,7 +47,7 @@ class Folder(unittest.TestCase):
 
 
 class Uniform(Folder):
-    def test_one_set_of_arguments_for_all_calls(self):
+    def test_all_calls_accept_the_same_arguments(self):
         given = {"data": data(), "partition": owners, "methods": [methods.FedAvg]}
         self.assertEqual(mneme.validate(keys("py-fedavg"), **given), [])
         run = mneme.run(keys("py-fedavg"), {"seed": 1}, out="run", **given)
@@ -58,7 +58,7 @@ class Uniform(Folder):
                               **{**given, "partition": owners(range(80), 4, 1)})
         self.assertEqual(sorted(table["rounds.cohort"]), [2, 3])
 
-    def test_compare_leaves_runs_on_other_data_and_of_an_earlier_source(self):
+    def test_compare_excludes_runs_with_other_data_or_an_earlier_source(self):
         mneme.run(keys(), data=data(), out="all/one")
         mneme.run(keys(), data=data(2), out="all/other")
         for rate in (0.5, 2.0):
@@ -74,7 +74,7 @@ class Uniform(Folder):
                                metric="final_accuracy", data=data())
         self.assertEqual(list(single["strategy.name"]), ["fedavg"])
 
-    def test_validate_reads_data_unless_it_is_told_not_to(self):
+    def test_validate_reads_data_unless_data_is_false(self):
         wrong = {**keys(), "data": {"name": "arrays", "file": "missing.npz"}}
         with self.assertRaisesRegex(mneme.ScenarioError, "missing.npz"):
             mneme.validate(wrong)
@@ -82,7 +82,7 @@ class Uniform(Folder):
         with self.assertRaisesRegex(mneme.ScenarioError, "expected mneme.Data"):
             mneme.validate(keys(), data=[1, 2])
 
-    def test_a_list_of_loggers(self):
+    def test_a_list_of_loggers_is_accepted(self):
         class Logger:
             def __init__(self):
                 self.seen, self.finished = [], []
@@ -105,7 +105,7 @@ class Uniform(Folder):
                 mneme.run(keys(), data=data(), out="never", **wrong)
         self.assertFalse(os.path.exists("never"))
 
-    def test_the_stub_has_what_the_engine_has(self):
+    def test_the_type_stub_lists_all_names_of_the_engine(self):
         with open(os.path.join(ROOT, "tools", "python", "mneme", "_engine.pyi"), encoding="utf-8") as file:
             classes = {node.name: node for node in ast.parse(file.read()).body if isinstance(node, ast.ClassDef)}
         for name in mneme.__all__:
@@ -143,7 +143,7 @@ class Findings(Folder):
         self.assertEqual(len(caught.exception.findings), len(set(caught.exception.findings)))
         return caught.exception.findings
 
-    def test_a_dict_is_named_by_its_keys(self):
+    def test_errors_of_a_dict_name_its_keys(self):
         wrong = {**keys(), "training": {"learning_rate": -1, "batch": 5}, "rounds": {"cohrt": 3}, "trainng": {"x": 1},
                  "model": {"name": "foo"}}
         calls = (lambda: mneme.run(wrong, out="never"), lambda: mneme.validate(wrong),
@@ -154,7 +154,7 @@ class Findings(Folder):
                              ["model.name", "rounds.cohrt", "training.learning_rate", "trainng"])
         self.assertFalse(os.path.exists("never"))
 
-    def test_overrides_of_a_file_and_checks_of_several_keys(self):
+    def test_overrides_of_a_file_are_checked_together(self):
         with open("a.toml", "w", encoding="utf-8") as file:
             file.write("[strategy]\nname = \"fedavg\"\n")
         found = self.findings(lambda: mneme.validate("a.toml", {"rounds.cohort": 100, "clients.count": 10}))
@@ -165,14 +165,14 @@ class Findings(Folder):
         self.assertEqual(found[0][0], "rounds.cohort")
         self.assertEqual(str(mneme.ScenarioError(found)).count("rounds.cohort"), 1)
 
-    def test_a_grid_that_is_no_grid(self):
+    def test_an_invalid_grid_is_refused(self):
         for over, words in (({"strategy.name": "fedavg"}, "expected a list of values"),
                             ({"rounds.cohort": 3}, "expected a list of values"),
                             ({"rounds.cohort": []}, "one or more")):
             with self.assertRaisesRegex(mneme.ScenarioError, words):
                 mneme.sweep(keys(), over, out="never")
 
-    def test_what_a_newcomer_mistakes(self):
+    def test_common_mistakes_are_explained(self):
         twin = type("Twin", (mneme.Method,), {"name": "py-fedavg"})
         no_server = type("NoServer", (mneme.Method,), {"name": "py-no-server", "Server": dict})
         for act, words in (
@@ -200,7 +200,7 @@ class CommandNames(Folder):
     def program(self, *words):
         return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
 
-    def test_of_every_command(self):
+    def test_every_command_has_help(self):
         names = ["sweep", "report", "export"]
         base = mneme.run(keys(), {"seed": 7}, data=data(), out="base")
         scenario_text, digest = base.scenario(), base.digest
@@ -234,7 +234,7 @@ class CommandNames(Folder):
                     self.assertEqual(said.returncode, 0, (words, said.stderr))
                 os.remove(name)
 
-    def test_a_command_after_options_and_a_dash_in_front(self):
+    def test_a_command_may_follow_options_and_a_path_may_begin_with_a_dash(self):
         mneme.sweep(keys(), {"rounds.cohort": [2, 3]}, data=data(), out="-dash")
         self.assertEqual(len(mneme.compare("-dash", by="rounds.cohort", metric="final_accuracy")), 2)
         for words in (("compare", "--metric", "final_accuracy", "./-dash"), ("compare", "--", "-dash")):

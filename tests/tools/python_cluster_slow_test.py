@@ -75,7 +75,7 @@ class Clusters(unittest.TestCase):
         thread.join()
         self.assertTrue(thread.killed, "no worker was there to be killed")
 
-    def test_a_pool_of_processes_one_of_which_is_killed(self):
+    def test_a_process_pool_survives_a_killed_process(self):
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
             pool.submit(slow_start).result()
@@ -83,7 +83,7 @@ class Clusters(unittest.TestCase):
             self.assertEqual(self.swept("pool", pool), self.alone)
             self.expect_killed(killing)
 
-    def test_a_cluster_of_dask_a_worker_of_which_is_killed(self):
+    def test_a_dask_cluster_survives_a_killed_worker(self):
         try:
             import distributed
         except ImportError:
@@ -96,7 +96,7 @@ class Clusters(unittest.TestCase):
             self.expect_killed(killing)
             self.assertNotIn(pids[0], client.run(os.getpid).values())
 
-    def test_jobs_of_submitit_one_of_which_is_killed(self):
+    def test_submitit_jobs_survive_a_killed_job(self):
         try:
             import submitit
         except ImportError:
@@ -123,7 +123,7 @@ class Clusters(unittest.TestCase):
         self.expect_killed(killing)
         self.assertGreater(len(jobs), 20)
 
-    def test_a_cluster_of_ray_a_worker_of_which_is_killed(self):
+    def test_a_ray_cluster_survives_a_killed_worker(self):
         try:
             import ray
         except ImportError:

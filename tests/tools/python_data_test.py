@@ -65,14 +65,14 @@ class Described(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
 
-    def test_a_net_of_blocks_becomes_layers(self):
+    def test_a_net_of_blocks_is_converted_to_layers(self):
         layers = mneme.net(Residual(), strict=True).layers
         self.assertEqual(layers[:4], ["conv1: conv 4 3x3 pad 1", "relu", "residual [",
                                       "block1.conv1: conv 4 3x3 pad 1 no-bias"])
         self.assertIn("] shortcut [", layers)
         self.assertEqual(layers[-3:], ["global-avg-pool", "flatten", "fc: linear classes"])
 
-    def test_what_is_no_layer_is_named(self):
+    def test_unsupported_layers_are_named(self):
         with self.assertRaisesRegex(mneme.ScenarioError, "softmax.*none of mneme's layers"):
             mneme.net(Softmax(), strict=True)
         with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
@@ -83,7 +83,7 @@ class Described(unittest.TestCase):
             with self.assertRaisesRegex(mneme.ScenarioError, "expected"):
                 mneme.net(wrong, strict=True)
 
-    def test_wrong_rows_are_named_before_anything_runs(self):
+    def test_invalid_rows_are_named_before_the_run(self):
         for name, wrong in (("torch.int64 of 3 axes", dict(train_x=IMAGES.long())),
                             ("labels of 40 rows", dict(train_y=LABELS[:3])),
                             ("row 2: label -1", dict(train_y=torch.tensor([0, 1, -1] + [0] * 37))),
@@ -95,7 +95,7 @@ class Described(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, "expected mneme.Data"):
             mneme.run({"strategy": {"name": "fedavg"}}, data=[1])
 
-    def test_rows_and_partition_run(self):
+    def test_a_run_uses_the_given_rows_and_partition(self):
         if "arrays" not in str(mneme.schema()):
             self.skipTest("this program has no data of one's own")
         scenario = {"tasks": {"count": 2}, "clients": {"count": 4}, "rounds": {"per_task": 2},
@@ -114,7 +114,7 @@ class Described(unittest.TestCase):
         with self.assertRaises(mneme.ScenarioError):
             mneme.run(scenario, data=mneme.Data(IMAGES, LABELS + 10**6, IMAGES, LABELS), out="never")
 
-    def test_a_net_of_torch_scores_as_in_torch(self):
+    def test_a_torch_net_has_torchs_scores(self):
         if "arrays" not in str(mneme.schema()) or "layers" not in str(mneme.schema()):
             self.skipTest("this program has no data and nets of one's own")
         torch.manual_seed(0)
@@ -169,7 +169,7 @@ class Doors(unittest.TestCase):
         return self.datasets.Dataset.from_dict({**columns, "row": [values for values, _ in rows],
                                                 "label": [Numbers.NAMES[label] for _, label in rows], **labels})
 
-    def test_pictures(self):
+    def test_images_of_datasets_become_data(self):
         for channels in (3, 1):
             pictures, folder = Pictures(channels=channels), f"p{channels}"
             pictures.write_folder(folder)
@@ -182,7 +182,7 @@ class Doors(unittest.TestCase):
                        self.digest("mlp", mneme.Data.from_datasets(*theirs))}
             self.assertEqual(len(digests), 1)
 
-    def test_tables(self):
+    def test_tables_become_data(self):
         Numbers().write_csv("t.csv")
         theirs = [self.table(split) for split in ("train", "test")]
         names = [f"n{i}" for i in range(Numbers.WIDTH)]
@@ -192,7 +192,7 @@ class Doors(unittest.TestCase):
                    self.digest("mlp", mneme.Data.from_datasets(*theirs, rows="row"))}
         self.assertEqual(len(digests), 1)
 
-    def test_a_dict_of_splits_and_a_column_of_domains(self):
+    def test_a_dict_of_splits_and_a_domain_column_become_data(self):
         counts = {split: len(rows) for split, rows in Numbers().rows.items()}
         table = {split: self.table(split, domain=[["photo", "sketch"][row % 2] for row in range(count)])
                  for split, count in counts.items()}
@@ -210,7 +210,7 @@ class Doors(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data.from_datasets(wrong, rows="row")
 
-    def test_what_is_wrong_with_a_column_is_said(self):
+    def test_errors_of_a_column_are_explained(self):
         train = self.table("train")
         ragged = self.datasets.Dataset.from_dict({"row": [[1.0, 2.0], [1.0]], "label": [0, 1]})
         hidden = self.table("test", label=[-1] * 16)
@@ -244,7 +244,7 @@ class Forms(unittest.TestCase):
         digests = {name: self.digest(form) for name, form in forms.items()}
         self.assertEqual(len(set(digests.values())), 1, digests)
 
-    def test_numbers_of_other_types(self):
+    def test_numbers_of_other_types_are_converted(self):
         x, y = self.table, LABELS
         big = x.numpy().astype(">f8")
         self.same({"float32": mneme.Data(x, y, x, y), "float64": mneme.Data(x.double(), y, x.double(), y),
@@ -257,7 +257,7 @@ class Forms(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data(wrong, y)
 
-    def test_labels_of_other_types(self):
+    def test_labels_of_other_types_are_converted(self):
         import numpy
         x, y = self.table, LABELS
         self.same({"int64": mneme.Data(x, y, x, y), "list": mneme.Data(x, y.tolist(), x, y.tolist()),
@@ -279,12 +279,12 @@ class Forms(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data(x, texts, x, test_y)
 
-    def test_tokens_of_other_types(self):
+    def test_tokens_of_other_types_are_converted(self):
         rows = torch.arange(160).reshape(40, 4) % 7
         data = mneme.Data(rows.int(), LABELS, rows.tolist(), LABELS)
         self.assertEqual({data.arrays[name].dtype for name in ("train_x", "test_x")}, {torch.int64})
 
-    def test_channels_last(self):
+    def test_channels_last_images_are_converted(self):
         rows = torch.randint(0, 256, (40, 3, 6, 5), dtype=torch.uint8)
         last = rows.permute(0, 2, 3, 1)
         self.same({"first": mneme.Data(rows, LABELS, rows, LABELS),
@@ -296,7 +296,7 @@ class Forms(unittest.TestCase):
         self.same({"first": mneme.Data(narrow, LABELS, narrow, LABELS, layout="channels-first"),
                    "last": mneme.Data(moved, LABELS, moved, LABELS, layout="channels-last")})
 
-    def test_domains(self):
+    def test_domains_are_numbered(self):
         places = [["photo", "sketch"][row // 20] for row in range(40)]
         numbers = torch.arange(40) // 20
         tasks = {"kind": "domain-incremental", "transform": "domains", "count": 2}
@@ -309,7 +309,7 @@ class Forms(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, "'oil' is a domain that no training row has"):
             mneme.Data(x, y, x, y, train_domain=places, test_domain=["oil"] * 40)
 
-    def test_datasets_of_torch(self):
+    def test_torch_datasets_become_data(self):
         from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
         x, y = self.table, LABELS
         rows = TensorDataset(x, y)
@@ -328,7 +328,7 @@ class Forms(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, "TensorDataset is no array; expected .*from_datasets"):
             mneme.Data(rows, rows)
 
-    def test_pictures_of_pillow(self):
+    def test_pillow_images_become_data(self):
         try:
             from PIL import Image
         except ImportError as missing:
@@ -379,7 +379,7 @@ class WrongValues(unittest.TestCase):
             mneme.run(scenario, data=mneme.Data(*arrays), out="never")
         self.assertFalse(os.path.exists("never"))
 
-    def test_numbers_that_are_none_and_labels_beyond_the_classes(self):
+    def test_nan_values_and_labels_out_of_range_are_refused(self):
         numbers = torch.arange(80.0).reshape(40, 2)
         for wrong in (float("nan"), float("inf")):
             spoilt = numbers.clone()

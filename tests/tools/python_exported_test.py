@@ -103,14 +103,14 @@ class Exported(unittest.TestCase):
             self.assertLess(distance(value, state[name]), TOLERANCE, f"{name} after {STEPS} steps")
         return seen
 
-    def test_nets_compute_and_train_as_in_torch(self):
+    def test_exported_nets_compute_and_train_like_torch(self):
         for name, (make, data) in NETS.items():
             with self.subTest(name):
                 torch.manual_seed(1)
                 seen = self.agree(make(), data)
                 self.assertEqual(any("running" in buffer for buffer in seen["buffers"]), name == "norms")
 
-    def test_nets_of_torchvision(self):
+    def test_torchvision_nets_are_exported(self):
         try:
             nets = [(torchvision_net("VisionTransformer", image_size=16, patch_size=4, num_layers=2, num_heads=2,
                                      hidden_dim=16, mlp_dim=32, num_classes=CLASSES), 16),
@@ -168,7 +168,7 @@ class Exported(unittest.TestCase):
             still = self.trained({**model, "module_training": False}, data, f"{number}-still")
             self.assertNotEqual(still.digest, digests[0])
 
-    def test_what_cannot_be_exported_is_refused_with_the_usual_change(self):
+    def test_modules_that_cannot_be_exported_are_refused_with_the_usual_fix(self):
         example = torch.zeros(2, FEATURES)
 
         class Branches(nn.Linear):
@@ -183,7 +183,7 @@ class Exported(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 exported(module, example)
 
-    def test_several_results_are_refused(self):
+    def test_modules_with_several_results_are_refused(self):
         class Two(nn.Linear):
             def forward(self, x):
                 y = super().forward(x)
@@ -192,7 +192,7 @@ class Exported(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, r"forward returns 2 tensors .*expected one"):
             mneme.run(scenario(self.model(Two(FEATURES, CLASSES), rows[:2])), data=split(rows, labels), out="never")
 
-    def test_files_name_nothing_of_this_machine(self):
+    def test_exported_files_contain_no_local_paths(self):
         content = exported(table_net(), torch.zeros(2, FEATURES))
         with open("net.pt2", "wb") as file:
             file.write(content)
@@ -201,7 +201,7 @@ class Exported(unittest.TestCase):
                 self.assertNotIn(b".py", archive.read(name), name)
                 self.assertNotIn("sample_inputs", name)
 
-    def test_a_shell_exports_nets(self):
+    def test_export_net_exports_from_the_command_line(self):
         with open("nets.py", "w", encoding="utf-8") as file:
             file.write("from torch import nn\ndef make():\n"
                        f"    return nn.Sequential(nn.Linear({FEATURES}, 8), nn.Mish(), nn.Linear(8, {CLASSES}))\n")

@@ -82,7 +82,7 @@ class Stops(Asks):
 
 
 class GoingOn(unittest.TestCase):
-    def test_a_run_that_ended_in_the_middle_of_a_round(self):
+    def test_a_run_interrupted_during_a_round_resumes(self):
         with tempfile.TemporaryDirectory() as folder:
             stop = os.environ["MNEME_TEST_STOP"] = os.path.join(folder, "stop")
             whole = mneme.run(scenario("py-stops"), methods=[Stops], out=os.path.join(folder, "whole"))
@@ -94,7 +94,7 @@ class GoingOn(unittest.TestCase):
             resumed = mneme.resume(caught.exception.folder, methods=[Stops])
             self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
 
-    def test_a_run_that_ended_while_clients_were_at_work(self):
+    def test_a_run_interrupted_while_clients_work_resumes(self):
         for method in ALL:
             for stop_after in (1, 3):
                 with self.subTest(f"{method.name} {stop_after}"), tempfile.TemporaryDirectory() as folder:
@@ -181,7 +181,7 @@ print("alive")
 
 
 class Hooks(unittest.TestCase):
-    def test_every_call_of_the_users_code_fails_cleanly(self):
+    def test_an_exception_in_any_user_function_ends_the_run_cleanly(self):
         said = subprocess.run([sys.executable, "-c", HOOKS], capture_output=True, text=True, check=False, timeout=300)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         lines = said.stdout.splitlines()
@@ -190,7 +190,7 @@ class Hooks(unittest.TestCase):
         for line in lines[:-1]:
             self.assertRegex(line, r"RunFailed .*<string>:\d+: in .*LookupError: of the user", line)
 
-    def test_exceptions_whose_text_cannot_be_shown(self):
+    def test_exceptions_without_a_printable_text_are_reported(self):
         class Unprintable(Exception):
             def __str__(self):
                 raise ValueError("no text")
@@ -210,7 +210,7 @@ class Hooks(unittest.TestCase):
         again = pickle.loads(pickle.dumps(failed))
         self.assertEqual((str(again), again.traceback, again.resume_from), (str(failed), "Traceback ...", "from"))
 
-    def test_the_command_line_shows_where(self):
+    def test_the_command_line_prints_file_and_line(self):
         with tempfile.TemporaryDirectory() as folder:
             code = os.path.join(folder, "failing.py")
             with open(code, "w", encoding="utf-8") as file:
@@ -229,7 +229,7 @@ class Hooks(unittest.TestCase):
 
 
 class Callbacks(unittest.TestCase):
-    def test_a_logger_that_fails_ends_the_run_in_order_and_is_finished(self):
+    def test_a_failing_logger_ends_the_run_cleanly_and_is_finished(self):
         class Logger:
             finished = []
 

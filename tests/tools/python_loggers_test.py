@@ -80,7 +80,7 @@ class Loggers(unittest.TestCase):
         for (_, ours), (_, theirs) in zip(shown, expected):
             self.assertAlmostEqual(ours, theirs, places=4)
 
-    def test_tensorboard(self):
+    def test_tensorboard_receives_the_records(self):
         needs("tensorboard")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         live, after = os.path.join(self.folder, "live"), os.path.join(self.folder, "after")
@@ -94,7 +94,7 @@ class Loggers(unittest.TestCase):
             self.assertIn("accuracy_per_task/1", events.Tags()["scalars"])
             self.assertTrue(events.Tags()["tensors"])
 
-    def test_mlflow(self):
+    def test_mlflow_receives_the_records(self):
         mlflow = needs("mlflow")
         store = os.path.join(self.folder, "mlruns")
         done = self.export("--mlflow", store)
@@ -109,7 +109,7 @@ class Loggers(unittest.TestCase):
         self.assert_close([(metric.step, metric.value)
                            for metric in client.get_metric_history(told.info.run_id, "accuracy")], self.accuracy)
 
-    def test_weights_and_biases_offline(self):
+    def test_weights_and_biases_receives_the_records_offline(self):
         needs("wandb")
         done = self.export("--wandb", "project")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -118,7 +118,7 @@ class Loggers(unittest.TestCase):
         self.assertEqual(config["strategy.name"], "fedavg")
         self.assertEqual(summary["run_digest"], self.run_done.digest)
 
-    def test_what_cannot_be_exported(self):
+    def test_invalid_export_arguments_are_refused(self):
         self.assertEqual(self.export().returncode, 2)
         said = subprocess.run([sys.executable, "-m", "mneme", "export", self.folder, "--tensorboard", "x"],
                               capture_output=True, text=True, check=False)

@@ -151,7 +151,7 @@ NO_NUMBER = [lambda: ce() * True, lambda: ce() * "2", lambda: ce() * ce(), lambd
 
 
 class Values(unittest.TestCase):
-    def test_steps_and_values_are_those_of_torch(self):
+    def test_loss_values_and_steps_equal_torchs(self):
         for name, loss, meaning, options in MEANT:
             with self.subTest(name):
                 start, weights, value, terms = trained_with(loss, **options)
@@ -163,7 +163,7 @@ class Values(unittest.TestCase):
                     self.assertAlmostEqual(value, last, delta=1e-4 * max(1.0, abs(last)), msg=name)
                     self.assertAlmostEqual(sum(terms.values()), last, delta=1e-4 * max(1.0, abs(last)), msg=name)
 
-    def test_a_number_of_numpy_or_torch_is_a_factor(self):
+    def test_a_numpy_or_torch_number_may_be_a_factor(self):
         import numpy
         for two in (2, 2.0, numpy.float64(2), numpy.float32(2), numpy.int64(2), torch.tensor(2.0)):
             self.assertEqual(repr(two * ce()), repr(2.0 * ce()))
@@ -175,12 +175,12 @@ class Values(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
-    def test_a_sum_that_cannot_be_meant(self):
+    def test_contradictory_sums_of_losses_are_refused(self):
         for make, words in NOT_MEANT:
             with self.assertRaisesRegex((ValueError, ZeroDivisionError), words):
                 make()
 
-    def test_what_is_no_number_or_loss(self):
+    def test_operands_that_are_no_number_or_loss_are_refused(self):
         for index, make in enumerate(NO_NUMBER):
             with self.subTest(index), self.assertRaises(TypeError):
                 make()

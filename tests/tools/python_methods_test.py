@@ -49,18 +49,18 @@ class EqualBits(Runs):
             self.assertEqual([r["accuracy"] for r in again.records], [r["accuracy"] for r in native.records])
         return native
 
-    def test_fedavg_and_fedprox_give_run_digest_and_model_of_the_built_in_ones(self):
+    def test_python_fedavg_and_fedprox_equal_the_built_in_methods(self):
         plain = self.compare("fedavg", "py-fedavg")
         prox = self.compare("fedprox", "py-fedprox")
         self.assertNotEqual(plain.digest, prox.digest)
 
-    def test_fedavg_where_the_server_steps_as_uploads_come(self):
+    def test_python_fedavg_equals_the_built_in_one_in_asynchronous_runs(self):
         self.compare("fedavg", "py-fedavg", rounds={"mode": "async", "buffer": 3, "concurrency": 6})
 
-    def test_fedavg_where_the_head_alone_is_trained(self):
+    def test_python_fedavg_equals_the_built_in_one_if_only_the_head_is_trained(self):
         self.compare("fedavg", "py-fedavg", model={"trainable": "head", "weights": "as-drawn"})
 
-    def test_momentum_of_the_server_as_the_design_has_it(self):
+    def test_the_example_with_server_momentum_runs(self):
         first, second = (self.run_of(scenario("my-fedavgm"), threads=n) for n in (1, 2))
         self.assertEqual(first.digest, second.digest)
         without = self.run_of(scenario("my-fedavgm"), overrides={"strategy.beta": 0.0})
@@ -69,13 +69,13 @@ class EqualBits(Runs):
         for name, tensor in without.model().items():  # w + (mean - w) is the mean but for rounding
             torch.testing.assert_close(tensor, plain[name], rtol=1e-4, atol=1e-6)
 
-    def test_scaffold_agrees_with_the_built_in_one(self):
+    def test_python_scaffold_equals_the_built_in_one(self):
         chosen = {"training": {"batch": 0, "learning_rate": 0.1}}
         written, native = self.run_of(scenario("py-scaffold", **chosen)), self.run_of(scenario("scaffold", **chosen))
         for name, tensor in native.model().items():
             torch.testing.assert_close(written.model()[name], tensor, rtol=1e-4, atol=1e-5)
 
-    def test_replay_remembers_and_an_own_server_averages(self):
+    def test_a_replay_method_with_its_own_server_runs(self):
         replayed, plain = self.run_of(scenario("py-replay")), self.run_of(scenario("py-fedavg"))
         self.assertNotEqual(replayed.digest, plain.digest)
         self.assertEqual(replayed.digest, self.run_of(scenario("py-replay"), threads=3).digest)
@@ -84,7 +84,7 @@ class EqualBits(Runs):
         for name, tensor in uniform.model().items():
             torch.testing.assert_close(own.model()[name], tensor, rtol=1e-4, atol=1e-5)
 
-    def test_icarl_remembers_by_herding_and_is_taught(self):
+    def test_python_icarl_uses_herding_and_a_teacher(self):
         one, many = (self.run_of(scenario("py-icarl", worker={"fused_clients_max": width}), threads=threads)
                      for width, threads in ((1, 1), (0, 3)))
         self.assertEqual(one.digest, many.digest)
@@ -126,7 +126,7 @@ BUILT_IN = {"py-fedavg": "fedavg", "py-fedprox": "fedprox"}
 
 
 class GoingOn(Runs):
-    def test_a_killed_run_goes_on_to_the_same_digest(self):
+    def test_a_killed_run_resumes_to_the_same_digest(self):
         for name in ("py-fedavg", "py-fedprox", "my-fedavgm", "py-icarl"):
             folder = os.path.join(self.scratch.name, "killed-" + name)
             process = subprocess.Popen([sys.executable, "-c", KILLED, folder, name], stdout=subprocess.PIPE, text=True)
@@ -139,7 +139,7 @@ class GoingOn(Runs):
             self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
             self.assert_equal_models(resumed, whole)
 
-    def test_what_a_callback_throws_ends_the_run_in_order(self):
+    def test_an_exception_in_a_callback_ends_the_run_cleanly(self):
         folder = os.path.join(self.scratch.name, "stopped")
 
         def stop(record):
@@ -150,7 +150,7 @@ class GoingOn(Runs):
         self.assertIn(mneme.load(folder).status, ("interrupted", "done"))
         self.assertEqual(mneme.resume(folder, methods=ALL).status, "done")
 
-    def test_another_source_does_not_go_on(self):
+    def test_a_run_does_not_resume_with_another_source(self):
         folder = os.path.join(self.scratch.name, "changed")
         started = scenario("py-changing")
         first, second = changing(0.1), changing(0.2)
@@ -159,7 +159,7 @@ class GoingOn(Runs):
         with self.assertRaisesRegex(mneme.ScenarioError, "another source"):
             mneme.resume(folder, methods=[second])
 
-    def test_where_a_class_stands_does_not_count_as_its_source(self):
+    def test_the_location_of_a_class_is_not_part_of_its_source(self):
         digests = []
         for name, above in (("first", ""), ("second", "\n\n")):
             os.mkdir(os.path.join(self.scratch.name, name))
@@ -170,7 +170,7 @@ class GoingOn(Runs):
             digests.append(methods_of(path)[0]._source_digest())
         self.assertEqual(digests, ["c6f3f0f76e105892b0e8c838abb2f000"] * 2)  # on any version of Python
 
-    def test_a_mended_method_goes_on_where_it_is_let_to(self):
+    def test_a_changed_method_resumes_with_mended(self):
         folder = os.path.join(self.scratch.name, "mended")
         line = mended.__code__.co_firstlineno + 3
         with self.assertRaisesRegex(mneme.RunFailed, f"python_methods_test.py:{line}: .*ZeroDivisionError"):
@@ -318,7 +318,7 @@ BROKEN = [(raises, "python_methods_test.py:{line}.*ZeroDivisionError: division b
 
 
 class Mistakes(Runs):
-    def test_each_ends_the_run_with_the_line_and_the_reason(self):
+    def test_each_mistake_ends_the_run_with_line_and_reason(self):
         for function, expected in BROKEN:
             with self.subTest(function.__name__):
                 with self.assertRaises(mneme.RunFailed) as caught:
@@ -327,12 +327,12 @@ class Mistakes(Runs):
                 self.assertRegex(str(caught.exception), expected.format(line=line))
                 self.assertEqual(mneme.load(caught.exception.folder).status, "failed")
 
-    def test_the_exception_itself_is_the_cause(self):
+    def test_the_original_exception_is_the_cause(self):
         with self.assertRaises(mneme.RunFailed) as caught:
             self.run_of(scenario("py-broken"), methods=[client(raises)])
         self.assertIsInstance(caught.exception.__cause__, ZeroDivisionError)
 
-    def test_a_server_that_makes_weights_of_no_number(self):
+    def test_nan_weights_of_a_server_are_reported(self):
         class Spoils(mneme.Method):
             """Divides by nothing."""
             name = "py-spoils"
@@ -344,7 +344,7 @@ class Mistakes(Runs):
         with self.assertRaisesRegex(mneme.RunFailed, f"python_methods_test.py:{line}.*self.weights has .* not finite"):
             self.run_of(scenario("py-spoils"), methods=[Spoils])
 
-    def test_keys_are_checked_as_those_of_any_method(self):
+    def test_keys_of_python_methods_are_validated(self):
         with self.assertRaisesRegex(mneme.ScenarioError, "beta.*1"):
             mneme.validate(scenario("my-fedavgm", strategy={"beta": 2.0}), methods=ALL)
         with self.assertRaisesRegex(mneme.ScenarioError, "unknown key 'bta'.*beta"):

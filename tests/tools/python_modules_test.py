@@ -172,29 +172,29 @@ class Fallback(unittest.TestCase):
         self.assertGreater(float(right), least)
         return run
 
-    def test_images(self):
+    def test_image_nets_fall_back_to_modules(self):
         self.scores_as_in_torch(Average(), images)
 
-    def test_a_depthwise_block(self):
+    def test_a_depthwise_block_falls_back_to_a_module(self):
         training = {"batch": 10, "optimizer": "adam", "learning_rate": 0.02, "epochs": 4}
         self.scores_as_in_torch(Depthwise(norm=False), images, training=training)
         self.scores_as_in_torch(Depthwise(norm=True), images, least=0.0, training=training, warns="evaluation mode")
 
-    def test_recurrent_nets_over_tokens(self):
+    def test_recurrent_token_nets_fall_back_to_modules(self):
         for kind in (nn.LSTM, nn.GRU, Stateful):
             with self.subTest(kind.__name__):
                 self.scores_as_in_torch(Recurrent(kind), tokens, least=40.0,
                                         training={"batch": 10, "optimizer": "adam", "learning_rate": 0.01, "epochs": 4})
 
-    def test_a_transformer_over_tokens(self):
+    def test_a_token_transformer_falls_back_to_a_module(self):
         for norm_first in (False, True):
             with self.subTest(norm_first):
                 self.scores_as_in_torch(Text(norm_first), tokens)
 
-    def test_residual_blocks_and_a_mean_over_tokens(self):
+    def test_residual_blocks_with_a_token_mean_fall_back_to_modules(self):
         self.scores_as_in_torch(Residual(), tokens)
 
-    def test_a_table(self):
+    def test_a_net_for_tables_falls_back_to_a_module(self):
         self.scores_as_in_torch(table_net(), table)
 
     def test_parameters_without_a_gradient_keep_their_values(self):
@@ -208,7 +208,7 @@ class Fallback(unittest.TestCase):
                 with self.subTest(frozen, **training):
                     self.scores_as_in_torch(module, data, least=30.0, training=training)
 
-    def test_nothing_to_train_is_an_error(self):
+    def test_a_module_without_trainable_parameters_is_refused(self):
         module = Average().requires_grad_(False)
         rows, labels, _ = images()
         data = split(rows, labels)
@@ -220,7 +220,7 @@ class Fallback(unittest.TestCase):
         run = mneme.run(scenario(keys, training={"epochs": 0}), data=data, out="evaluated")
         self.assertTrue(torch.equal(run.model()["conv.weight"], module.conv.weight))
 
-    def test_batch_norm_and_dropout_are_in_evaluation_mode_and_one_warning_says_so(self):
+    def test_batch_norm_and_dropout_are_in_evaluation_mode_with_one_warning(self):
         rows, labels, _ = images()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -229,7 +229,7 @@ class Fallback(unittest.TestCase):
         self.assertEqual(len(texts), 1, texts)
         self.assertRegex(texts[0], "3 batch norms keep their running statistics, 1 dropout drops nothing")
 
-    def test_what_fits_no_run_is_named(self):
+    def test_modules_that_fit_no_run_are_refused_with_the_reason(self):
         rows, labels, _ = tokens()
         data = split(rows, labels)
         with warnings.catch_warnings():
@@ -246,7 +246,7 @@ class Fallback(unittest.TestCase):
             with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
                 mneme.net(Average(), weights=False)
 
-    def test_what_cannot_be_scripted_is_refused_with_the_reason_or_exported_from_an_example(self):
+    def test_modules_that_cannot_be_scripted_are_refused_or_exported_from_an_example(self):
         class Dynamic(nn.Module):
             def __init__(self):
                 super().__init__()

@@ -270,7 +270,7 @@ class AgainstTorch(unittest.TestCase):
         module.load_state_dict(net.state_dict(run), strict=False)
         return net
 
-    def test_lenet(self):
+    def test_lenet_equals_torchs(self):
         self.agree(LeNet(CLASSES), 1, 28)
 
     def resnet18(self, seed):
@@ -280,7 +280,7 @@ class AgainstTorch(unittest.TestCase):
         except ImportError as missing:
             self.skipTest(f"{missing.name} is not installed")
 
-    def test_resnet18_of_torchvision(self):
+    def test_resnet18_equals_torchvisions(self):
         # In ten steps PyTorch in float32 and in float64 differ by 1e-2, because of such values.
         for seed in SEEDS:
             net = self.agree(self.resnet18(seed), 3, 64, kinks=True)
@@ -288,7 +288,7 @@ class AgainstTorch(unittest.TestCase):
             self.assertEqual(net.layers[:4], ["conv1: conv 64 7x7 stride 2 pad 3 no-bias", "bn1: batch-norm", "relu",
                                               "max-pool 3 stride 2 pad 1"])
 
-    def test_resnet18_without_kinks(self):
+    def test_resnet18_with_smooth_activations_equals_torchs(self):
         for seed in SEEDS:
             module = self.resnet18(seed)
             module.maxpool = nn.Identity()
@@ -297,7 +297,7 @@ class AgainstTorch(unittest.TestCase):
                     part.relu = nn.SiLU()
             self.agree(module, 3, 32)
 
-    def test_a_vision_transformer_of_torchvision(self):
+    def test_a_vision_transformer_equals_torchvisions(self):
         try:
             module = torchvision_net("VisionTransformer", image_size=16, patch_size=4, num_layers=2, num_heads=2,
                                      hidden_dim=16, mlp_dim=32, num_classes=CLASSES)
@@ -307,22 +307,22 @@ class AgainstTorch(unittest.TestCase):
         net = self.agree(module, 3, 16)
         self.assertEqual(net.layers[:2], ["patch-embedding 4 16", "residual ["])
 
-    def test_a_vision_transformer_by_hand(self):
+    def test_a_hand_written_vision_transformer_equals_torchs(self):
         net = self.agree(HandWritten(16, 4, 16, CLASSES), 3, 16)
         self.assertIn("attention: attention 2 first-token", net.layers)
 
-    def test_the_net_of_the_tutorial(self):
+    def test_the_tutorials_net_equals_torchs(self):
         net = self.agree(Tutorial(), 3, 32)
         self.assertEqual(net.layers[-4:], ["flatten", "fc1: linear 84", "gelu", "fc2: linear classes"])
 
-    def test_an_encoder_of_torch(self):
+    def test_an_encoder_equals_torchs(self):
         for norm_first in (True, False):
             net = self.agree(Encoder(norm_first), 3, 16)
             block = net.layers.index("] shortcut [")
             self.assertRegex(net.layers[block - 1], "encoder.layers.1.self_attn: attention 2 first-token")
             self.assertEqual(net.layers[block + 1:block + 3], ["first-token", "]"])
 
-    def test_what_would_be_another_net_is_refused(self):
+    def test_nets_without_an_exact_equivalent_are_refused(self):
         for make, why in REFUSED:
             with self.subTest(why), self.assertRaisesRegex(mneme.ScenarioError, why):
                 mneme.net(make(), strict=True)
@@ -356,7 +356,7 @@ class AgainstTorch(unittest.TestCase):
                     if not name.startswith("unread"):
                         self.assertEqual(torch.equal(parameter, before[name]), name in frozen, name)
 
-    def test_frozen_parameters_travel_once(self):
+    def test_frozen_parameters_are_sent_once(self):
         module = Tutorial16()
         module.fc1.weight.requires_grad_(False)
         _, run = self.trained(module)
@@ -364,7 +364,7 @@ class AgainstTorch(unittest.TestCase):
         frozen = module.fc1.weight.numel()
         self.assertEqual(run.records[-1]["upload_bytes"], 2 * 2 * 4 * (whole - frozen))  # rounds, clients, float32
 
-    def test_frozen_batch_norms_follow_torch(self):
+    def test_frozen_batch_norms_equal_torchs(self):
         """Without gradients the running statistics are updated, as in PyTorch; in evaluation mode they are not."""
         def net():
             return nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(),
@@ -381,7 +381,7 @@ class AgainstTorch(unittest.TestCase):
                 self.assertEqual(torch.equal(after["1.weight"], torch.ones(4)), frozen)
                 self.assertEqual(torch.equal(after["1.running_mean"], torch.zeros(4)), not moves)
 
-    def test_frozen_names_that_are_none_are_errors(self):
+    def test_unknown_frozen_names_are_refused(self):
         scenario = {"data": {"name": "synthetic", "shape": [1, 8, 8], "classes": 4, "rows": 80},
                     "tasks": {"kind": "single"}, "clients": {"count": 2}, "model": {"name": "mlp", "hidden": [8]},
                     "strategy": {"name": "fedavg"}}
@@ -395,7 +395,7 @@ class AgainstTorch(unittest.TestCase):
         self.assertEqual(run.status, "done")
         self.assertIn('frozen = ["*"]', run.scenario())
 
-    def test_a_module_that_is_scripted_stays_as_it_is(self):
+    def test_scripting_leaves_the_module_unchanged(self):
         module = nn.Sequential(nn.Linear(8, CLASSES), nn.Softmax(1))
         with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
             mneme.net(module)
@@ -406,7 +406,7 @@ class AgainstTorch(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "expected a torch.nn.Module"):
             mneme.net("resnet18")
 
-    def test_what_only_looks_like_a_layer_is_refused(self):
+    def test_modules_that_only_resemble_a_layer_are_refused(self):
         module = HandWritten(16, 4, 16, CLASSES)
 
         class Scaled(Attention):

@@ -122,7 +122,7 @@ class Nodes(Scratch):
             shared.append(all(done))
         self.assertTrue(any(shared))
 
-    def test_a_node_that_is_killed_changes_nothing(self):
+    def test_killing_a_node_keeps_the_digest(self):
         accept, (_, second) = self.cluster("--python-code", FILE, count=2)
         chosen = scenario("py-fedavg", rounds={"per_task": 40})
         killed = []
@@ -168,12 +168,12 @@ class Nodes(Scratch):
         with self.assertRaisesRegex(ValueError, "cluster: chooses address and secret"):
             mneme.run(scenario("fedavg"), out=self.path("never"), cluster=cluster, accept="127.0.0.1:7100")
 
-    def test_a_secret_is_long_enough_and_an_address_has_a_port(self):
+    def test_short_secrets_and_addresses_without_a_port_are_refused(self):
         for how, expected in (({"secret": "short"}, "at least 16 characters"), ({"accept": "nowhere"}, "no address")):
             with self.assertRaisesRegex(ValueError, expected):
                 mneme.run(scenario("fedavg"), out=self.path("never"), **{"accept": "127.0.0.1:0", **how})
 
-    def test_a_node_ends_in_order(self):
+    def test_a_node_ends_cleanly(self):
         _, (node,) = self.cluster("--python-code", FILE)
         until = time.monotonic() + 120
         while "waits for the run" not in node.text() and time.monotonic() < until:
@@ -182,7 +182,7 @@ class Nodes(Scratch):
 
 
 class CommandLine(Scratch):
-    def test_every_command_knows_the_methods_of_a_file(self):
+    def test_every_command_has_the_methods_of_a_file(self):
         code = ("--python-code", FILE)
         self.assertIn("py-fedprox", program("list", "strategies", *code).stdout)
         self.assertNotIn("py-fedprox", program("list", "strategies").stdout)
@@ -200,7 +200,7 @@ class CommandLine(Scratch):
         self.assertEqual(wrong.returncode, 2)
         self.assertRegex(wrong.stderr, "strategy.mu")
 
-    def test_a_file_that_is_none_is_refused(self):
+    def test_an_invalid_code_file_is_refused(self):
         for text, expected in (("import mneme\n", "no method"), ("1 / 0\n", "ZeroDivisionError"),
                                (None, "no such file")):
             with self.subTest(expected):

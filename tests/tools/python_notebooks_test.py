@@ -15,7 +15,7 @@ from program import ROOT  # noqa: E402
 
 
 class Notebooks(unittest.TestCase):
-    def test_every_cell_runs(self):
+    def test_every_notebook_cell_runs(self):
         try:
             import nbclient
             import nbformat

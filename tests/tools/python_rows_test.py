@@ -91,27 +91,27 @@ class Foreign(Runs):
                     lambda ctx, w: ctx.rows.at([0]).pick(foreign(ctx)) and None):
             self.assert_refused(using(use), words)
 
-    def test_the_refusal_names_client_and_row(self):
+    def test_the_error_names_client_and_row(self):
         half = using(lambda ctx, w: ctx.rows.pick(held(2, [0])) and None if ctx.client == 1 else None)
         self.assert_refused(half, rf"row {held(2, [0])[0]} is none of client 1: it holds 10 rows now and has held 10")
 
-    def test_rows_of_a_later_task_are_not_held_yet(self):
+    def test_rows_of_a_later_task_are_refused(self):
         self.assert_refused(using(lambda ctx, w: ctx.rows.pick(held(ctx.client, [1])) and None), "row .* is none of")
 
-    def test_what_is_no_row_number(self):
+    def test_invalid_row_numbers_are_refused(self):
         for numbers, words in (([-1], "row -1 is none of client"), ([10 ** 9], "row 1000000000 is none"),
                                ([0.5], "whole numbers"), ([True, False], "Bool of 1 axes; expected whole numbers"),
                                ([[0]], "of 2 axes"), (3, "of 0 axes"), ("ab", "expected a torch tensor"),
                                (None, "expected a torch tensor|whole numbers")):
             self.assert_refused(using(lambda ctx, w, numbers=numbers: ctx.rows.pick(numbers) and None), words)
 
-    def test_rows_of_another_client_that_a_method_kept(self):
+    def test_stored_rows_of_another_client_are_refused(self):
         def use(ctx, weights):
             KEPT.append(ctx.rows)
             return ctx.train(rows=KEPT[0])
         self.assert_refused(using(use), r"ctx.train: rows are rows of client \d, and client \d asks for the job")
 
-    def test_rows_after_their_run(self):
+    def test_rows_are_refused_after_their_run(self):
         self.run_of(using(lambda ctx, w: KEPT.append(ctx.rows)))
         for use in (lambda rows: rows.labels, lambda rows: rows.pick([0]), lambda rows: rows.at([0])):
             with self.assertRaisesRegex(ValueError, "after its end"):
@@ -119,7 +119,7 @@ class Foreign(Runs):
 
 
 class Own(Runs):
-    def test_rows_of_this_task_and_of_earlier_ones(self):
+    def test_rows_of_current_and_earlier_tasks_are_accepted(self):
         def use(ctx, weights):
             own = held(ctx.client, range(ctx.place.task + 1))
             picked = ctx.rows.pick(own[::-1] + own[:1])  # in any order and repeatedly
@@ -131,14 +131,14 @@ class Own(Runs):
             self.assertEqual({owner(row) for row in numbers}, {client})
             self.assertEqual(labels, [row % 4 for row in numbers])
 
-    def test_clients_that_do_not_know_their_task(self):
+    def test_rows_of_clients_with_a_hidden_task_are_accepted(self):
         def use(ctx, weights):
             return ctx.train(rows=held(ctx.client, [0]))
         self.run_of(using(use), hide_task_from_clients=True)
         self.assert_refused(using(lambda ctx, w: ctx.train(rows=foreign(ctx))), "is none of client",
                             hide_task_from_clients=True)
 
-    def test_numbers_of_any_whole_type(self):
+    def test_row_numbers_of_any_integer_type_are_accepted(self):
         def use(ctx, weights):
             own = ctx.rows.numbers[:2]
             KEPT.append([own.tolist(), *(ctx.rows.pick(numbers).numbers.tolist() for numbers in (
@@ -149,7 +149,7 @@ class Own(Runs):
         for first, *others in KEPT:
             self.assertEqual(others, [first] * len(others))
 
-    def test_positions(self):
+    def test_rows_are_selected_by_positions_and_masks(self):
         def use(ctx, weights):
             own, rows = ctx.rows.numbers, ctx.rows
             for positions in ([0, 3], (0, 3), range(0, 6, 3), torch.tensor([0, 3]), numpy.array([0, 3]), [-10, -7],
@@ -164,14 +164,14 @@ class Own(Runs):
         for found, expected in KEPT:
             self.assertEqual(found, expected)
 
-    def test_positions_that_there_are_not(self):
+    def test_invalid_positions_are_refused(self):
         for positions, words in (([10], r"position 10 is out of range: client \d has 10 rows here, at 0 to 9"),
                                  ([-11], "position -11 is out of range"), ([0.0], "whole numbers"),
                                  ([True], "mask of 1 axes and 1 bools; expected one bool for each of the 10 rows"),
                                  ([[0]], "2 axes"), (0, "0 axes")):
             self.assert_refused(using(lambda ctx, w, given=positions: ctx.rows.at(given) and None), words)
 
-    def test_rows_that_were_made(self):
+    def test_generated_rows_are_selected(self):
         def use(ctx, weights):
             made = ctx.rows_of(torch.zeros(3, 1, 1, 6), torch.zeros(3, dtype=torch.int64))
             KEPT.append((made.pick([2, 0]).numbers.tolist(), [2, 0]))
@@ -202,14 +202,14 @@ class OnTheServer(Runs):
         self.assert_refused(using(lambda ctx, w: None), "central_data = True", server=self.server(step))
         self.run_of(using(lambda ctx, w: None), server=self.server(step), central_data=True)
 
-    def test_tasks_and_rows_that_there_are_not(self):
+    def test_unknown_tasks_and_rows_are_refused(self):
         for step, words in ((lambda server: server.ctx.rows_of_task(2) and None, "the run has the tasks 0 to 1"),
                             (lambda server: server.ctx.rows_of_task(-1) and None, "the run has the tasks 0 to 1"),
                             (lambda server: server.ctx.rows_of_task(0).pick([2]) and None, "row 2 is none of the 30"),
                             (lambda server: server.ctx.train(start=server.weights, rows=[0]), "expected rows")):
             self.assert_refused(using(lambda ctx, w: None), words, server=self.server(step), central_data=True)
 
-    def test_rows_of_a_client_are_not_the_servers(self):
+    def test_the_server_cannot_use_rows_of_a_client(self):
         def keep(ctx, weights):
             KEPT.append(ctx.rows)
 

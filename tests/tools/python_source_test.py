@@ -261,7 +261,7 @@ class Source(unittest.TestCase):
             sys.path.remove(folder)
             importlib.invalidate_caches()
 
-    def test_each_that_it_refers_to_counts(self):
+    def test_everything_that_code_refers_to_changes_the_digest(self):
         for name, (uses, above) in DIFFER.items():
             with self.subTest(name):
                 digests = [self.digest(above.format(N=number), uses.format(N=number).replace("{N}", str(number)))
@@ -269,20 +269,20 @@ class Source(unittest.TestCase):
                 self.assertEqual(digests[0], digests[2])
                 self.assertNotEqual(digests[0], digests[1])
 
-    def test_each_in_the_class_counts(self):
+    def test_everything_in_the_class_changes_the_digest(self):
         for name, text in OF_CLASS.items():
             with self.subTest(name):
                 digests = [self.digest("", of_class=text.format(N=number)) for number in (1, 2, 1)]
                 self.assertEqual(digests[0], digests[2])
                 self.assertNotEqual(digests[0], digests[1])
 
-    def test_what_computes_the_same_does_not(self):
+    def test_equivalent_code_keeps_the_digest(self):
         for name, texts in SAME.items():
             with self.subTest(name):
                 uses = "USED" if "USED" in texts[0] else "used"
                 self.assertEqual(*(self.digest(text, uses) for text in texts))
 
-    def test_what_has_no_digest_is_refused_by_name(self):
+    def test_objects_without_a_digest_are_refused_by_name(self):
         for name, (uses, above, words) in REFUSED.items():
             with self.subTest(name):
                 with self.assertRaisesRegex(mneme.ScenarioError, words) as caught:
@@ -290,14 +290,14 @@ class Source(unittest.TestCase):
                 self.assertRegex(caught.exception.findings[0][0], r"m.py:\d+$")
                 self.assertIn("the method 'M' refers to", str(caught.exception))
 
-    def test_a_file_beside_the_module_is_named_from_there(self):
+    def test_a_file_in_the_modules_folder_is_named_relative_to_it(self):
         above = ("import os, pathlib\nHERE = os.path.dirname(os.path.abspath(__file__))\n"
                  "NET = pathlib.Path(__file__).parent / 'a'")
         uses = "HERE, NET, __file__, __name__"
         self.assertEqual(self.digest(above, uses), self.digest(above, uses))
         self.assertNotEqual(self.digest(above, uses), self.digest(above.replace("'a'", "'b'"), uses))
 
-    def test_one_digest_on_every_version_of_python(self):
+    def test_the_digest_is_equal_on_every_python_version(self):
         for name, text in VERSIONS.items():
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -308,14 +308,14 @@ class Source(unittest.TestCase):
             sys.path.remove(self.folder)
         self.assertEqual(digest_of_source(uses.M), "ecaa26b101bd7adb404fb665e22bd5d2")
 
-    def test_one_digest_in_every_process(self):
+    def test_the_digest_is_equal_in_every_process(self):
         code = "import python_methods as m; print([c._source_digest() for c in (m.Icarl, m.Scaffold, m.SquaredError)])"
         said = {subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder,
                                env={**os.environ, "PYTHONHASHSEED": seed}).stdout
                 for seed, folder in (("0", "/"), ("1", self.folder), ("2", "/"))}
         self.assertEqual(len(said), 1)
 
-    def test_code_without_a_file(self):
+    def test_code_without_a_file_has_a_digest(self):
         digests = []
         for number in (1, 2, 1):
             scope = {"mneme": mneme}
@@ -324,7 +324,7 @@ class Source(unittest.TestCase):
         self.assertEqual(digests[0], digests[2])
         self.assertNotEqual(digests[0], digests[1])
 
-    def test_a_file_that_changes_after_its_import(self):
+    def test_a_file_changed_after_its_import_keeps_the_loaded_codes_digest(self):
         path = os.path.join(self.folder, "m.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write("import mneme\nUSED = 1\n" + METHOD.format(uses="USED"))
@@ -376,7 +376,7 @@ class Runs(unittest.TestCase):
         global factor
         factor = 1.0
 
-    def test_a_sweep_and_resume_take_no_run_of_an_earlier_source(self):
+    def test_sweep_and_resume_reject_runs_of_an_earlier_source(self):
         global factor
         out = os.path.join(self.folder, "sweep")
         first = mneme.sweep(scenario("py-scaled"), seeds=[1], methods=[Scaled], out=out)[0]
@@ -388,7 +388,7 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, "another source"):
             mneme.resume(first.folder, methods=[Scaled])
 
-    def test_an_executor_whose_process_has_another_source(self):
+    def test_an_executor_process_with_another_source_is_refused(self):
         out, context = os.path.join(self.folder, "sweep"), multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
             run = lambda: mneme.sweep(scenario("py-squared-error"), seeds=[1], methods=[methods.SquaredError], out=out,
@@ -400,14 +400,14 @@ class Runs(unittest.TestCase):
                 run()
         self.assertEqual([found.folder for found in mneme.runs(out)], [first.folder])
 
-    def test_a_loss_that_each_round_makes(self):
+    def test_a_loss_created_in_each_round_is_reused(self):
         run = lambda name, **sections: mneme.run(scenario("py-local", **sections), methods=[Local],
                                                  out=os.path.join(self.folder, name))
         one, many = run("one", worker={"fused_clients_max": 1}), run("many", worker={"fused_clients_max": 5})
         self.assertEqual(one.digest, many.digest)
         self.assertNotEqual(run("other", strategy={"rate": 0.1}).digest, one.digest)
 
-    def test_what_has_no_digest_is_refused_before_the_run(self):
+    def test_methods_without_a_digest_are_refused_before_the_run(self):
         with open(os.devnull, encoding="utf-8") as log:
             class Logs(mneme.Method):
                 """Writes down what it does."""

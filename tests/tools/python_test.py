@@ -50,7 +50,7 @@ class Package(unittest.TestCase):
 
 
 class Running(Package):
-    def test_a_dict_a_file_and_the_program_give_one_digest(self):
+    def test_a_dict_a_file_and_the_program_have_equal_digests(self):
         run = mneme.run(scenario("fedavg"), out=self.path("dict"))
         with open(os.path.join(run.folder, "scenario.toml"), encoding="utf-8") as file:
             resolved = self.write("python.toml", file.read())
@@ -62,7 +62,7 @@ class Running(Package):
         self.assertEqual(said.returncode, 0)
         self.assertEqual(mneme.load(self.path("program")).digest, run.digest)
 
-    def test_what_a_run_left_behind(self):
+    def test_results_of_a_run_are_read_from_its_folder(self):
         seen = []
         run = mneme.run(scenario("fedavg"), out=self.path("run"), on_evaluation=seen.append)
         self.assertEqual(seen, run.records)
@@ -79,7 +79,7 @@ class Running(Package):
         self.assertIn("<iframe", run.report()._repr_html_())
         self.assertEqual([found.folder for found in mneme.runs(self.folder)], [run.folder])
 
-    def test_what_is_wrong_is_said_at_once_and_nothing_is_written(self):
+    def test_all_errors_are_reported_together_and_no_file_is_written(self):
         wrong = scenario("fedavg", rounds={"cohrt": 3}, training={"batch": -1})
         with self.assertRaises(mneme.ScenarioError) as caught:
             mneme.run(wrong, out=self.path("never"))
@@ -106,11 +106,11 @@ class Running(Package):
         with self.assertRaisesRegex(mneme.ScenarioError, r"run/summary.json: is damaged"):
             mneme.resume(run.folder)
 
-    def test_checks_and_the_schema(self):
+    def test_validate_and_schema_work(self):
         self.assertEqual(mneme.validate(scenario("fedavg")), [])
         self.assertIn("properties", mneme.schema())
 
-    def test_ctrl_c_ends_in_order_and_the_run_goes_on(self):
+    def test_ctrl_c_ends_a_run_cleanly_and_resume_continues_it(self):
         process = subprocess.Popen([sys.executable, "-c", INTERRUPTED, self.path("run")], stdout=subprocess.PIPE,
                                    text=True)
         process.stdout.readline()
@@ -121,19 +121,19 @@ class Running(Package):
         self.assertIn("stopped in order", said)
         self.assertEqual(mneme.load(self.path("run")).status, "interrupted")
 
-    def test_threads_of_torch_are_left_as_they_were(self):
+    def test_torchs_thread_settings_are_not_changed(self):
         before = torch.get_num_threads()
         mneme.run(scenario("fedavg"), out=self.path("run"))
         self.assertEqual(torch.get_num_threads(), before)
 
-    def test_console_script(self):
+    def test_the_console_script_runs_the_program(self):
         code = "import sys; from mneme._program import main; sys.argv[1:] = ['--version']; main()"
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         self.assertEqual(said.strip(), "mneme " + mneme.__version__)
 
 
 class Sweeping(Package):
-    def test_an_executor_gives_the_table_of_one_process(self):
+    def test_a_sweep_by_an_executor_equals_a_sequential_one(self):
         over, out = {"strategy.name": ["fedavg", "fedprox"]}, self.path("pool")
         alone = mneme.sweep(scenario("fedavg"), over, [1, 2], out=self.path("alone"))
         context = multiprocessing.get_context("spawn")
@@ -146,7 +146,7 @@ class Sweeping(Package):
         table = mneme.compare(out, by="strategy.name", metric="final_accuracy")
         self.assertEqual(sorted(set(table["strategy.name"])), ["fedavg", "fedprox"])
 
-    def test_a_point_that_is_wrong_stops_all_before_they_begin(self):
+    def test_an_invalid_point_stops_a_sweep_before_its_first_run(self):
         with self.assertRaisesRegex(mneme.ScenarioError, "rounds.cohort"):
             mneme.sweep(scenario("fedavg"), {"rounds.cohort": [3, 300]}, out=self.path("never"))
         self.assertFalse(os.path.exists(self.path("never")))

@@ -69,7 +69,7 @@ class Agreement(unittest.TestCase):
             for other in weights[:i]:
                 self.assertGreater(worst_difference(one, other)[0], 100 * DIFFERENCE_MAX)
 
-    def test_a_difference_is_found_where_it_is(self):
+    def test_a_difference_is_located(self):
         expected = {"a": ([2], (1.0, 2.0)), "b": ([1], (3.0,))}
         found = {"a": ([2], (1.0, 2.5)), "b": ([1], (3.25,))}
         self.assertEqual(worst_difference(found, expected), (0.5, "a[1] is 2.5, expected 2.0"))

@@ -38,13 +38,13 @@ def printed(what):
 class Readme(unittest.TestCase):
     maxDiff = None
 
-    def test_the_tables_are_what_the_program_prints(self):
+    def test_the_readmes_tables_are_the_programs_output(self):
         tables = {what: table for path in TEXTS for _, what, table, _ in TABLE.findall(read(path))}
         self.assertEqual(sorted(tables), ["datasets", "models", "strategies"])
         for what, table in tables.items():
             self.assertEqual(table, printed(what), f"{what}: tests/tools/readme_test.py --update fills it in")
 
-    def test_folders_and_files_that_it_names_exist(self):
+    def test_folders_and_files_named_in_the_readme_exist(self):
         for path in TEXTS:
             text, name = read(path), os.path.relpath(path, ROOT)
             named = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|docs|\.ci)/[\w./-]*)`", text)
@@ -68,7 +68,7 @@ class Readme(unittest.TestCase):
                 done = mneme("validate", path)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_the_example_method_is_the_one_that_tests_run(self):
+    def test_the_readmes_example_method_is_tested(self):
         lines = textwrap.indent(example_in("cpp", README), " " * 4)
         self.assertIn(lines, read(os.path.join(ROOT, "tests", "strategies", "dropped_in", "server_momentum.cpp")))
 

@@ -48,7 +48,7 @@ class Comparison(unittest.TestCase):
     SAID = {"rounds": [{"round": 1, "opened_s": 0.0, "closed_s": 5.0}, {"round": 2, "opened_s": 5.0, "closed_s": 9.0}],
             "answers": [answer(1, 1, 0.0, 1.0), answer(0, 1, 0.0, 5.0), answer(1, 2, 5.0, 8.0), answer(0, 2, 5.0, 9.0)]}
 
-    def test_errors_of_run_rounds_and_answers(self):
+    def test_errors_of_run_rounds_and_replies_are_computed(self):
         errors = compare.compared(self.MEASURED, self.SAID)
         self.assertEqual(errors["rounds"], 2)
         self.assertEqual(errors["measured_s"], 9.0)
@@ -61,7 +61,7 @@ class Comparison(unittest.TestCase):
         self.assertEqual((errors["equal_orders"], errors["orders"]), (1, 2))
         self.assertEqual(errors["server_s"], 0.75)
 
-    def test_a_run_that_was_cut_is_compared_as_far_as_it_went(self):
+    def test_an_interrupted_run_is_compared_up_to_its_end(self):
         cut = {"rounds": self.SAID["rounds"][:1], "answers": self.SAID["answers"][:2]}
         errors = compare.compared(self.MEASURED, cut)
         self.assertEqual((errors["rounds"], errors["measured_s"], errors["server_s"]), (1, 4.0, 0.25))
@@ -74,7 +74,7 @@ class Comparison(unittest.TestCase):
         self.assertEqual(lines[-2:], ["| 0 | 2 | 3.00 s | 4.50 s | +50.0 % |", "| 1 | 2 | 3.50 s | 2.00 s | -42.9 % |"])
 
 
-    def test_pairs_are_settled_where_the_real_federation_repeats_their_order(self):
+    def test_pairs_are_settled_if_the_real_federation_repeats_their_order(self):
         """Clients 0 and 1 swap places in one of ten rounds, 2 and 3 in two; 4 and 5 meet only three times."""
         real = {number: [1, 0, 2, 3] for number in range(10)}
         real[7], real[8], real[9] = [0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 3, 2]
@@ -86,13 +86,13 @@ class Comparison(unittest.TestCase):
         self.assertEqual(compare.pairs(real, said), (50, 49, 10 + 27, 8 + 24))
         self.assertEqual(compare.pairs(real, {}), (0, 0, 0, 0))
 
-    def test_the_order_that_the_real_federation_had_most_often_is_counted(self):
+    def test_the_most_frequent_real_order_is_counted(self):
         third = {"round": 3, "opened_s": 9.0, "closed_s": 12.0, "server_s": 0.0}
         measured = {"rounds": [*self.MEASURED["rounds"], third],
                     "answers": [*self.MEASURED["answers"], answer(0, 3, 9.0, 12.0), answer(1, 3, 9.0, 10.0)]}
         self.assertEqual(compare.compared(measured, self.SAID)["most_frequent_order"], 2)
 
-    def test_answers_in_sequence_are_counted_over_rounds(self):
+    def test_common_subsequences_are_counted_over_rounds(self):
         real = [answer(client, place, 0.0, place + 1.0) for place, client in enumerate((2, 0, 1, 2, 0))]
         said = [answer(client, place, 0.0, place + 1.0) for place, client in enumerate((0, 2, 1, 0, 2, 0))]
         self.assertEqual(compare.in_sequence(real, said), 4)  # 2, 1, 2, 0 or 0, 1, 2, 0
@@ -154,7 +154,7 @@ class Scenarios(unittest.TestCase):
                 asked = json.load(file)
             return compare.predicted(folder), [client["rows"] for client in clients], asked
 
-    def test_rounds_take_what_profiles_and_links_say(self):
+    def test_round_durations_follow_from_profiles_and_links(self):
         said, rows, asked = self.predicted(100.0)
         self.assertEqual(sorted(asked), [0, 0, 1, 1, 2, 2])
         model_s = 4 * LENET_PARAMETERS * 8 / 1e6
@@ -166,7 +166,7 @@ class Scenarios(unittest.TestCase):
         for length in compare.lengths(said["rounds"]):
             self.assertAlmostEqual(length, slowest, delta=0.002)
 
-    def test_asynchronous_clients_are_asked_one_after_the_other(self):
+    def test_asynchronous_clients_get_requests_one_after_the_other(self):
         said, _, asked = self.predicted(100.0, concurrency=1)
         self.assertGreaterEqual(len(asked), 2)
         answers = sorted(said["answers"], key=lambda answered: answered["asked_s"])

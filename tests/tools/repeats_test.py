@@ -38,7 +38,7 @@ class Unsteady:
 
 
 class Repeats(unittest.TestCase):
-    def test_verdicts_count_what_differs_from_the_first(self):
+    def test_verdicts_count_models_that_differ_from_the_first(self):
         self.assertEqual(REPEATS.verdict(["a", "a", "a"]), "same")
         self.assertEqual(REPEATS.verdict(["a", "b", "a", "c"]), "different (2 of 3)")
 
@@ -50,7 +50,7 @@ class Repeats(unittest.TestCase):
                                  "order of arrival": "different (1 of 2)"})
         self.assertIn("unsteady, 1, 2 and 4 threads: 00000001 00000002 00000004", told.getvalue())
 
-    def test_late_clients_are_those_of_the_other_end(self):
+    def test_the_second_order_delays_the_other_clients(self):
         delays = REPEATS.federation.DELAYS
         clients = range(REPEATS.federation.CLIENTS)
         self.assertEqual([delays["rising"](client) for client in clients],

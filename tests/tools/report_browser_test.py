@@ -56,7 +56,7 @@ class ReportBrowserTest(unittest.TestCase):
         self.browser.size(width, theme)
         self.browser.open("file://" + self.page)
 
-    def test_twenty_runs_are_drawn_in_silence(self):
+    def test_a_report_of_twenty_runs_has_no_console_messages(self):
         self.assertLess(os.path.getsize(self.page), 5_000_000)
         self.show(1440)
         charts = self.browser.value("Object.fromEntries([...document.querySelectorAll('figure')].map(chart => "
@@ -70,7 +70,7 @@ class ReportBrowserTest(unittest.TestCase):
         self.assertEqual(self.browser.complaints(), [])
         self.assertEqual([url for url in self.browser.asked() if not url.startswith(("file://", "data:"))], [])
 
-    def test_it_fits_narrow_and_wide_pages_in_dark_and_light(self):
+    def test_the_report_fits_narrow_and_wide_windows_in_dark_and_light(self):
         for width in (360, 1440):
             for theme in ("light", "dark"):
                 with self.subTest(width=width, theme=theme):
@@ -81,7 +81,7 @@ class ReportBrowserTest(unittest.TestCase):
                     drawn = self.browser.value("getComputedStyle(document.querySelector('figure svg')).color")
                     self.assertNotEqual(drawn, colour)
 
-    def test_it_can_be_used_by_keyboard(self):
+    def test_the_report_can_be_used_by_keyboard(self):
         self.show(1440)
         press = ["keyDown", "keyUp"]
         reached = []
@@ -104,7 +104,7 @@ class ReportBrowserTest(unittest.TestCase):
         return self.browser.value("document.getElementById('told').hidden ? '' : "
                                   "document.getElementById('told').innerText").split("\n")
 
-    def test_values_are_told_under_the_pointer_and_by_arrow_keys(self):
+    def test_values_appear_at_the_pointer_and_by_arrow_keys(self):
         self.show(1440)
         drawn = "document.querySelector('#accuracy-rounds .curve').dataset.values.split(';')[%d].split(',')"
         self.browser.point_at("#accuracy-rounds svg", across=542 / 560)  # the last round
@@ -130,7 +130,7 @@ class ReportBrowserTest(unittest.TestCase):
                                             "figure => figure.style.display !== 'none')"))
         self.assertEqual(self.browser.complaints(), [])
 
-    def test_the_legend_stays_in_sight_and_digests_are_whole_on_demand(self):
+    def test_the_legend_stays_visible_and_digests_expand(self):
         for width in (360, 1440):
             self.show(width)
             self.browser.value("document.querySelector('#utilisation').scrollIntoView({block: 'end'})")
@@ -141,7 +141,7 @@ class ReportBrowserTest(unittest.TestCase):
         self.browser.value(digest + ".open = true; 0")
         self.assertEqual(self.browser.value(digest + ".querySelector('code').innerText.length"), 32)
 
-    def test_everything_that_is_seen_is_named(self):
+    def test_every_visible_element_has_an_accessible_name(self):
         self.show(1440)
         self.assertEqual(self.browser.value(
             "[...document.querySelectorAll('svg:not([aria-hidden]), input, [role=region]')].filter(thing => "

@@ -145,7 +145,7 @@ class ReportTest(unittest.TestCase):
         with open(self.path("report.html"), encoding="utf-8") as file:
             return file.read()
 
-    def test_event_files_for_tensorboard_are_of_every_run_and_follow_from_it(self):
+    def test_every_run_has_a_reproducible_tensorboard_file(self):
         self.page(self.path("runs"), "--tensorboard", self.path("logs"))
         runs = sorted(name for name in os.listdir(self.path("runs")) if "fedavg" in name)
         self.assertEqual(sorted(os.listdir(self.path("logs"))), runs)
@@ -158,7 +158,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn(b"task_accuracy/2", first)
         self.assertEqual(first, second)
 
-    def test_each_chart_has_marks_and_nothing_is_loaded(self):
+    def test_each_chart_has_content_and_the_page_loads_no_files(self):
         text = self.page(self.path("runs"))
         page = Page(text)
         self.assertEqual(set(page.marks), CHARTS)
@@ -183,7 +183,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(text.count("resolved scenario of"), 2)
         self.assertIn("learning_rate = 0.01", text)
 
-    def test_the_loss_of_several_terms_has_a_figure_of_them_and_old_runs_have_none(self):
+    def test_a_loss_with_several_terms_has_a_figure_and_old_runs_have_none(self):
         done = mneme("run", self.path("a.toml"), "--set", "strategy.name=fedprox", "--set", "strategy.mu=0.1",
                      "--quiet", "--out", self.path("terms"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -203,7 +203,7 @@ class ReportTest(unittest.TestCase):
     def test_equal_runs_give_equal_pages(self):
         self.assertEqual(self.page(self.path("runs")), self.page(self.path("runs")))
 
-    def test_figures_are_files_of_their_own(self):
+    def test_figures_are_written_to_separate_files(self):
         self.page(self.path("runs"), "--svg", self.path("figures"))
         self.assertEqual({name[:-4] for name in os.listdir(self.path("figures"))}, CHARTS)
         for name in os.listdir(self.path("figures")):
@@ -211,7 +211,7 @@ class ReportTest(unittest.TestCase):
             self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue(root.find("{http://www.w3.org/2000/svg}title").text)
 
-    def test_what_is_no_folder_is_refused_before_anything_is_written(self):
+    def test_a_path_that_is_no_folder_is_refused_before_anything_is_written(self):
         file, page = self.path("a-file"), self.path("not-written.html")
         with open(file, "w", encoding="utf-8"):
             pass
@@ -221,7 +221,7 @@ class ReportTest(unittest.TestCase):
                                                                   "a folder, which is created if it is missing\n"))
         self.assertFalse(os.path.exists(page))
 
-    def test_figures_are_pictures_of_dots(self):
+    def test_figures_are_written_as_png(self):
         self.page(self.path("runs"), "--png", self.path("dots"), "--svg", self.path("drawn"))
         self.assertEqual({name[:-4] for name in os.listdir(self.path("dots"))}, CHARTS)
         curves = Pixels(self.path("dots/accuracy-rounds.png"))
@@ -243,7 +243,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn(matrix.at(508, 30 + 30.5), ("#08306b", "#09316b"))  # the scale's upper end
         self.assertEqual(matrix.at(450, 80), "#ffffff")  # a task is unknown before it starts
 
-    def test_pictures_of_dots_need_their_program(self):
+    def test_png_figures_need_rsvg_convert(self):
         bare = {name: value for name, value in os.environ.items() if name != "PATH"}
         done = mneme("report", self.path("runs"), "-o", self.path("bare.html"), "--png", self.path("bare"),
                      environment={**bare, "PATH": self.folder})
@@ -251,7 +251,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn("--png: error: found no rsvg-convert in $PATH", done.stderr)
         self.assertFalse(os.path.exists(self.path("bare.html")))
 
-    def test_what_is_not_done_is_a_warning_and_what_is_damaged_an_error(self):
+    def test_unfinished_runs_give_a_warning_and_damaged_ones_an_error(self):
         shutil.copytree(self.path("runs"), self.path("worse"))
         first, second = sorted(name for name in os.listdir(self.path("worse")) if name.startswith("a-"))[:2]
         os.remove(os.path.join(self.path("worse"), first, "summary.json"))

@@ -43,13 +43,13 @@ class Resume(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return folder
 
-    def test_kill_9_at_random_moments_loses_nothing(self):
+    def test_a_run_killed_at_random_moments_resumes_to_the_same_digest(self):
         Torture(self, self.scratch.name, "smoke/fedprox.toml", ["rounds.per_task=20"]).kill(4, 4)
 
-    def test_kill_9_while_devices_share_links_and_follow_traces_loses_nothing(self):
+    def test_a_killed_run_with_shared_links_and_traces_resumes_to_the_same_digest(self):
         Torture(self, self.scratch.name, "smoke/devices.toml", ["rounds.per_task=20"]).kill(4, 4)
 
-    def test_a_job_that_would_take_an_hour_is_not_waited_for(self):
+    def test_an_interrupted_run_does_not_wait_for_a_long_job(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             out = os.path.join(self.scratch.name, how.name)
             process = start("run", SCENARIO, *settings("training.epochs=1000000", "data.rows=20000"), "--out", out)
@@ -62,7 +62,7 @@ class Resume(unittest.TestCase):
             self.assertIn(f"resume with `mneme resume {out}`", errors)
             self.assertIn(b'"interrupted"', content(out, "summary.json"))
 
-    def test_signals_take_a_checkpoint_and_say_how_to_go_on(self):
+    def test_signals_take_a_checkpoint_and_print_how_to_resume(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             shutil.rmtree(self.run_folder, ignore_errors=True)
             code, errors = self.interrupted(how)

@@ -91,7 +91,7 @@ class Agreement(unittest.TestCase):
         readout = read_safetensors(os.path.join(FOLDER, f"expected_{name}.safetensors"))["readout.weight"]
         self.agree(f"{name}, Fashion-MNIST", self.run_of(name), (matrix, readout), ROW_PERCENT)
 
-    def test_the_matrix_is_the_same_for_any_split_and_number_of_clients_and_workers(self):
+    def test_the_accuracy_matrix_is_equal_for_any_split_clients_and_workers(self):
         expected, _ = self.run_of("exact_linear", *self.on_made_digits)
         for clients, kind, threads in ((5, "dirichlet-capped", 1), (50, "dirichlet", 2), (200, "iid", 2)):
             found, _ = self.run_of("exact_linear", *self.on_made_digits, "--threads", str(threads),

@@ -99,7 +99,7 @@ class SchemaTest(unittest.TestCase):
     def setUpClass(cls):
         cls.schema = json.loads(mneme("schema").stdout)
 
-    def test_it_accepts_every_scenario_of_the_tree(self):
+    def test_the_schema_accepts_every_scenario_of_the_tree(self):
         files = glob.glob(os.path.join(ROOT, "scenarios", "**", "*.toml"), recursive=True)
         self.assertGreater(len(files), 50)
         for path in files:
@@ -112,7 +112,7 @@ class SchemaTest(unittest.TestCase):
             with self.subTest(path=os.path.relpath(path, ROOT)):
                 self.assertEqual(findings(read, self.schema), [])
 
-    def test_it_rejects_what_a_schema_can_express(self):
+    def test_the_schema_rejects_errors_that_a_schema_can_express(self):
         for text in ['seed = "one"', "seed = -1", "sed = 1", "[rouns]\ncohort = 3", "[rounds]\nchort = 3",
                      "[rounds]\ncohort = 3.5", '[rounds]\ndeadline = 30', '[rounds]\ndeadline = "30 parsecs"',
                      '[rounds]\nmode = "sink"', "[partition]\nbeta = 0.0", "[devices]\ndropout = 1.5",
@@ -125,7 +125,7 @@ class SchemaTest(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertNotEqual(findings(tomllib.loads(text), self.schema), [])
 
-    def test_it_rejects_the_broken_scenarios_but_for_those_that_are_listed(self):
+    def test_the_schema_rejects_broken_scenarios_except_those_listed(self):
         with open(os.path.join(ROOT, "tests", "runtime", "scenario", "broken_scenarios.txt"), encoding="utf-8") as file:
             cases = re.split(r"^=== ", file.read(), flags=re.M)[1:]
         accepted, rejected = set(), 0
@@ -144,7 +144,7 @@ class SchemaTest(unittest.TestCase):
         self.assertEqual(accepted - set(BEYOND_A_SCHEMA), set(), "a finding that depends on more than one value is "
                                                                  "listed in BEYOND_A_SCHEMA")
 
-    def test_what_the_sources_call_a_key_is_one(self):
+    def test_key_names_in_the_sources_exist(self):
         """Errors are reported at the key that they name; an unknown key would have no location."""
         sections = {name: keys for name, keys in self.schema["properties"].items() if name != "extends"}
         keys = {f"{name}.{key}" for name, section in sections.items() for key in names_within(section)}
@@ -157,7 +157,7 @@ class SchemaTest(unittest.TestCase):
         self.assertGreater(len(named), 50)
         self.assertEqual(named - keys - {"data.pkl", "model.safetensors", "worker.node_answer"}, set())
 
-    def test_it_accepts_what_another_file_completes(self):
+    def test_the_schema_accepts_files_that_extend_others(self):
         for text in ["[strategy]\nmu = 0.1", "[model]\nhidden = [3]", 'extends = ["a.toml", "b.toml"]',
                      "[devices]\nrows_per_second = { median = 3, sigma = 1 }", '[rounds]\ndeadline = "1.5 min"']:
             with self.subTest(text=text):

@@ -76,7 +76,7 @@ class Serve(unittest.TestCase):
         run.terminate()
         self.assertEqual(run.wait(timeout=60), 130)
 
-    def test_a_token_opens_the_page_and_nothing_else_does(self):
+    def test_only_the_token_gives_access_to_the_page(self):
         _, address, port = self.run_served("--serve-token", "open sesame")
         figures = self.get(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer open sesame")[0]
         self.assertIn("process_resident_memory_bytes ", figures)
@@ -145,7 +145,7 @@ class Serve(unittest.TestCase):
                 parts.append(part)
         return b"".join(parts)
 
-    def test_who_asks_for_another_host_is_refused(self):
+    def test_requests_for_another_host_are_refused(self):
         _, address, port = self.run_served()
         for host in ("rebound.example", f"rebound.example:{port}", "127.0.0.1.rebound.example"):
             with self.assertRaises(urllib.error.HTTPError) as refused:
@@ -154,7 +154,7 @@ class Serve(unittest.TestCase):
             refused.exception.close()
         self.assertIn("<main>", self.get(address, Host=f"localhost:{port}")[0])
 
-    def test_a_thousand_ranges_take_no_more_memory_than_none(self):
+    def test_a_thousand_ranges_need_no_additional_memory(self):
         run, address, port = self.run_served()
         page = self.get(address)[0]
 
@@ -170,7 +170,7 @@ class Serve(unittest.TestCase):
         self.assertLess(peak_bytes(), before + (32 << 20))
         self.assertTrue(self.raw(port, b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 405 "))
 
-    def test_silent_visitors_keep_nobody_out(self):
+    def test_silent_connections_do_not_block_others(self):
         _, address, port = self.run_served()
         peers = []
         for _ in range(20):
@@ -180,10 +180,10 @@ class Serve(unittest.TestCase):
         for peer in peers:
             peer.close()
 
-    def test_who_looks_changes_no_digest(self):
+    def test_serving_a_run_keeps_its_digest(self):
         self.assertEqual(self.digest_of("--serve", "0"), self.digest_of())
 
-    def test_a_port_that_is_none_or_taken_is_an_error(self):
+    def test_an_invalid_or_used_port_is_an_error(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()

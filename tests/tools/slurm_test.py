@@ -29,7 +29,7 @@ class JobArray(unittest.TestCase):
                               text=True, cwd=self.folder, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_tasks_do_the_points_and_the_sweep_finds_them_done(self):
+    def test_array_tasks_compute_the_points_of_the_sweep(self):
         script = os.path.join(self.folder, "array.sh")
         written = self.sweep("--slurm", script)
         self.assertEqual((written.returncode, written.stdout), (0, f"3 runs: sbatch {script}\n"), written.stderr)

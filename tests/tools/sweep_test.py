@@ -117,7 +117,7 @@ class SweepTest(unittest.TestCase):
                     counts.append(file.read().count("\n"))
         return sorted(counts) if len(counts) == 2 else []
 
-    def test_runs_load_data_of_their_own_after_the_sweep_has_loaded_some(self):
+    def test_runs_load_data_that_the_sweep_has_not_loaded(self):
         needs_data(self, "cifar100")  # OpenMP's threads of the sweep do not exist in its runs
         with open(self.path("backbone.toml"), "w", encoding="utf-8") as file:
             file.write('title = "Backbone"\ntasks = { kind = "single", classes = 4 }\nclients.count = 1\n'
@@ -133,7 +133,7 @@ class SweepTest(unittest.TestCase):
                                   self.path("runs")], capture_output=True, text=True, timeout=120)
         self.assertEqual(process.returncode, 0, process.stderr)
 
-    def test_runs_are_those_of_mneme_run(self):
+    def test_runs_of_a_sweep_equal_those_of_mneme_run(self):
         self.assertEqual(self.sweep("swept", "--quiet").returncode, 0)
         alone = mneme("run", self.scenario, "--set", "training.learning_rate=0.02", "--set", "seed=3", "--quiet",
                       "--threads", "3", "--out", self.path("alone"))
@@ -142,7 +142,7 @@ class SweepTest(unittest.TestCase):
             summary = json.load(file)
         self.assertEqual(self.digests("swept")[summary["scenario_digest"]], (summary["run_digest"], "done"))
 
-    def test_what_is_done_is_not_repeated_even_without_the_catalogue(self):
+    def test_completed_runs_are_not_repeated_even_without_the_catalogue(self):
         self.assertEqual(self.sweep("runs", "--quiet").returncode, 0)
         os.remove(self.path("runs/catalogue.sqlite"))
         again = mneme("sweep", self.scenario, "--over", "training.learning_rate=0.1,0.02", "--seeds", "1-5", "--json",
@@ -152,7 +152,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(events[0]["kept"], 8)
         self.assertEqual(sum(event["event"] == "run_started" for event in events), 2)
 
-    def test_a_run_that_fails_is_named_and_the_others_go_on(self):
+    def test_a_failed_run_is_named_and_the_others_continue(self):
         done = mneme("sweep", self.scenario, "--over", "training.weight_decay=0.0,1e12", "--seeds", "1,2", "--out",
                      self.path("runs"))
         self.assertEqual(done.returncode, 1, done.stdout)
@@ -200,7 +200,7 @@ class SweepTest(unittest.TestCase):
             self.assertEqual(mneme("sweep", self.scenario, *arguments).returncode, 2, arguments)
         self.assertEqual(mneme("sweep").returncode, 2)
 
-    def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
+    def test_a_dry_run_prints_the_planned_runs_only(self):
         dry = self.sweep("none", "--dry-run")
         self.assertEqual(dry.returncode, 0, dry.stderr)
         self.assertEqual(dry.stdout.count("new      swept training.learning_rate="), 8)
@@ -221,7 +221,7 @@ class SweepTest(unittest.TestCase):
             self.assertEqual((planned.returncode, planned.stderr), (0, ""))
             self.assertEqual(planned.stdout.count("\n"), runs)
 
-    def test_a_sweep_may_have_a_file_of_its_own(self):
+    def test_a_sweep_may_be_defined_in_a_file(self):
         with open(self.path("grid.toml"), "w", encoding="utf-8") as file:
             file.write('[sweep]\nscenarios = ["swept.toml"]\nseeds = [1, 2]\n[sweep.over]\n'
                        'training.learning_rate = [0.1, 0.02]\n[sweep.set]\nrounds.per_task = 2\n')
@@ -240,7 +240,7 @@ class SweepTest(unittest.TestCase):
         again = mneme("sweep", self.path("grid.toml"), "--out", self.path("runs"), "--json")
         self.assertEqual(json.loads(again.stdout.splitlines()[-1]), {"event": "report", "page": page, "figure": figure})
 
-    def test_the_first_sight_is_of_three_methods_and_three_seeds(self):
+    def test_the_example_sweep_has_three_methods_and_three_seeds(self):
         needs_data(self, "fashion-mnist")
         done = mneme("sweep", "scenarios/first_sight.toml", "--dry-run", "--out", self.path("none"))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -64,7 +64,7 @@ class Tables(unittest.TestCase):
     def digest(self, *words):
         return json.loads(self.accepted("doctor", "--json", *words).stdout)["content"]
 
-    def test_class_names_come_out_as_they_were_written(self):
+    def test_class_names_are_kept_unchanged(self):
         names = ['5" disc', "a, b", " blank"]
         quoted = ['"5"" disc"', '"a, b"', '" blank"']
         self.write("t.csv", table("a,b,label", label=lambda row: quoted[row % 3], rows=24))
@@ -81,7 +81,7 @@ class Tables(unittest.TestCase):
         self.assertRegex(page, r"5(\"|&quot;|&#34;|\\\") disc")
         self.assertNotRegex(page, r"5(\"|&quot;|&#34;|\\\"){2} disc")
 
-    def test_an_index_is_refused_and_ignore_columns_leaves_it_out(self):
+    def test_an_index_column_is_refused_unless_ignore_columns_excludes_it(self):
         self.write("t.csv", table("a,b,label"))
         indexed = self.write("index.csv", table(",a,b,label", lead=lambda row: f"{row},"))
         named = self.write("named.csv", table("Unnamed: 0,a,b,label", lead=lambda row: f"{row},"))
@@ -101,7 +101,7 @@ class Tables(unittest.TestCase):
                 runs.append(json.load(file)["run_digest"])
         self.assertEqual(runs[0], runs[1])
 
-    def test_doctor_and_new_take_keys(self):
+    def test_doctor_and_new_accept_set(self):
         iris = self.write("iris.csv", table("a,b,species"))
         message = self.refused("doctor", iris)
         self.assertIn('set data.label_column to the column of the classes, as in data.label_column = "species"',
@@ -125,7 +125,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.digest(scenario, "--set", f"data.file={iris}", "--set", "data.label_column=species"),
                          self.digest(scenario))
 
-    def test_endings_may_have_capital_letters(self):
+    def test_file_extensions_may_have_capital_letters(self):
         numbers = Numbers()
         numbers.write_csv(self.path("t.csv"))
         write_npz(self.path("a.npz"), numbers.arrays())
@@ -151,7 +151,7 @@ class Tables(unittest.TestCase):
                     digests.add(json.load(file)["run_digest"])
         self.assertEqual(len(digests), 1)
 
-    def test_a_partition_of_all_rows_leaves_out_those_drawn_for_the_test(self):
+    def test_a_partition_of_all_rows_excludes_the_test_rows(self):
         self.write("t.csv", table("a,b,label"))
         self.write("sites.csv", "client,row\n" + "".join(f"{row % 3},{row}\n" for row in range(12)))
         scenario = self.write("s.toml", SCENARIO.format(

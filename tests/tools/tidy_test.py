@@ -75,12 +75,12 @@ class Tidy(unittest.TestCase):
     def test_a_clean_tree_has_no_findings(self):
         self.assertEqual(found({}), [])
 
-    def test_this_tree_is_read_as_git_sees_it(self):
+    def test_the_tree_is_read_from_git(self):
         tree = tidy.read_tree(ROOT)
         self.assertIn("tools/tidy.py", tree)
         self.assertFalse([path for path in tree if path.startswith("build/")])
 
-    def test_a_layer_knows_the_layers_that_its_line_names(self):
+    def test_a_layer_may_include_only_the_layers_of_its_line(self):
         layers = LAYERS.replace("me/data", "me/data base").replace("actors/run", "actors/run base\n      data")
         data, base = '#include "runtime/data/a.hpp"\n', '#include "runtime/base/thing.hpp"\n'
         header = "/// A header.\n#pragma once\n"
@@ -96,7 +96,7 @@ class Tidy(unittest.TestCase):
             rules = {rule for rule, at, line in found({**good, path: text}) if (at, line) == (path, 2)}
             self.assertIn("layer", rules, name)
 
-    def test_shared_holds_what_two_families_use(self):
+    def test_strategies_shared_is_used_by_two_families(self):
         rules, header = [tidy.families], "/// A header.\n#pragma once\n"
         uses_step = '#include "strategies/shared/step.hpp"\n'
         shared = {"strategies/shared/step.hpp": header + '#include "strategies/shared/sum.hpp"\n',
@@ -111,18 +111,18 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found(shared, rules), sole)
         self.assertEqual(found({"tests/a.cpp": uses_step, "strategies/shared/step.hpp": header}, rules), [sole[1]])
 
-    def test_a_family_does_not_know_another(self):
+    def test_a_family_may_not_include_another(self):
         rules, header = [tidy.families], "/// A header.\n#pragma once\n"
         part = {"strategies/one/part.hpp": header, "strategies/one/one.cpp": '#include "strategies/one/part.hpp"\n'}
         self.assertEqual(found(part, rules), [])
         self.assertEqual(found({**part, "strategies/two/two.cpp": '\n#include "strategies/one/part.hpp"\n'}, rules),
                          [("family", "strategies/two/two.cpp", 2)])
 
-    def test_a_layer_uses_what_its_line_names(self):
+    def test_a_layer_must_include_the_layers_of_its_line(self):
         layers = LAYERS.replace("actors/run", "actors/run base")
         self.assertEqual(found({"tools/cmake/layers.cmake": layers}), [("layer", "tools/cmake/layers.cmake", 6)])
 
-    def test_every_file_lies_in_a_layer(self):
+    def test_every_file_belongs_to_a_layer(self):
         self.assertEqual(found({"runtime/x.cpp": "", "actors/notes.md": "", "runtime/odd/x.cpp": ""}),
                          [("layer", "actors/notes.md", 1), ("layer", "runtime/odd/x.cpp", 1),
                           ("layer", "runtime/x.cpp", 1)])
@@ -144,15 +144,15 @@ class Tidy(unittest.TestCase):
         text = "/// A header.\n#pragma once\n#include <ATen/ATen.h>\n"
         self.assertEqual(found({"runtime/base/bad.hpp": text}), [("include", "runtime/base/bad.hpp", 3)])
 
-    def test_a_file_ends_at_500_lines(self):
+    def test_a_file_has_at_most_500_lines(self):
         self.assertEqual(found({"runtime/base/long.cpp": "\n" * 500}), [])
         self.assertEqual(found({"runtime/base/long.cpp": "\n" * 501}), [("file-length", "runtime/base/long.cpp", 501)])
 
-    def test_a_line_ends_at_120_characters(self):
+    def test_a_line_has_at_most_120_characters(self):
         self.assertEqual(found({"tools/w.cpp": "//" + "x" * 118 + "\n"}), [])
         self.assertEqual(found({"tools/w.cpp": "//" + "x" * 119 + "\n"}), [("line-length", "tools/w.cpp", 1)])
 
-    def test_a_function_ends_at_70_lines(self):
+    def test_a_function_has_at_most_70_lines(self):
         def with_body(lines):
             body = "    g([&] { x; });\n" * lines
             return "namespace mneme {\nclass a {\npublic:\n  int f(int x) {\n" + body + "  }\n};\n}\n"
@@ -170,7 +170,7 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/bad.hpp": "#pragma once\n"}), [("header", "runtime/base/bad.hpp", 1)])
         self.assertEqual(found({"runtime/base/bad.hpp": "/// A header.\n"}), [("header", "runtime/base/bad.hpp", 1)])
 
-    def test_an_await_stands_alone_on_a_named_thing(self):
+    def test_an_await_is_a_statement_on_a_named_object(self):
         good = ["auto x = co_await name;", "const auto& x = co_await name;", "auto [a, b] = co_await both;",
                 "co_await name;", "x = co_await name;", "task<int> operator co_await() &;", 'say("co_await f()");']
         bad = ["auto x = co_await train(a);", "auto x{co_await name};", "f(co_await name);", "co_return co_await name;",
@@ -197,7 +197,7 @@ class Tidy(unittest.TestCase):
         path = "runtime/data/sources/a.cpp"
         self.assertEqual(found({path: source}), [("registration", path, 1)])
 
-    def test_clocks_and_generators_have_their_places(self):
+    def test_clocks_and_generators_are_limited_to_listed_files(self):
         clock = "auto t = std::chrono::steady_clock::now();\n"
         self.assertEqual(found({"actors/run/worker.cpp": clock}), [("clock", "actors/run/worker.cpp", 1)])
         self.assertEqual(found({"actors/run/recorder.cpp": clock, "tools/bench/a.cpp": clock}), [])
@@ -205,7 +205,7 @@ class Tidy(unittest.TestCase):
             self.assertEqual(found({"runtime/base/a.cpp": draw + "\n"}), [("generator", "runtime/base/a.cpp", 1)], draw)
         self.assertEqual(found({"runtime/base/a.cpp": "std::mt19937 x(1993); x.operand(1);\n"}), [])
 
-    def test_exceptions_are_caught_where_they_become_values(self):
+    def test_exceptions_are_caught_only_in_listed_files(self):
         text = "int f() try {\n} catch (...) {\n}\n// catch (all)\n"
         self.assertEqual(found({"runtime/base/a.cpp": text}, [tidy.catches]), [("catch", "runtime/base/a.cpp", 2)])
         self.assertEqual(found({"runtime/base/exception_message.cpp": text, "tools/a.cpp": text}, [tidy.catches]), [])
@@ -225,7 +225,7 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/relu.hpp": header, "runtime/base/relu.cpp": kernels}),
                          [("dead", "runtime/base/relu.hpp", 4)])
 
-    def test_a_virtual_function_that_nobody_calls_is_dead_however_many_override_it(self):
+    def test_an_uncalled_virtual_function_is_dead_despite_overrides(self):
         base = "/// A base.\n#pragma once\nclass base {\npublic:\n  virtual int answer() const = 0;\n};\n"
         derived = "class derived : public base {\n  int answer() const override { return 1; }\n};\n"
         self.assertEqual(found({"runtime/base/base.hpp": base, "runtime/base/derived.cpp": derived}),
@@ -272,12 +272,12 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"a.md": "see /ro" + "ot/notes\n"}), [("machine-path", "a.md", 1)])
         self.assertEqual(found({"a.md": "see $x/wo" + "rk/notes and tests/ro" + "ot/x\n"}), [])
 
-    def test_nothing_is_left_unfinished(self):
+    def test_unfinished_code_is_found(self):
         at = "runtime/base/a.cpp"
         self.assertEqual(found({at: "// TO" + "DO: all of it\n"}), [("unfinished", at, 1)])
         self.assertEqual(found({"tests/a.cpp": "SUCC" + "EED();\n"}), [("empty-test", "tests/a.cpp", 1)])
 
-    def test_the_program_prints_places_and_fails(self):
+    def test_tidy_prints_locations_and_fails(self):
         with tempfile.TemporaryDirectory() as folder:
             for path, text in {**CLEAN, "runtime/base/bad.hpp": "int bad;\n", "build/out.hpp": "int x;\n"}.items():
                 os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)

@@ -34,7 +34,7 @@ class Verify(unittest.TestCase):
         with open(os.path.join(self.folder(name), "summary.json"), encoding="utf-8") as file:
             return json.load(file)
 
-    def test_a_run_is_the_same_again_with_any_number_of_threads(self):
+    def test_a_run_is_reproduced_with_any_number_of_threads(self):
         for threads in ("1", "3"):
             done = mneme("verify", self.folder("a"), "--threads", threads, "--quiet")
             self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
@@ -42,7 +42,7 @@ class Verify(unittest.TestCase):
         self.assertIn("same: ", done.stdout)
         self.assertIn(self.summary("a")["run_digest"], done.stdout)
 
-    def test_the_digest_of_a_paper_is_compared(self):
+    def test_a_given_digest_is_compared(self):
         digest = self.summary("a")["run_digest"]
         for text in (digest, digest[:8].upper()):
             self.assertEqual(mneme("verify", self.folder("a"), "--digest", text).returncode, 0)
@@ -61,7 +61,7 @@ class Verify(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"error: --keep '{self.folder('a')}' already exists; choose a new folder\n"))
 
-    def test_what_cannot_be_verified_is_said(self):
+    def test_runs_that_cannot_be_verified_are_refused_with_the_reason(self):
         for words, text in ((["verify"], "no run given"), (["verify", "nowhere"], "nowhere"),
                             (["verify", self.folder("a"), "--digest", "xyz"], "hex digits"),
                             (["diff", self.folder("a")], "expected two runs"),
@@ -70,7 +70,7 @@ class Verify(unittest.TestCase):
             self.assertEqual(done.returncode, 2, words)
             self.assertIn(text, done.stderr)
 
-    def test_a_run_with_other_records_is_told_from_its_repetition(self):
+    def test_a_run_with_changed_records_differs_from_its_rerun(self):
         forged = self.folder("forged")
         shutil.copytree(self.folder("a"), forged)
         path = os.path.join(forged, "digests.csv")
@@ -102,7 +102,7 @@ class Verify(unittest.TestCase):
         done = mneme("diff", self.folder("a"), old)
         self.assertIn("digest_epoch: 2 | 1", done.stdout)
 
-    def test_two_runs_differ_where_their_settings_do(self):
+    def test_diff_finds_differing_settings(self):
         done = mneme("diff", self.folder("a"), self.folder("a"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the runs are the same", done.stdout)
@@ -114,7 +114,7 @@ class Verify(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("round 1", done.stdout)
 
-    def test_the_values_of_a_round_are_kept(self):
+    def test_verify_stores_the_values_of_a_round(self):
         kept = self.folder("kept")
         done = mneme("verify", self.folder("a"), "--dump-round", "2", "--keep", kept, "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -63,7 +63,7 @@ class WrongAnswers(NodesCase):
         self.assertRegex(found["nodes"][0]["rejection_reason"], reason)
         self.assertEqual(link.connections, 1)  # it does not join again
 
-    def test_a_malformed_report_loses_its_node_and_nothing_else(self):
+    def test_a_malformed_report_only_disconnects_its_node(self):
         alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
         link, run, node = self.forged(lambda message: [changed(message, with_negative_rows)])
         self.refused_with(link, run, alone, "with a weight out of range")
@@ -76,7 +76,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"client 0.*out of memory\? \(on node")
 
-    def test_what_a_node_says_of_itself_is_printable_and_files_are_sent_once(self):
+    def test_texts_of_a_node_are_made_printable_and_files_are_sent_once(self):
         def with_escape(message):
             return [message[:17] + b"\x1b" + message[18:] if message[0] == 0 else message]
         _, run, _ = self.forged(with_escape)  # kind, number of the process, length of the name, name
@@ -86,7 +86,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("requests a file that was not offered, or one file twice", refused.stderr)
 
-    def test_no_byte_of_a_peer_is_obeyed_by_a_terminal_breaks_a_line_or_is_other_than_utf_8(self):
+    def test_text_of_a_peer_is_printed_as_one_line_of_valid_utf_8_without_control_characters(self):
         """Names, facts, reasons and states, from nodes to runs and from runs to nodes, in logs, files and on pipes."""
         odd = b"\x1b\xff\n\x9b\xc3\x07"
         shown = re.compile(r"[\n -~]*")
