@@ -11,7 +11,7 @@ void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
     const metric_labels labels{{"node", node.address}};
     const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
     losses += node.disconnects;
-    set_gauge(to, {node_prefix, "up", "1 while the node takes part."}, std::int64_t{node.is_there}, labels);
+    set_gauge(to, {node_prefix, "up", "1 while the node takes part."}, std::int64_t{node.is_connected}, labels);
     set_gauge(to, {node_prefix, "workers", "Its threads that compute."}, node.workers, labels);
     set_counter(to, {node_prefix, "client_rounds", "Client rounds that it has computed."}, node.client_rounds, labels);
     set_counter(to, {node_prefix, "busy", "Time in batches of its workers.", "seconds"}, node.busy_seconds, labels);
@@ -81,7 +81,7 @@ std::string pending_reason(const live_run& run) {
   if (run.status != "running")
     return run.status.empty() ? "the run has not started" : "the run is over: " + run.status;
   const bool has_host = !run.needs_node || std::any_of(run.nodes.begin(), run.nodes.end(),
-                                                       [](const node_record& node) { return node.is_there; });
+                                                       [](const node_record& node) { return node.is_connected; });
   return has_host ? "" : "waits for a node";
 }
 

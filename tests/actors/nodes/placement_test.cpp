@@ -33,7 +33,7 @@ private:
 class node_by_hand final : public connection_watcher {
 public:
   node_by_hand(std::uint16_t port, counted_events& events) : events_(events), loop_(nullptr, {}, *this) {
-    id_ = loop_.connect(loop_.location_of({.host = "127.0.0.1", .port = port}).value());
+    id_ = loop_.connect(loop_.place_of({.host = "127.0.0.1", .port = port}).value());
   }
   void send(archive message) { loop_.send(id_, std::move(message)); }
 
@@ -60,7 +60,7 @@ private:
     node_tensor_cache tensors;
     archive message;
     auto kind = node_message::report;
-    node_counters figures{.heard = 1};
+    node_counters figures{.messages_handled = 1};
     message(kind)(figures);
     serialize_wave(message, wave, tensors);
     return message;

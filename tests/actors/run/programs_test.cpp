@@ -107,7 +107,7 @@ public:
   }
   task<void> close_round(server_context& ctx, const round_info& info) override {
     average();
-    auto doubling = ctx.run(method_.job_for(weights_only(weights()), place, method_.place_ == "step"));
+    auto doubling = ctx.run(method_.job_for(weights_only(weights()), info, method_.place_ == "step"));
     auto doubled = co_await doubling;
     set_weights(doubled.out->at(flat_weights));
   }

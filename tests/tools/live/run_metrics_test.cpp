@@ -65,7 +65,7 @@ TEST_CASE("add_run_metrics() adds each node, and the numbers of joined nodes and
   live_run run{.folder = "runs/a", .status = "running"};
   run.nodes = {
       {.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100, .bytes_waiting = 40},
-      {.address = "b:2", .workers = 1, .losses = 2, .disconnected_seconds = 1.5, .is_there = false}};
+      {.address = "b:2", .workers = 1, .disconnects = 2, .disconnected_seconds = 1.5, .is_connected = false}};
   check_lines(text_of(run),
               {"mneme_run_node_up{node=\"a:1\"} 1\nmneme_run_node_up{node=\"b:2\"} 0\n",
                "mneme_run_node_workers{node=\"a:1\"} 4\n", "mneme_run_node_client_rounds_total{node=\"a:1\"} 7\n",
@@ -81,14 +81,14 @@ TEST_CASE("pending_reason() is empty while the run computes") {
   CHECK(pending_reason(view.now()) == "the run has not started");
   view.prepares("loads the scenario");
   CHECK(pending_reason(view.now()) == "loads the scenario");
-  view.began("runs/a", 1, {}, {});
+  view.on_run_started("runs/a", 1, {}, {});
   CHECK(pending_reason(view.now()).empty());
   std::vector<node_record> nodes;
   view.has_nodes([&] { return nodes; }, true);
   CHECK(pending_reason(view.now()) == "waits for a node");
-  nodes = {{.is_there = false}};
+  nodes = {{.is_connected = false}};
   CHECK(pending_reason(view.now()) == "waits for a node");
-  nodes = {{.is_there = false}, {.is_there = true}};
+  nodes = {{.is_connected = false}, {.is_connected = true}};
   CHECK(pending_reason(view.now()).empty());
   view.ended("done");
   CHECK(pending_reason(view.now()) == "the run is over: done");
@@ -98,7 +98,7 @@ TEST_CASE("pending_reason() is empty while the run computes") {
 
 TEST_CASE("state_of_run() has the metrics of process, run and actors") {
   auto view = std::make_shared<live_view>();
-  view->began("runs/a", 1, {}, {});
+  view->on_run_started("runs/a", 1, {}, {});
   view->has_actors([] { return std::string("caf_system_running_actors 5 1\n"); });
   check_lines(state_of_run(view).metrics(),
               {"# TYPE process_cpu_seconds_total gauge\n", "mneme_workers 1 ", "caf_system_running_actors 5 1\n"});
