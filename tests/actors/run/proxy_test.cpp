@@ -43,7 +43,9 @@ public:
     auto made = co_await doubling;
     co_return made.out;
   }
-  std::map<std::string, double> summary_metrics() const override { return {{"received", static_cast<double>(received_)}}; }
+  std::map<std::string, double> summary_metrics() const override {
+    return {{"received", static_cast<double>(received_)}};
+  }
   void persist(archive& state) override { state(sum_)(received_); }
 
 private:
