@@ -82,7 +82,7 @@ tensor_map nearest_rows(const tensor_map& in) {
 
 /// Returns p' of every row, [n, C] float32; zeros for a row without neighbors.
 tensor_map answers_nearby(const tensor_map& in) {
-  const auto nearest = in.at("nearest");                          // [n, k]
+  const auto& nearest = in.at("nearest");                         // [n, k]
   const auto p = at::softmax(in.at("logits").to(at::kDouble), 1); // [n, C]
   const auto known = (nearest >= 0).to(at::kDouble);              // [n, k]
   auto sum = at::zeros_like(p);

@@ -94,7 +94,7 @@ class Checks(unittest.TestCase):
     def test_a_planted_violation_of_clang_tidy_is_found(self):
         with tempfile.TemporaryDirectory(dir=ROOT, prefix="planted-") as folder:
             entries = []
-            for name, text in (("good", "int* p = nullptr;\n"), ("bad", "int* p = 0;\n"), ("wrong", "int p = q;\n")):
+            for name, text in (("good", "double half = 0.5;\n"), ("bad", "double half(int n) { return n / 2; }\n"), ("wrong", "int p = q;\n")):
                 source = os.path.join(folder, name + ".cpp")
                 with open(source, "w", encoding="utf-8") as file:
                     file.write(text)
@@ -102,7 +102,7 @@ class Checks(unittest.TestCase):
             found = {os.path.basename(entry["file"]): clang_check.check(entry, {}) for entry in entries}
         self.assertEqual({name: status != 0 for name, (_, status, _) in found.items()},
                          {"good.cpp": False, "bad.cpp": True, "wrong.cpp": True})
-        self.assertIn("[modernize-use-nullptr", found["bad.cpp"][2])
+        self.assertIn("[bugprone-integer-division", found["bad.cpp"][2])
         self.assertIn("use of undeclared identifier 'q'", found["wrong.cpp"][2])
 
     def test_a_source_that_needs_precompiled_headers_is_named(self):

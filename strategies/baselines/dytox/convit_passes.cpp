@@ -98,7 +98,8 @@ at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, con
   const auto heads = shape_.heads;
   const auto normed = layer_normed(part.subspan(encoder_part::norm), x);
   const auto queries_keys = at::linear(normed, part[encoder_part::queries_keys]).chunk(2, -1);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / heads));
+  const auto head_width = shape_.width / heads;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_width));
   const auto scores =
       at::matmul(by_head(queries_keys[0], heads), by_head(queries_keys[1], heads).transpose(-2, -1)) * scale;
   auto attention = at::softmax(scores, -1); // [B, H, N, N]
@@ -120,7 +121,8 @@ at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tok
   const auto heads = shape_.heads;
   const auto own = layer_normed(part.subspan(decoder_part::norm), tokens); // [K, d]
   const auto shown = layer_normed(part.subspan(decoder_part::norm), x);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / heads));
+  const auto head_width = shape_.width / heads;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_width));
   const auto queries = by_head(at::linear(own, part[decoder_part::queries]), heads) * scale; // [H, K, d / H]
   const auto own_keys = by_head(at::linear(own, part[decoder_part::keys]), heads);
   const auto own_values = by_head(at::linear(own, part[decoder_part::values]), heads);
