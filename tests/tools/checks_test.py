@@ -94,7 +94,8 @@ class Checks(unittest.TestCase):
     def test_a_planted_violation_of_clang_tidy_is_found(self):
         with tempfile.TemporaryDirectory(dir=ROOT, prefix="planted-") as folder:
             entries = []
-            for name, text in (("good", "double half = 0.5;\n"), ("bad", "double half(int n) { return n / 2; }\n"), ("wrong", "int p = q;\n")):
+            for name, text in (("good", "double half = 0.5;\n"), ("wrong", "int p = q;\n"),
+                               ("bad", "double half(int n) { return n / 2; }\n")):
                 source = os.path.join(folder, name + ".cpp")
                 with open(source, "w", encoding="utf-8") as file:
                     file.write(text)
