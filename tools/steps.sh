@@ -1,4 +1,5 @@
-# shellcheck shell=bash Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
+# shellcheck shell=bash
+# Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
 # plain lines. To be sourced.
 #   step_begin NUMBER TOTAL NAME SECONDS AFTER [PERCENT]   SECONDS: expected duration; AFTER: that of all later steps;
 #                                                          PERCENT: a function that prints the finished share in percent
