@@ -14,7 +14,7 @@ CORE = os.path.join(os.path.dirname(PROGRAM), "mneme_core")
 
 class Core(unittest.TestCase):
     def run_program(self, program, scenario, *settings):
-        """The ended process, and the run digest of a run that succeeded."""
+        """Returns the completed process, and the run digest; None if the run failed."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([program, "run", scenario, *settings, "--quiet", "--out", folder + "/run"], cwd=ROOT,
                                   capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Runs that launchers start once per rank: Slurm, MPI, torchrun, and their variables set by hand."""
+"""Runs that a launcher starts once per rank: Slurm, MPI, torchrun, or environment variables set by hand."""
 import os
 import shutil
 import socket
@@ -18,7 +18,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 class Launchers(NodesCase):
     def launched(self, command, scenario, *options, environment=None):
-        """summary.json of a run that `command` starts in several processes."""
+        """Returns summary.json of a run that `command` starts in several processes."""
         folder = self.out()
         line = [*command, PROGRAM, "run", scenario, "--distributed", "--quiet", "--threads", "1", "--out", folder]
         done = subprocess.run([*line, *options], cwd=ROOT, env=environment or plain_environment(), capture_output=True,
@@ -27,7 +27,7 @@ class Launchers(NodesCase):
         return self.read(folder)
 
     def rank(self, rank, size, scenario, *options, command="run", program=PROGRAM, **variables):
-        """The process of a rank whose variables are set by hand."""
+        """Starts the process of a rank with environment variables set by hand."""
         around = plain_environment(**{"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
                                       "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": str(self.port), **variables})
         process = subprocess.Popen([program, command, scenario, "--distributed", "--threads", "1", *options], cwd=ROOT,

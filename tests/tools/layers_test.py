@@ -16,12 +16,12 @@ LAYERS = tidy.read_layers(TREE)
 
 
 def first_in(layer, ending):
-    """The first file of a layer with this extension."""
+    """Returns the first file of a layer with this extension."""
     return min(path for path in TREE if tidy.layer_of(path, LAYERS) == layer and path.endswith(ending))
 
 
 def forbidden_for(layer):
-    """A layer that this one must not include: the lowest above it; for the highest, one that it does not list."""
+    """Returns a layer that this one must not include: the lowest above it; for the highest, one that it omits."""
     below = drawer.reach(LAYERS)
     above = [one for one in LAYERS if layer in below[one]]
     return (above or [one for one in LAYERS if one != layer and one not in LAYERS[layer]])[0]

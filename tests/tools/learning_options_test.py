@@ -73,7 +73,7 @@ class LearningOptions(unittest.TestCase):
         return path
 
     def run_of(self, path, *settings):
-        """Folder of a run, and the program's output."""
+        """Runs a scenario. Returns the run folder and the output of the program."""
         out = os.path.join(tempfile.mkdtemp(dir=self.folder), "run")
         done = mneme("run", path, "--out", out, "--threads", "1",
                      *(word for setting in settings for word in ("--set", setting)))

@@ -1,4 +1,4 @@
-"""Limits on user input: sizes, numbers, special files, damaged run files. Each gives an error of one sentence."""
+"""Limits on user input: sizes, numbers, special files, damaged run files. Each error is one sentence."""
 import ctypes
 import json
 import os
@@ -64,7 +64,7 @@ class Limits(unittest.TestCase):
         return self.write(name, TINY + rest + (f'[strategy]\nname = "{method}"\n' if "[strategy]" not in rest else ""))
 
     def refused(self, *words, command="validate", **options):
-        """The single error of a command that ends with exit code 2."""
+        """Returns the single error of a command that ends with exit code 2."""
         done = mneme(command, *words, **options)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
@@ -92,7 +92,7 @@ class Limits(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
                 digests.add(json.load(file)["run_digest"])
-        self.assertEqual(len(digests), 1)  # a client has fewer rows than either
+        self.assertEqual(len(digests), 1)  # each client has fewer rows than these numbers
 
     def test_a_number_beyond_float32_is_refused(self):
         for value in ("1e300", "1e-300", "inf", "nan"):

@@ -1,5 +1,5 @@
-"""User data: the same rows give one digest in every format, every feature of built-in data sets works, and errors have
-clear messages."""
+"""User data: the same rows give one digest in every format, every feature of built-in data sets works, and errors state
+location and cause."""
 import json
 import os
 import random
@@ -54,7 +54,7 @@ class OwnData(unittest.TestCase):
         return path
 
     def run_of(self, scenario, *words, environment=None):
-        """summary.json of a run."""
+        """Runs a scenario and returns its summary.json."""
         self.made += 1
         out = self.path(f"r{self.made}")
         done = mneme("run", scenario, "--quiet", "--out", out, *words, environment=environment)
@@ -202,7 +202,7 @@ class OwnData(unittest.TestCase):
         self.assertIn("is neither an image folder nor a data file", done.stderr)
 
     def test_doctor_new_validate_and_run_agree_about_the_parts(self):
-        """Kaggle's folder names are recognized as parts, with a warning from every command."""
+        """Kaggle's folder names are recognized as splits, with a warning from every command."""
         Pictures().write_folder(self.path("p"))
         for split, name in (("train", "Training"), ("test", "Testing")):
             os.rename(self.path("p", split), self.path("p", name))

@@ -1,4 +1,4 @@
-"""tools/plot.py, and the two programs that use it."""
+"""tools/plot.py and the two programs that use it."""
 import os
 import sys
 import unittest

@@ -66,7 +66,7 @@ CLEAN = {"runtime/base/thing.hpp": HEADER, "runtime/base/thing.cpp": SOURCE, "st
 
 
 def found(changes, rules=tuple(tidy.RULES)):
-    """[(rule, path, line)] for the clean tree with some files added or replaced."""
+    """Returns [(rule, path, line)] for the clean tree with some files added or replaced."""
     tree = {**CLEAN, **changes}
     return sorted((one.rule, one.path, one.line) for rule in rules for one in rule(tree))
 
