@@ -280,7 +280,7 @@ class Run(CannedPrograms):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--device goes with b1, b2, b2c only", done.stderr)
 
-    def test_loops_with_other_weights_fail_the_benchmark(self):
+    def test_loops_with_different_weights_fail_the_benchmark(self):
         done = self.run_bench("b2", "--quick", norm="1.0 if 'bare' in sys.argv[1] else 1.1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the loops disagree after one round", done.stderr)
@@ -320,7 +320,7 @@ class RunInPython(CannedPrograms):
         self.assertIn("b2: built in 1,000.0, in Python 1,000.0 client-rounds per second of CPU: 1.000 (from 1.000 to "
                       "1.000); wanted: 0.5\n", done.stdout)
 
-    def test_another_digest_of_the_python_method_fails_the_benchmark(self):
+    def test_a_different_digest_of_the_python_method_fails_the_benchmark(self):
         done = self.run_bench("b2", digest="str('-m' in sys.argv)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b2: two digests of one method: False, True", done.stderr)

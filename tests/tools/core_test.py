@@ -23,7 +23,7 @@ class Core(unittest.TestCase):
             with open(folder + "/run/summary.json", encoding="utf-8") as file:
                 return done, json.load(file)["run_digest"]
 
-    def test_the_core_computes_the_digests_of_the_whole_program(self):
+    def test_the_core_has_the_digests_of_the_full_program(self):
         for name in ("fedavg", "fedasync", "stsa", "osi-fl"):
             scenario = f"scenarios/smoke/{name}.toml"
             done, digest = self.run_program(CORE, scenario)

@@ -192,7 +192,7 @@ class Devices(unittest.TestCase):
         done, _ = self.run_with("long", 'link_file = "links.csv"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_with_unknown_messages_only_the_first_round_is_checked_and_later_stalls_fail_with_a_reason(self):
+    def test_unknown_message_sizes_limit_the_check_to_round_1_and_later_stalls_fail(self):
         """Broadcasts and jobs of round 1 are known before any client computes; an upload has at least one byte."""
         up, down = "server_uplink_mbit = 1000\n", "server_downlink_mbit = 1000\n"
         for last, shared, is_known in (("0.0001", "", True), ("0.0001", down, True), ("0.01", "", True),

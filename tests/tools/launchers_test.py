@@ -97,7 +97,7 @@ class Launchers(NodesCase):
         self.assertEqual(found["run_digest"], alone, said)
         self.assertEqual(second.wait(timeout=60), 0)
 
-    def test_ranks_reach_the_first_one_by_ipv6(self):
+    def test_ranks_connect_to_rank_0_over_ipv6(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
@@ -144,7 +144,7 @@ class Launchers(NodesCase):
             self.assertIn(cause, said)
         self.assertFalse(os.path.exists(folder))
 
-    def test_a_run_can_be_resumed_after_a_wait_for_ranks_in_vain(self):
+    def test_a_run_resumes_after_a_timeout_while_waiting_for_ranks(self):
         scenario, options = "scenarios/smoke/fedprox.toml", words([*LONG, "checkpoint.force=true"])
         alone = self.digest(scenario, "--threads", "1", *options)
         process, folder = self.begun(scenario, "--threads", "1", *options, *words(["worker.join_timeout=\"1 s\""]))

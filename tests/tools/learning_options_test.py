@@ -90,7 +90,7 @@ class LearningOptions(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def test_unevenly_divided_classes_are_dealt_and_sizes_reported(self):
+    def test_task_sizes_are_reported_if_classes_do_not_divide_evenly(self):
         path = self.scenario(SMALL + '[strategy]\nname = "fedavg"\n[tasks]\ncount = 3\n')
         out, said = self.run_of(path)
         self.assertIn("10 classes do not divide evenly, so the tasks have [4, 3, 3] classes", said)

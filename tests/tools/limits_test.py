@@ -118,7 +118,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(mneme("validate", self.scenario("learning_rate = 1e-1\n")).returncode, 0)
         self.assertEqual(mneme("validate", self.scenario(""), "--set", "title=.5").returncode, 0)
 
-    def test_a_low_rank_part_above_its_layers_rank_is_refused(self):
+    def test_a_low_rank_update_above_its_layers_rank_is_refused(self):
         said = self.refused(self.write("vit.toml", TINY.replace('"mlp"\nhidden = [5]', '"vit"\npatch = 2\nwidth = 8\n'
                                                                 'heads = 2\ndepth = 1\nweights = "as-drawn"').replace(
             "[4]", "[1, 4, 4]") + 'optimizer = "adam"\n[strategy]\nname = "pilora"\nrank = 9\n'))

@@ -138,7 +138,7 @@ class Modules(unittest.TestCase):
         self.refused(b"", "net.pt")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
 
-    def test_files_of_other_kinds_are_named(self):
+    def test_files_of_other_formats_are_named(self):
         without_code = {name: value for name, value in entries().items() if "/code/" not in name}
         self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
         self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")

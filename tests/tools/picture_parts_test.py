@@ -106,7 +106,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("no effect without the modules of a captioner", result.stderr)
 
-    def test_exchanged_modules_are_refused(self):
+    def test_swapped_modules_are_refused(self):
         self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
                      files={"caption_decoder": "text_states.pt"}, errors=2)
         self.refused("caption_encoder", "expected square pictures [3, S, S]", files={"caption_encoder": "decoder.pt"},

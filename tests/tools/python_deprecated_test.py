@@ -117,7 +117,7 @@ class DeprecatedNames(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "mended is the old name of allow_source_change"):
             mneme.resume(folder, mended=True, allow_source_change=True)
 
-    def test_the_files_of_tls_are_accepted_under_the_old_name(self):
+    def test_tls_files_are_accepted_under_the_old_name(self):
         with warned() as texts, self.assertRaisesRegex(ValueError, "expected no accept, secret and tls_files"):
             mneme.run(scenario("fedavg"), keys=["a.pem"], cluster=object(), out=os.path.join(self.folder, "run"))
         self.assertEqual(texts, ["keys= is deprecated; use tls_files="])

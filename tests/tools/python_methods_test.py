@@ -170,7 +170,7 @@ class GoingOn(Runs):
             digests.append(methods_of(path)[0]._source_digest())
         self.assertEqual(digests, ["c6f3f0f76e105892b0e8c838abb2f000"] * 2)  # on any version of Python
 
-    def test_a_changed_method_resumes_with_mended(self):
+    def test_a_changed_method_resumes_with_allow_source_change(self):
         folder = os.path.join(self.scratch.name, "mended")
         line = mended.__code__.co_firstlineno + 3
         with self.assertRaisesRegex(mneme.RunFailed, f"python_methods_test.py:{line}: .*ZeroDivisionError"):

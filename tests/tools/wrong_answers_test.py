@@ -76,7 +76,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"client 0.*out of memory\? \(on node")
 
-    def test_texts_of_a_node_are_made_printable_and_files_are_sent_once(self):
+    def test_node_names_are_made_printable_and_repeated_file_requests_rejected(self):
         def with_escape(message):
             return [message[:17] + b"\x1b" + message[18:] if message[0] == 0 else message]
         _, run, _ = self.forged(with_escape)  # kind, number of the process, length of the name, name
