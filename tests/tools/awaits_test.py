@@ -1,4 +1,4 @@
-"""Forbidden uses of co_await in a method fail to compile, with a message that says what to write."""
+"""Forbidden uses of co_await in a method fail to compile, with a message that states the fix."""
 import json
 import os
 import shlex
@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
-# The last coroutine of each is invalid.
+# In each source, the last coroutine is invalid.
 TASKS = """#include "runtime/base/task.hpp"
 mneme::task<int> inner() { co_return 1; }
 mneme::task<int> named() { auto a = inner(); auto x = co_await a; co_return x; }
@@ -28,7 +28,7 @@ COMPILERS = [path for path in map(shutil.which, ("c++", "clang++")) if path]
 
 
 def build_flags():
-    """The build's command for compiling a method, without output."""
+    """Returns the command with which the build compiles a method, without the output file."""
     with open(os.path.join(os.path.dirname(PROGRAM), "compile_commands.json"), encoding="utf-8") as file:
         entry = next(entry for entry in json.load(file) if entry["file"].endswith("strategies/baselines/fedavg.cpp"))
     words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
@@ -37,7 +37,7 @@ def build_flags():
 
 class Awaits(unittest.TestCase):
     def check_refused(self, command, text, folder=ROOT):
-        """Expects a single compiler error, which says what to write and refers to the last line."""
+        """Expects a single compiler error, which states the fix and points to the last line."""
         done = subprocess.run([*command, "-fsyntax-only", "-x", "c++", "-"], cwd=folder, input=text,
                               capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0)
@@ -56,7 +56,7 @@ class Awaits(unittest.TestCase):
         self.check_refused(command, JOBS, folder)
 
     def configured(self, line):
-        """The message of the build's check of a method with this line."""
+        """Returns the message of the build's check for a method with this line."""
         with tempfile.TemporaryDirectory() as folder:
             method, script = os.path.join(folder, "method.cpp"), os.path.join(folder, "check.cmake")
             with open(method, "w", encoding="utf-8") as file:

@@ -21,7 +21,7 @@ import picture  # noqa: E402
 import table  # noqa: E402
 import workloads  # noqa: E402
 
-# A run takes 0.5 s to start, and a client-round a millisecond of one thread; a million clients cost 40 MB and 0.25 s.
+# Fake costs: 0.5 s to start a run, 1 ms of one thread for a client-round, 40 MB and 0.25 s for a million clients.
 MNEME = """
 import json, os, sys
 words = sys.argv[1:]
@@ -72,7 +72,7 @@ print(json.dumps({"bytes_per_second": 3e8 if "--tls" in sys.argv else 5e8, "cpu_
 
 
 def numbers_of(path):
-    """The numbers of the scenario at `path`, as in a workload."""
+    """Returns the numbers of the scenario at `path`, in the form of a workload."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         text = file.read()
 
@@ -151,7 +151,7 @@ class Figures(unittest.TestCase):
 
 
 class CannedPrograms(unittest.TestCase):
-    """A folder of fake programs with tables of outputs."""
+    """Base class: a folder of fake programs that print values from tables."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -166,7 +166,7 @@ class CannedPrograms(unittest.TestCase):
 
 
 class Run(CannedPrograms):
-    """All of tools/bench/run."""
+    """tools/bench/run as a whole."""
 
     def run_bench(self, *arguments, digest="'d' * 32", norm="1.0", look="0.0"):
         self.program("mneme", MNEME.replace("DIGEST", digest).replace("WATCH", look))
@@ -248,7 +248,7 @@ class Run(CannedPrograms):
         self.assertEqual(found["b1, its uploads alone, plain"], round(5e8 / (4 * 1626442), 3))
         self.assertEqual(found["resnet18, one node"], 950)
         shares = [round(verdict["measured"]["median"], 3) for verdict in result["verdicts"][:2]]
-        self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # b1 is held up by the link here
+        self.assertEqual(shares, [round(950 / (5e8 / (4 * 1626442)), 3), 0.95])  # the link limits b1
         self.assertIn("ok     bytes of tensors a second in messages of 6 MiB, plain", done.stdout)
         self.assertIn("MISSED bytes of tensors a second in messages of 1 MiB, TLS", done.stdout)
 
@@ -280,7 +280,7 @@ class Run(CannedPrograms):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--device goes with b1, b2, b2c only", done.stderr)
 
-    def test_loops_with_other_weights_fail_the_benchmark(self):
+    def test_loops_with_different_weights_fail_the_benchmark(self):
         done = self.run_bench("b2", "--quick", norm="1.0 if 'bare' in sys.argv[1] else 1.1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the loops disagree after one round", done.stderr)
@@ -302,7 +302,7 @@ class Run(CannedPrograms):
 
 
 class RunInPython(CannedPrograms):
-    """tools/bench/python, with a fake Python, too."""
+    """tools/bench/python with a fake program and a fake Python."""
 
     def run_bench(self, *arguments, digest="'d' * 32", bench="python", python=None):
         package = os.path.join(self.folder, "mneme", "bin")
@@ -320,7 +320,7 @@ class RunInPython(CannedPrograms):
         self.assertIn("b2: built in 1,000.0, in Python 1,000.0 client-rounds per second of CPU: 1.000 (from 1.000 to "
                       "1.000); wanted: 0.5\n", done.stdout)
 
-    def test_another_digest_of_the_python_method_fails_the_benchmark(self):
+    def test_a_different_digest_of_the_python_method_fails_the_benchmark(self):
         done = self.run_bench("b2", digest="str('-m' in sys.argv)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b2: two digests of one method: False, True", done.stderr)

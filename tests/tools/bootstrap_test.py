@@ -113,7 +113,7 @@ class Bootstrap(unittest.TestCase):
         self.assertRegex(done.stdout, rf"MNEME_TORCH=.*/torch-2.11.0-\w+/{OLDER} ")
 
     def carried(self, **files):
-        """A folder as --download writes it."""
+        """Returns a folder as --download writes it."""
         folder = os.path.join(self.folder, "carried")
         os.mkdir(folder)
         for name, content in files.items():
@@ -156,7 +156,7 @@ class Bootstrap(unittest.TestCase):
             there = [os.path.relpath(path, into) for path in glob.glob(os.path.join(into, "**"), recursive=True)
                      if os.path.isfile(path)]
             self.assertEqual(sorted(there), sorted(kept + more))
-            zipfile.ZipFile(os.path.join(wheels, "nvidia_cudnn_cu13-9.whl"), "w").close()  # so devices are asked for
+            zipfile.ZipFile(os.path.join(wheels, "nvidia_cudnn_cu13-9.whl"), "w").close()  # requests devices
 
 
 class Stubs(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, controlled by its own protocol.
+"""A headless Chromium for tests, controlled by the DevTools protocol.
 
 $MNEME_AXE may name axe-core's axe.min.js; then pages are checked by its rules, too.
 """
@@ -74,7 +74,7 @@ class Browser:
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
     def press(self, key):
-        """Presses a key that is not a letter, by its name in web standards."""
+        """Presses a key that types no character, by its `KeyboardEvent.key`."""
         code = {"Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}[key]
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)

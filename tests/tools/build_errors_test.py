@@ -1,4 +1,4 @@
-"""tools/build prints complete messages of compilers and CMake for an error, without command lines; and its steps."""
+"""tools/build prints complete error messages of compilers and CMake without command lines, and reports its progress."""
 import os
 import shutil
 import subprocess

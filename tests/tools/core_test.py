@@ -14,7 +14,7 @@ CORE = os.path.join(os.path.dirname(PROGRAM), "mneme_core")
 
 class Core(unittest.TestCase):
     def run_program(self, program, scenario, *settings):
-        """The ended process, and the run digest of a run that succeeded."""
+        """Returns the completed process, and the run digest; None if the run failed."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([program, "run", scenario, *settings, "--quiet", "--out", folder + "/run"], cwd=ROOT,
                                   capture_output=True, text=True, check=False)
@@ -23,7 +23,7 @@ class Core(unittest.TestCase):
             with open(folder + "/run/summary.json", encoding="utf-8") as file:
                 return done, json.load(file)["run_digest"]
 
-    def test_the_core_computes_the_digests_of_the_whole_program(self):
+    def test_the_core_has_the_digests_of_the_full_program(self):
         for name in ("fedavg", "fedasync", "stsa", "osi-fl"):
             scenario = f"scenarios/smoke/{name}.toml"
             done, digest = self.run_program(CORE, scenario)

@@ -83,7 +83,7 @@ class Deprecated(unittest.TestCase):
             self.assertEqual((listed.returncode, listed.stderr), (0, ""))
             self.assertEqual(len(listed.stdout.splitlines()), 3, listed.stdout)
 
-    def test_the_old_option_is_accepted(self):
+    def test_the_old_name_of_dump_round_is_accepted(self):
         for option in (["--round", "3"], ["--round=3"]):
             out = f"run{len(option)}"
             _, said = self.ran("new.toml", out, "--quiet", *option)
@@ -93,7 +93,7 @@ class Deprecated(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, "warning: --round is deprecated; use --dump-round\n"))
         self.assertNotIn("--round ", mneme("run", "--help").stdout)
 
-    def test_settings_of_the_command_line_may_be_old(self):
+    def test_old_keys_are_accepted_by_set_and_over(self):
         setting = ["--set", "tasks.staying_share=0.25"]
         warning = "--set: warning: tasks.staying_share is deprecated; use tasks.keep_task_share\n"
         done = mneme("validate", self.path("new.toml"), *setting)
@@ -112,7 +112,7 @@ class Deprecated(unittest.TestCase):
         self.assertTrue(swept.stderr.startswith("--over: warning: "), swept.stderr)
         self.assertIn("strategy.replayed", swept.stdout)
 
-    def test_help_names_the_new_key_and_lists_offer_only_that(self):
+    def test_help_maps_old_keys_to_new_ones_and_lists_omit_old_ones(self):
         done = mneme("help", "node_silence")
         self.assertEqual(done.returncode, 0)
         self.assertTrue(done.stdout.startswith("worker.node_silence is deprecated; use worker.node_timeout\n\n"

@@ -1,5 +1,5 @@
-"""Devices through the program: profiles by name and by file, calibration, traces in FedScale's format, links that
-end."""
+"""Devices through the program: profiles by name and by file, calibration, traces in FedScale's format, traces that
+end too early."""
 import os
 import pickle
 import re
@@ -107,7 +107,7 @@ class Devices(unittest.TestCase):
                 self.assertIn(words, done.stderr)
 
     def refused(self, devices, words):
-        """`validate` and `run` both report it with exit code 2, and no run starts."""
+        """`validate` and `run` both report the error with exit code 2, and no run starts."""
         scenario = self.write("wrong.toml", TINY + "[devices]\n" + devices)
         out = self.path("refused")
         for arguments in (["validate", scenario], ["run", scenario, "--quiet", "--out", out]):
@@ -192,11 +192,11 @@ class Devices(unittest.TestCase):
         done, _ = self.run_with("long", 'link_file = "links.csv"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_with_unknown_messages_only_the_first_round_is_checked_and_later_stalls_fail_with_a_reason(self):
-        """The first round's broadcasts and jobs are known before anybody has computed, and sent is a byte at least."""
+    def test_unknown_message_sizes_limit_the_check_to_round_1_and_later_stalls_fail(self):
+        """Broadcasts and jobs of round 1 are known before any client computes; an upload has at least one byte."""
         up, down = "server_uplink_mbit = 1000\n", "server_downlink_mbit = 1000\n"
         for last, shared, is_known in (("0.0001", "", True), ("0.0001", down, True), ("0.01", "", True),
-                                       ("0.01", up, False), ("0.03", "", False)):  # down, up, and up again
+                                       ("0.01", up, False), ("0.03", "", False)):  # ends in download, upload, upload
             self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
                        "".join(f"{client},0,{last},1,1\n" for client in range(6)))
             scenario = self.write("ended.toml", TINY.replace('"fedavg"', '"scaffold"') + "[devices]\n" + shared +

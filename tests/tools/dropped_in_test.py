@@ -21,7 +21,7 @@ KINDS = (".cpp", ".hpp", ".py", ".txt", ".cmake", ".toml")
 
 
 def without(words, option):
-    """A command line without an option and its value."""
+    """Returns a command line without an option and its value."""
     place = words.index(option)
     return words[:place] + words[place + 2:]
 
@@ -126,7 +126,7 @@ class DroppedIn(unittest.TestCase):
                 self.assertEqual((summary["strategy"], summary["status"]), (method, "failed"))
 
     def refusal(self, was, now):
-        """Error of validating the scenario with `was` replaced by `now`."""
+        """Validates the scenario with `was` replaced by `now`. Returns the error."""
         with open(SCENARIO, encoding="utf-8") as file:
             text = file.read()
         self.assertIn(was, text)

@@ -1,4 +1,4 @@
-"""Methods with exemplars, generated images, prompts or low-rank updates: neither two nodes nor a kill change results,
+"""Methods with exemplars, generated images, prompts or low-rank updates: neither two nodes nor a kill changes results,
 and invalid combinations are refused."""
 import json
 import os

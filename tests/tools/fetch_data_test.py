@@ -1,4 +1,4 @@
-"""tools/fetch_data with a local server: downloads, refusals, and remaining files."""
+"""tools/fetch_data with a local server: downloads, rejected files, and the files that remain after errors."""
 import bz2
 import contextlib
 import functools
@@ -264,7 +264,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertEqual({self.content("mnist", name) for name in MNIST}, {b"new"})
 
     def killed_in_the_middle(self, number):
-        """Exit code of a fetch that gets this signal during a download."""
+        """Returns the exit code of a fetch that gets this signal during a download."""
         command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "usps", "--into", self.into,
                    "--base", self.url + "/endless/0.1/"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -1,4 +1,4 @@
-"""tools/fetch_weights: reading pickles, conversion of tensors, refusals; nothing is downloaded."""
+"""tools/fetch_weights: reading pickles, converting tensors, rejecting files; nothing is downloaded."""
 import array
 import importlib.machinery
 import importlib.util

@@ -1,4 +1,4 @@
-"""A minute of tools/fuzz, and a check that its parts find planted faults."""
+"""One minute of tools/fuzz, and checks that its searches find planted faults."""
 import functools
 import json
 import os

@@ -28,7 +28,7 @@ def golden_file(name):
 
 
 def golden(name):
-    """{"run_digest": HEX} or {"refused": OPERATOR}; None where there is no file."""
+    """{"run_digest": HEX} or {"refused": OPERATOR}; None if there is no file."""
     if not os.path.exists(golden_file(name)):
         return None
     with open(golden_file(name), encoding="utf-8") as file:
@@ -36,7 +36,7 @@ def golden(name):
 
 
 def portable_run(name, environment=None, before=(), threads=2):
-    """Result of the scenario in portable arithmetic, in the form of golden(), and facts about the machine."""
+    """Runs the scenario in portable arithmetic. Returns the result in the form of golden(), and the machine."""
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "run")
         done = mneme("run", f"scenarios/{name}.toml", "--set", "worker.arithmetic=portable", "--threads", str(threads),

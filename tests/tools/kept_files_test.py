@@ -1,4 +1,4 @@
-"""Files that the program writes and keeps, and other processes that change, move or remove them meanwhile."""
+"""Files that the program writes and keeps, while other processes change, move or remove them."""
 import gzip
 import json
 import os
@@ -67,7 +67,7 @@ class KeptFiles(unittest.TestCase):
         return process
 
     def running(self, out="run"):
-        """A run with a checkpoint, far from its end."""
+        """Starts a long run and waits for its first checkpoint."""
         process = self.started("run", self.scenario(rounds=LONG), "--out", self.path(out), "--quiet", "--trace")
         while not any(name.endswith(".checkpoint") for name in self.names(out, "checkpoint")):
             self.assertIsNone(process.poll(), "it ended early")
@@ -126,7 +126,7 @@ class KeptFiles(unittest.TestCase):
                 self.assertNotIn(".part", done.stderr)
 
     def without_reader(self, *words):
-        """Exit code and errors of a command whose stdout is a closed pipe."""
+        """Returns exit code and errors of a command whose stdout is a closed pipe."""
         reading, writing = os.pipe()
         os.close(reading)
         try:
@@ -173,7 +173,7 @@ class KeptFiles(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("run")))  # nothing is created in its place
         before = self.names("elsewhere", "checkpoint")
         resumed = self.started("resume", self.path("elsewhere"), "--quiet")
-        while self.names("elsewhere", "checkpoint") == before:  # it has read one, and written another
+        while self.names("elsewhere", "checkpoint") == before:  # until it has read one checkpoint and written another
             self.assertIsNone(resumed.poll(), "it ended early")
             time.sleep(0.01)
         resumed.send_signal(signal.SIGTERM)
@@ -295,7 +295,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
 
     def without_rights(self, *words):
-        """Runs the program as a user without root's rights."""
+        """Runs the program without root's right to ignore file permissions."""
         if os.getuid() != 0:
             return mneme(*words)
         if not shutil.which("setpriv"):
@@ -330,7 +330,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         before = self.states(out)
 
-        locked(out)  # shows existing runs and starts none
+        locked(out)  # existing runs can be read, but none can be started
         done = sweep("1,2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("2 runs, 2 of them done before", done.stdout)

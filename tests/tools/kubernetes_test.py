@@ -28,7 +28,7 @@ def enter():
 
 
 def rendered(values):
-    """Manifests of the chart with these values, by `helm template` or Helm's library. None: neither is installed."""
+    """Returns the chart's manifests with these values, by `helm template` or Helm's library; None without either."""
     import yaml
     if shutil.which("helm"):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -71,7 +71,7 @@ class Kubernetes(NodesCase):
             return {manifest["kind"]: manifest for manifest in yaml.safe_load_all(file)}
 
     def command_of(self, job, folder="", has_run=False):
-        """Arguments with which the pod's script starts mneme, and its environment."""
+        """Returns the arguments and the environment with which the script of the pod starts mneme."""
         pod, = job["spec"]["template"]["spec"]["containers"]
         with tempfile.TemporaryDirectory() as scratch:
             program = os.path.join(scratch, "mneme")
@@ -167,7 +167,7 @@ class Services(unittest.TestCase):
             unit = file.read()
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "mneme-node.service")
-            with open(path, "w", encoding="utf-8") as file:  # the program is not installed on this machine
+            with open(path, "w", encoding="utf-8") as file:  # the program is not installed where the unit expects it
                 file.write(unit.replace("/usr/bin/mneme ", "/bin/true "))
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True,
                                   check=False)

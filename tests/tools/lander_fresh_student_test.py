@@ -17,7 +17,7 @@ import lander_fresh_student as study  # noqa: E402
 
 class Pools(unittest.TestCase):
     def test_the_pool_is_read_from_the_last_task(self):
-        """Three rounds of twelve images, of which the first is the warm-up; four earlier classes."""
+        """Three rounds of twelve images, the first of which is the warm-up; four earlier classes."""
         with tempfile.TemporaryDirectory() as folder:
             done = mneme("run", "scenarios/smoke/lander.toml", "--quiet", "--out", folder + "/run", "--set",
                          "checkpoint.force=true")

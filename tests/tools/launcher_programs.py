@@ -66,10 +66,10 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 
 class SlurmCluster:
-    """Three nodes of Slurm on this machine, with a key and state of their own. `reason`: why they do not run."""
+    """A Slurm cluster of three nodes on this machine, with its own key and state. `reason`: why it does not run."""
 
     def __init__(self, ports):
-        """ports: four free ones in a row."""
+        """ports: four consecutive free ports."""
         self.processes, self.folder = [], tempfile.mkdtemp(prefix="mneme-slurm-", dir="/tmp")  # socket paths are short
         self.environment = {"SLURM_CONF": os.path.join(self.folder, "slurm.conf")}
         self.reason = self.missing_program() or self.start(ports)
@@ -137,7 +137,7 @@ class SlurmCluster:
         return True
 
     def failure(self, *names):
-        """Why daemons do not run, from the ends of their logs."""
+        """Returns the reason why daemons do not run, from the ends of their logs."""
         ends = []
         for name in names:
             with open(os.path.join(self.folder, name + ".out"), encoding="utf-8", errors="replace") as file:
@@ -145,7 +145,7 @@ class SlurmCluster:
         return "Slurm does not start here: " + "; ".join(ends)
 
     def close(self):
-        for process in reversed(self.processes):  # munged last
+        for process in reversed(self.processes):  # munged ends last
             process.terminate()
             try:
                 process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""Runs that launchers start once per rank: Slurm, MPI, torchrun, and their variables set by hand."""
+"""Runs that a launcher starts once per rank: Slurm, MPI, torchrun, or environment variables set by hand."""
 import os
 import shutil
 import socket
@@ -18,7 +18,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 class Launchers(NodesCase):
     def launched(self, command, scenario, *options, environment=None):
-        """summary.json of a run that `command` starts in several processes."""
+        """Returns summary.json of a run that `command` starts in several processes."""
         folder = self.out()
         line = [*command, PROGRAM, "run", scenario, "--distributed", "--quiet", "--threads", "1", "--out", folder]
         done = subprocess.run([*line, *options], cwd=ROOT, env=environment or plain_environment(), capture_output=True,
@@ -27,7 +27,7 @@ class Launchers(NodesCase):
         return self.read(folder)
 
     def rank(self, rank, size, scenario, *options, command="run", program=PROGRAM, **variables):
-        """The process of a rank whose variables are set by hand."""
+        """Starts the process of a rank with environment variables set by hand."""
         around = plain_environment(**{"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
                                       "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": str(self.port), **variables})
         process = subprocess.Popen([program, command, scenario, "--distributed", "--threads", "1", *options], cwd=ROOT,
@@ -97,7 +97,7 @@ class Launchers(NodesCase):
         self.assertEqual(found["run_digest"], alone, said)
         self.assertEqual(second.wait(timeout=60), 0)
 
-    def test_ranks_reach_the_first_one_by_ipv6(self):
+    def test_ranks_connect_to_rank_0_over_ipv6(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
@@ -144,7 +144,7 @@ class Launchers(NodesCase):
             self.assertIn(cause, said)
         self.assertFalse(os.path.exists(folder))
 
-    def test_a_run_can_be_resumed_after_a_wait_for_ranks_in_vain(self):
+    def test_a_run_resumes_after_a_timeout_while_waiting_for_ranks(self):
         scenario, options = "scenarios/smoke/fedprox.toml", words([*LONG, "checkpoint.force=true"])
         alone = self.digest(scenario, "--threads", "1", *options)
         process, folder = self.begun(scenario, "--threads", "1", *options, *words(["worker.join_timeout=\"1 s\""]))

@@ -16,12 +16,12 @@ LAYERS = tidy.read_layers(TREE)
 
 
 def first_in(layer, ending):
-    """The first file of a layer with this extension."""
+    """Returns the first file of a layer with this extension."""
     return min(path for path in TREE if tidy.layer_of(path, LAYERS) == layer and path.endswith(ending))
 
 
 def forbidden_for(layer):
-    """A layer that this one must not include: the lowest above it; for the highest, one that it does not list."""
+    """Returns a layer that this one must not include: the lowest above it; for the highest, one that it omits."""
     below = drawer.reach(LAYERS)
     above = [one for one in LAYERS if layer in below[one]]
     return (above or [one for one in LAYERS if one != layer and one not in LAYERS[layer]])[0]
@@ -61,13 +61,13 @@ class Layers(unittest.TestCase):
         self.assertEqual([finding.text for finding in found],
                          ["runtime/y depends on runtime/x, which builds may leave out; register it at a door"])
 
-    def test_the_drawing_omits_indirect_dependencies(self):
+    def test_the_diagram_omits_indirect_dependencies(self):
         text = "layer(runtime/a)\nlayer(runtime/b a)\nlayer(runtime/c a)\nlayer(actors/d a b c)\nlayer(actors/e c)\n"
         layers = tidy.read_layers({tidy.LAYERS_FILE: text})
         self.assertEqual(drawer.drawing(layers), "runtime/a\nruntime/b ◄ a   runtime/c ◄ a\n"
                                                  "actors/d ◄ b c   actors/e ◄ c\n")
 
-    def test_the_readme_draws_the_layers_that_are_built(self):
+    def test_the_docs_show_the_layers_of_the_build(self):
         drawn = re.search(r"<!-- tools/layers.py -->\n```\n(.*?)```\n", TREE["docs/layers.md"], re.S).group(1)
         self.assertEqual(drawn, drawer.drawing(LAYERS), "paste what tools/layers.py prints")
 

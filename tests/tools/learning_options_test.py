@@ -73,7 +73,7 @@ class LearningOptions(unittest.TestCase):
         return path
 
     def run_of(self, path, *settings):
-        """Folder of a run, and the program's output."""
+        """Runs a scenario. Returns the run folder and the output of the program."""
         out = os.path.join(tempfile.mkdtemp(dir=self.folder), "run")
         done = mneme("run", path, "--out", out, "--threads", "1",
                      *(word for setting in settings for word in ("--set", setting)))
@@ -90,7 +90,7 @@ class LearningOptions(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def test_unevenly_divided_classes_are_dealt_and_sizes_reported(self):
+    def test_task_sizes_are_reported_if_classes_do_not_divide_evenly(self):
         path = self.scenario(SMALL + '[strategy]\nname = "fedavg"\n[tasks]\ncount = 3\n')
         out, said = self.run_of(path)
         self.assertIn("10 classes do not divide evenly, so the tasks have [4, 3, 3] classes", said)

@@ -1,4 +1,4 @@
-"""Limits on user input: sizes, numbers, special files, damaged run files. Each gives an error of one sentence."""
+"""Limits on user input: sizes, numbers, special files, damaged run files. Each error is one sentence."""
 import ctypes
 import json
 import os
@@ -64,7 +64,7 @@ class Limits(unittest.TestCase):
         return self.write(name, TINY + rest + (f'[strategy]\nname = "{method}"\n' if "[strategy]" not in rest else ""))
 
     def refused(self, *words, command="validate", **options):
-        """The single error of a command that ends with exit code 2."""
+        """Returns the single error of a command that ends with exit code 2."""
         done = mneme(command, *words, **options)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
@@ -92,7 +92,7 @@ class Limits(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
                 digests.add(json.load(file)["run_digest"])
-        self.assertEqual(len(digests), 1)  # a client has fewer rows than either
+        self.assertEqual(len(digests), 1)  # each client has fewer rows than these numbers
 
     def test_a_number_beyond_float32_is_refused(self):
         for value in ("1e300", "1e-300", "inf", "nan"):
@@ -118,7 +118,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(mneme("validate", self.scenario("learning_rate = 1e-1\n")).returncode, 0)
         self.assertEqual(mneme("validate", self.scenario(""), "--set", "title=.5").returncode, 0)
 
-    def test_a_low_rank_part_above_its_layers_rank_is_refused(self):
+    def test_a_low_rank_update_above_its_layers_rank_is_refused(self):
         said = self.refused(self.write("vit.toml", TINY.replace('"mlp"\nhidden = [5]', '"vit"\npatch = 2\nwidth = 8\n'
                                                                 'heads = 2\ndepth = 1\nweights = "as-drawn"').replace(
             "[4]", "[1, 4, 4]") + 'optimizer = "adam"\n[strategy]\nname = "pilora"\nrank = 9\n'))

@@ -62,12 +62,12 @@ def hidden_functions(path):
     entered = {}
     for start, entry in table(*parts[".eh_frame_hdr"]):
         (size,) = struct.unpack_from("<I", frames, entry - frames_at + 12)
-        entered[start] = size  # the unwinder takes the last of equal entries
+        entered[start] = size  # the unwinder uses the last of several entries of one address
     return sorted(hex(start) for start, size in functions(frames_at, frames) if size and entered.get(start) != size)
 
 
 def linked(linker, folder):
-    """The reduced program, linked with this linker; None if it is not installed."""
+    """Links the reduced program with this linker. Returns its path; None if the linker is not installed."""
     program = os.path.join(folder, linker)
     command = ["c++", "-O2", f"-fuse-ld={linker}", EMPTY_FUNCTION, "-o", program]
     return program if subprocess.run(command, capture_output=True).returncode == 0 else None

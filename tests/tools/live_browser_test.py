@@ -1,4 +1,4 @@
-"""The page of mneme run --serve in a headless Chromium: it follows the run, and opened sections stay open."""
+"""The page of mneme run --serve in a headless Chromium: it follows the run, and open sections stay open."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Small generated data sets in the file formats of public ones, for tests of reading, partitioning and training where
+"""Small generated data sets in the file formats of public ones, for tests of reading, partitioning and training if
 the real data are missing.
 
 An image is the sum of a pattern of its class, a pattern of its domain (a quarter each) and noise, all drawn from
@@ -11,12 +11,12 @@ import struct
 
 
 def drawn(name, count):
-    """`count` pseudorandom bytes derived from this name."""
+    """Returns `count` pseudorandom bytes derived from this name."""
     return hashlib.shake_256(name.encode()).digest(count)
 
 
 def picture(split, row, label, pixels, domain="any"):
-    """`pixels` bytes: image `row` of a split, of class `label`."""
+    """Returns image `row` of a split, of class `label`, as `pixels` bytes."""
     parts = zip(drawn(f"class {label}", pixels), drawn(f"domain {domain}", pixels), drawn(f"{split} row {row}", pixels))
     return bytes((a + b + 2 * c) // 4 for a, b, c in parts)
 
@@ -52,7 +52,7 @@ def write_pacs(root, per_pair):
 
 
 def write_data(root, *names):
-    """Writes the data sets with these values of `data.name` below `root`; takes at most a second each."""
+    """Writes the data sets with these values of `data.name` below `root`, in at most 1 s each."""
     for name in names:
         if name == "pacs":
             write_pacs(root, 40)

@@ -1,4 +1,4 @@
-"""docs/method_api.md: its C++ blocks, concatenated, are a method that compiles, and the names it mentions exist."""
+"""docs/method_api.md: its C++ blocks, concatenated, are a method that compiles, and all names in it exist."""
 import json
 import os
 import re

@@ -20,7 +20,7 @@ def loaded():
     loader = importlib.machinery.SourceFileLoader("method_pages", TOOL)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("method_pages", loader))
     loader.exec_module(module)
-    module.said_by = lambda _program, *words: mneme(*words).stdout  # a fork server starts faster
+    module.said_by = lambda _program, *words: mneme(*words).stdout  # the fork server of mneme() starts faster
     return module
 
 

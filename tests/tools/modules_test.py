@@ -37,7 +37,7 @@ class Filter(ctypes.Structure):
 
 
 def forbid_cells():
-    """Like some containers: forbids processes to install system call filters."""
+    """Forbids this process and its children to install system call filters, as some containers do."""
     seccomp = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
     lines = (Instruction * 4)(Instruction(0x20, 0, 0, 0),        # system call number
                               Instruction(0x15, 0, 1, seccomp),
@@ -69,17 +69,17 @@ def archive_of(content):
 
 
 def changed(part, make):
-    """The module with the content of the entries whose names end with `part` replaced."""
+    """Returns the module with new content of the entries whose names end with `part`."""
     return archive_of({name: make(value) if name.endswith(part) else value for name, value in entries().items()})
 
 
 def bomb():
-    """An archive whose one code file unpacks to one gibibyte."""
+    """Returns an archive whose only code file unpacks to 1 GiB."""
     return changed("code/__torch__.py", lambda _: b"#" * (1 << 30))
 
 
 def overlapping():
-    """Two directory records for one entry."""
+    """Returns an archive with two directory records for one entry."""
     made = archive_of({"archive/a": b"12345678", "archive/b": b"12345678"})
     second = made.index(b"PK\x01\x02", made.index(b"PK\x01\x02") + 1)
     return made[:second + 42] + struct.pack("<I", 0) + made[second + 46:]
@@ -92,7 +92,7 @@ class Modules(unittest.TestCase):
         self.folder = folder.name
 
     def validated(self, content, *more, before=None):
-        """(exit code, output) of `mneme validate` for a module with these bytes; `before` is called first."""
+        """Returns (exit code, output) of `mneme validate` for a module with these bytes. `before`: called first."""
         with open(os.path.join(self.folder, "net.pt"), "wb") as file:
             file.write(content)
         path = os.path.join(self.folder, "scenario.toml")
@@ -138,7 +138,7 @@ class Modules(unittest.TestCase):
         self.refused(b"", "net.pt")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
 
-    def test_files_of_other_kinds_are_named(self):
+    def test_files_of_other_formats_are_named(self):
         without_code = {name: value for name, value in entries().items() if "/code/" not in name}
         self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
         self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")
@@ -154,7 +154,7 @@ class Modules(unittest.TestCase):
         self.refused(changed(code, lambda text: text.replace(b"return", chain)), "more than 1000 operators")
 
     def test_no_change_of_a_pickle_or_of_code_crashes_the_program(self):
-        """All checksums are valid, so the readers themselves must detect the errors."""
+        """All checksums are valid, so the parsers must detect the errors."""
         for part in ("data.pkl", "constants.pkl", "code/__torch__.py", "modules/conv.py", "data/0"):
             size = next(len(value) for name, value in entries().items() if name.endswith(part))
             for at, flip in itertools.product(range(0, size, max(size // 6, 1)), (0x01, 0xff)):
@@ -184,7 +184,7 @@ class Modules(unittest.TestCase):
         self.assertIn("of processor time, or was ended by the system", said)
 
     def run_with(self, lines, *options):
-        """(code, text) of a run whose module executes `lines` only in steps of eight rows, which its probe has not."""
+        """Returns (exit code, stderr) of a run whose module runs `lines` only for 8 rows, unlike the probe."""
         steps = "    if torch.eq(torch.size(x, 0), 8):\n" + "".join(f"      {line}\n" for line in lines) + \
             "    else:\n      pass\n    x0 ="
         made = changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", steps.encode()))
@@ -196,7 +196,7 @@ class Modules(unittest.TestCase):
         return done.returncode, done.stderr
 
     def test_a_module_that_fails_on_the_runs_rows_ends_the_run_with_a_reason(self):
-        """The size of dimension 2 is 10, so that no number here is a constant before the call."""
+        """Numbers are derived from the size of dimension 2, which is 10, so that none is a constant before the call."""
         for lines, text in (
                 (["n = torch.floordiv(torch.sub(-9223372036854775798, torch.size(x, 2)), "
                   "torch.sub(9, torch.size(x, 2)))", "x = torch.add(x, n)"],
@@ -217,7 +217,7 @@ class Modules(unittest.TestCase):
                 self.assertIn(text, said)
 
     def over_a_node(self):
-        """The options of a run that waits for a node, and the node."""
+        """Starts a node. Returns the options of a run that waits for it, and the node."""
         address = f"127.0.0.1:{free_port()}"
         node = Node(self.folder, address, "--threads", "1")
         self.addCleanup(node.end)

@@ -1,4 +1,4 @@
-"""Tests detect every mutant except those that explain why no test can (tools/mutate); one test per group."""
+"""Tests detect every mutant of tools/mutate, except those that state why no test can. One test per group."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The mutants of tools/mutate fit the tree, so that the slow tests can plant them; each group has enough."""
+"""The mutants of tools/mutate apply to the tree, so that the slow tests can plant them; each group has enough."""
 import os
 import subprocess
 import sys

@@ -17,7 +17,7 @@ TOKEN = "0123456789abcdef"
 
 
 def get(url, **headers):
-    """Status and text of a response."""
+    """Returns status and text of a response."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
             return answer.status, answer.read().decode()
@@ -28,7 +28,7 @@ def get(url, **headers):
 
 class Metrics(NodesCase):
     def served(self, process):
-        """Address of the metrics that a run has printed."""
+        """Returns the address of the metrics that a run has printed."""
         return next(found for found in map(re.compile(r"metrics at (http://\S+)/metrics").search, process.stdout)
                     if found)[1]
 
@@ -39,7 +39,7 @@ class Metrics(NodesCase):
             time.sleep(0.02)
 
     def metric(self, place, name):
-        """Value of a metric, which has one label at most; 0 if there is none."""
+        """Returns the value of a metric with at most one label; 0 if it is missing."""
         found = re.search(rf"^{name}(?:{{[^}}]*}})? (\S+) \d+$", get(place + "/metrics")[1], re.M)
         return float(found[1]) if found else 0.0
 
@@ -64,7 +64,7 @@ class Metrics(NodesCase):
         at_run = self.served(process)
         self.await_answer(at_run + "/readyz", (503, "waits for nodes\n"))
         self.assertEqual(get(at_run + "/healthz"), (200, "alive\n"))
-        self.await_answer(at_node + "/readyz", (200, "ready\n"))  # it has loaded, and the run waits for the other
+        self.await_answer(at_node + "/readyz", (200, "ready\n"))  # loaded, while the run waits for the other node
 
         second = self.node(address, "--threads", "1")
         self.await_answer(at_run + "/readyz", (200, "ready\n"))

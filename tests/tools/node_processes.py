@@ -37,7 +37,7 @@ class Node:
     def __init__(self, folder, address, *options, environment=None, before=(), program=PROGRAM):
         Node.count += 1
         self.log = os.path.join(folder, f"node{Node.count}.log")
-        around = {**(environment or os.environ), "TMPDIR": folder}  # removed after kills, too
+        around = {**(environment or os.environ), "TMPDIR": folder}  # so that files of killed nodes are removed, too
         with open(self.log, "w", encoding="utf-8") as out:
             self.process = subprocess.Popen([*before, program, "node", "--join", address, *options], cwd=ROOT,
                                             stdout=out, stderr=subprocess.STDOUT, env=around)
@@ -56,7 +56,7 @@ class Node:
         raise AssertionError(f"no '{pattern}' in: {self.text()}")
 
     def resident_kib(self, which="VmRSS"):
-        """VmRSS: current; VmHWM: peak."""
+        """Returns the resident memory of the process. VmRSS: current; VmHWM: peak."""
         return kib_of(self.process.pid, which)
 
     def stop(self):
@@ -89,7 +89,7 @@ class Link:
                 return
             try:
                 far = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:  # the run is not there yet
+            except OSError:  # the run does not listen yet
                 near.close()
                 continue
             self.ends += [near, far]
@@ -116,7 +116,7 @@ class Link:
 
 class Stall(ChangedMessages):
     """Stream from a run to a node that ends before start message number `at`, except for heartbeats, until release().
-    The node's part of a round is then unfinished, and the run waits for it for any time."""
+    The node's part of a round is then unfinished, and the run waits for it indefinitely."""
 
     START = 7
 
@@ -145,7 +145,7 @@ class Stall(ChangedMessages):
 
 
 class NodesCase(unittest.TestCase):
-    digests = {}  # of runs in one process, by their arguments
+    digests = {}  # digests of runs in one process, by their arguments
 
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
@@ -158,26 +158,26 @@ class NodesCase(unittest.TestCase):
         return node
 
     def cluster(self, *threads, trust=(), **how):
-        """The options of a run that waits for nodes with so many threads each, and these nodes."""
+        """Starts nodes with these numbers of threads. Returns the options of a run that waits for them, and them."""
         address = f"127.0.0.1:{free_port()}"
         nodes = [self.node(address, "--threads", str(count), *trust, **how) for count in threads]
         return ["--accept", address, "--workers-min", str(sum(threads)), *trust], nodes
 
     def keys(self, owner="ours"):
-        """Options for TLS with certificates of the owner's authority."""
+        """Returns the options for TLS with certificates of this owner's certificate authority."""
         folder = os.path.join(self.scratch.name, owner)
         self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
         return ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
 
     def secret(self, name="secret", text="0123456789abcdef"):
-        """Options for TLS with a secret of the job."""
+        """Returns the options for TLS with a shared secret."""
         path = os.path.join(self.scratch.name, name)
         with open(path, "w", encoding="utf-8", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
             file.write(text + "\n")
         return ["--secret", path]
 
     def projection(self):
-        """Arguments of a run with a file, for STSA's smoke scenario."""
+        """Returns settings that make STSA's smoke scenario read a projection file."""
         projection = os.path.join(self.scratch.name, "projection.safetensors")
         header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
         with open(projection, "wb") as file:
@@ -194,7 +194,7 @@ class NodesCase(unittest.TestCase):
             return json.load(file)
 
     def summary(self, scenario, *options, nodes=(), before=()):
-        """`nodes`: number of threads of each node."""
+        """Runs a scenario and returns its summary. `nodes`: number of threads of each node."""
         folder = self.out()
         accept, _ = self.cluster(*nodes) if nodes else ([], [])
         done = mneme("run", scenario, "--quiet", "--out", folder, *accept, *options, before=before)
@@ -202,7 +202,7 @@ class NodesCase(unittest.TestCase):
         return self.read(folder)
 
     def digest(self, scenario, *options):
-        """Digest of a run in one process, which runs once for all tests."""
+        """Returns the digest of a run in one process. The run is computed once for all tests."""
         if (scenario, options) not in self.digests:
             self.digests[scenario, options] = self.summary(scenario, *options)["run_digest"]
         return self.digests[scenario, options]
@@ -216,8 +216,8 @@ class NodesCase(unittest.TestCase):
         return process, folder
 
     def stalled(self, scenario, *options, others=0, node_options=(), at=4):
-        """Starts a run that gets no further than its first node's start number `at` (see Stall). Returns process,
-        folder, nodes and the stall. `others`: number of further nodes. A node's `address` is that of the run."""
+        """Starts a run that stalls at start message number `at` of its first node (see Stall). Returns process, folder,
+        nodes and the stall. `others`: number of additional nodes. A node's `address` is that of the run."""
         port, folder = free_port(), self.out()
         stall = Stall(at)
         link = ForgingLink(port, answering=stall)

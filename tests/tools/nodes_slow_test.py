@@ -68,7 +68,7 @@ class LostNodes(NodesCase):
               + " and ".join(f"{took:.1f} s" for took in undisturbed_s.values()) + " on 2 and 4 nodes")
 
     def seconds_over(self, count, scenario, settings):
-        """Duration of a run over this number of nodes."""
+        """Returns the duration in seconds of a run over this number of nodes."""
         began = time.monotonic()
         self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * count)
         return time.monotonic() - began
@@ -99,11 +99,11 @@ class Disturbed(NodesCase):
         return sum(node["client_rounds"] for node in found["nodes"])
 
     def disturb(self, seed, scenario, settings, seconds, rounds, totals):
-        """seconds, rounds: of an undisturbed run."""
+        """seconds, rounds: duration and number of client rounds of an undisturbed run."""
         draw = random.Random(seed)
         accept, nodes = self.cluster(*[1] * 6)
         began = time.monotonic()
-        only_drained = seed % 4 in (2, 3)  # no node is silent there, however busy the machine
+        only_drained = seed % 4 in (2, 3)  # then no node times out, even on a busy machine
         silence = "60 s" if only_drained else "1 s"
         process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
             [*settings, f"worker.node_timeout=\"{silence}\""]))
@@ -140,7 +140,7 @@ class Disturbed(NodesCase):
 
 @unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")
 class Hosts(NodesCase):
-    """Network namespaces on a bridge, 10.83.0.N; the first is the run's."""
+    """Network namespaces on a bridge, 10.83.0.N; the run is in the first."""
 
     def setUp(self):
         super().setUp()
@@ -174,7 +174,7 @@ class Hosts(NodesCase):
         return ("ip", "netns", "exec", f"{BRIDGE}{host}")
 
     def far_cluster(self, count, trust):
-        """The options of a run on the first host that waits for nodes on others."""
+        """Starts nodes on other hosts. Returns the options of a run on the first host that waits for them."""
         address, threads = f"10.83.0.1:{free_port()}", [1 + host % 2 for host in range(count)]
         for host in range(count):
             self.node(address, "--threads", str(threads[host]), *trust, before=self.on(host + 2))
@@ -248,8 +248,8 @@ class Hosts(NodesCase):
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * alone["download_bytes"] / 4)
 
     def over_slow_link(self, settings, slow_hosts=(1, 2)):
-        """The summaries of one process and of a run in which these hosts send 10 Mbit/s, and the peak memory of the run
-        and its node, each at most 256 MiB above one process."""
+        """Returns the summaries of one process and of a run in which these hosts send 10 Mbit/s. Checks that the peak
+        memory of the run and of its node is at most 256 MiB above that of one process."""
         scenario = "scenarios/smoke/fedavg.toml"
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         address, trust = f"10.83.0.1:{free_port()}", self.secret()

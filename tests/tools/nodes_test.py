@@ -26,7 +26,7 @@ ENDLESS = words(["rounds.per_task=100000"])
 
 
 def with_a_number_less(message):
-    """Removes the last number of the first tensor with one axis: float32 (6), 1 axis, its length, numbers."""
+    """Removes the last number of the first tensor with one axis. Its bytes: float32 (6), 1 axis, length, numbers."""
     assert message[0] == 7, message[0]  # start
     for found in re.finditer(re.escape(b"\x06" + struct.pack("<Q", 1)), message):
         length, = struct.unpack_from("<Q", message, found.end())
@@ -38,7 +38,7 @@ def with_a_number_less(message):
 
 
 def command_lines_below(parent):
-    """Command lines of the running children of `parent`."""
+    """Returns the command lines of the running children of `parent`."""
     lines = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -46,7 +46,7 @@ def command_lines_below(parent):
                 state, its_parent = file.read().rpartition(")")[2].split()[:2]
             with open(f"/proc/{name}/cmdline", "rb") as file:
                 line = file.read().split(b"\0")
-        except OSError:  # it has ended
+        except OSError:  # the child has ended
             continue
         if int(its_parent) == parent and state != "Z":
             lines.append(line)
@@ -55,7 +55,7 @@ def command_lines_below(parent):
 
 class Nodes(NodesCase):
     def test_one_two_and_three_nodes_give_the_digest_of_one_process(self):
-        """The nodes of a number stay for all scenarios of a command. LGA takes as long as all others together."""
+        """The same nodes compute all scenarios of a command. LGA takes as long as all others together."""
         for nodes, names in (((2,), ("fedavg", "stsa", "devices")),
                              ((1, 2), ("fedasync", "fil-ver", "lga")),
                              ((1, 1, 1), ("fedavg", "fedasync", "stsa", "fil-ver", "devices"))):
@@ -161,7 +161,7 @@ class Nodes(NodesCase):
         self.assertEqual(alone["run_digest"], self.digest("scenarios/smoke/fedavg.toml"))
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
-        """Their paths exist only for the run. Another test sends a module."""
+        """The node stores them under their checksums. Another test sends a module."""
         before = self.out()
         self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", before).returncode, 0)
         files = {name: os.path.join(self.scratch.name, name) for name in ("p.csv", "a.csv", "w.safetensors")}
@@ -182,14 +182,14 @@ class Nodes(NodesCase):
         node.wait_for("has loaded")
         kept = [name for place, _, names in os.walk(self.scratch.name) for name in names
                 if os.path.basename(place).startswith("mneme-node-")]
-        self.let_go(process)  # otherwise it takes the cores from the runs below
+        self.let_go(process)  # otherwise it competes with the runs below for the cores
         self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
                          ["DIGEST.csv", "DIGEST.csv", "DIGEST.safetensors", "lock"])
         found = self.summary("scenarios/smoke/fedavg.toml", *named, nodes=[1])
         self.assertEqual(found["run_digest"], alone["run_digest"])
 
     def test_a_module_is_probed_by_a_process_without_the_nodes_memory(self):
-        """The reason of a refusal is sent to a peer; a fork of the node would contain the memory of earlier runs."""
+        """The reason of a rejection is sent to a peer; a fork of the node would contain the memory of earlier runs."""
         accept, (node,) = self.cluster(1)
         run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", *accept, "--quiet",
                                 "--out", self.out()], cwd=ROOT)
@@ -288,7 +288,7 @@ class Nodes(NodesCase):
         self.assertEqual(node.text().count("waits for the run"), 1)
 
     def run_without(self, nodes, *options, **how):
-        """The output of a run that waits until these nodes have been rejected."""
+        """Returns the output of a run that waits until these nodes have been rejected."""
         process = self.started(self.out(), *options, **how)
         for node in nodes:
             self.assertEqual(node.process.wait(timeout=60), 2, node.text())
@@ -300,7 +300,7 @@ class Nodes(NodesCase):
         return said
 
     def refused_node(self, trust_of_run, trust_of_node):
-        """The output of a node that cannot join, and of the run that waits for it."""
+        """Returns the outputs of a node that cannot join, and of the run that waits for it."""
         accept, (node,) = self.cluster(1, trust=trust_of_node)
         said = self.run_without([node], "scenarios/smoke/fedavg.toml", *accept[:4], *trust_of_run)
         return node.text(), said
@@ -357,7 +357,7 @@ class Nodes(NodesCase):
             peer = socket.create_connection(("127.0.0.1", port))
             peer.sendall(sent)
             peers.append(peer)
-        for _ in range(1000):  # silent peers make room for the next
+        for _ in range(1000):  # silent peers are dropped for new ones
             peers.append(socket.create_connection(("127.0.0.1", port)))
         self.assertLess(kib_of(process.pid, "VmRSS") - before, 64 * 1024)
         stall.release()

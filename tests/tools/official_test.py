@@ -1,4 +1,4 @@
-"""tools/research/official accepts only an unmodified checkout at its commit; golden files name their source."""
+"""tools/research/official accepts only an unmodified checkout at its commit; golden files name their origin."""
 import glob
 import json
 import os

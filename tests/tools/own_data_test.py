@@ -1,5 +1,5 @@
-"""User data: the same rows give one digest in every format, every feature of built-in data sets works, and errors have
-clear messages."""
+"""User data: the same rows give one digest in every format, every feature of built-in data sets works, and errors state
+location and cause."""
 import json
 import os
 import random
@@ -54,7 +54,7 @@ class OwnData(unittest.TestCase):
         return path
 
     def run_of(self, scenario, *words, environment=None):
-        """summary.json of a run."""
+        """Runs a scenario and returns its summary.json."""
         self.made += 1
         out = self.path(f"r{self.made}")
         done = mneme("run", scenario, "--quiet", "--out", out, *words, environment=environment)
@@ -94,7 +94,7 @@ class OwnData(unittest.TestCase):
                 'name = "arrays"\nfile = "c.safetensors"')}
             self.assertEqual(len(digests), 1, normalize)
 
-    def test_a_selected_test_part_is_the_same_in_every_format(self):
+    def test_test_share_selects_equal_rows_in_every_format(self):
         pictures, numbers = Pictures(), Numbers()
         pictures.write_folder(self.path("p"), splits=("train",))
         write_npz(self.path("p.npz"), pictures.arrays(splits=("train",)))
@@ -106,7 +106,7 @@ class OwnData(unittest.TestCase):
             self.assertEqual(len(digests), 1)
         self.refused(self.scenario('name = "csv"\nfile = "t.csv"'), "has no test part; bring one, or set")
 
-    def test_a_test_part_with_a_test_share_is_refused_at_the_key(self):
+    def test_test_share_is_refused_for_data_with_a_test_split(self):
         Pictures().write_folder(self.path("p"))
         scenario = self.scenario('name = "folder"\nroot = "p"\ntest_share = 0.25')
         with open(scenario, encoding="utf-8") as file:
@@ -201,8 +201,8 @@ class OwnData(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("is neither an image folder nor a data file", done.stderr)
 
-    def test_doctor_new_validate_and_run_agree_about_the_parts(self):
-        """Kaggle's folder names are recognized as parts, with a warning from every command."""
+    def test_doctor_new_validate_and_run_recognize_equal_splits(self):
+        """Kaggle's folder names are recognized as splits, with a warning from every command."""
         Pictures().write_folder(self.path("p"))
         for split, name in (("train", "Training"), ("test", "Testing")):
             os.rename(self.path("p", split), self.path("p", name))

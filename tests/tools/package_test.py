@@ -1,4 +1,4 @@
-"""tools/package: mneme runs after its folder is moved, and finds libraries there and in the system."""
+"""tools/package: mneme runs after its folder is moved, and finds libraries in it and in the system."""
 import json
 import os
 import re
@@ -34,7 +34,7 @@ class Package(unittest.TestCase):
         os.makedirs(os.path.dirname(cls.moved))
         shutil.move(made, cls.moved)
         cls.program = os.path.join(cls.moved, "bin", "mneme")
-        # A user without library cache, variables and data.
+        # The environment of a user without library cache, variables and data.
         cls.environment = {"HOME": cls.folder.name, "PATH": "/usr/bin:/bin"}
 
     def mneme(self, *arguments):

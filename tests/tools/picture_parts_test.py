@@ -1,4 +1,4 @@
-"""Parts of OSI-FL through the program: files that do not fit, each with one error.
+"""Files of OSI-FL's image generator through the program: each file that does not fit gives one error.
 
 The files are derived from those of scenarios/smoke/parts.
 """
@@ -29,7 +29,7 @@ class Parts(unittest.TestCase):
         shutil.copytree(PARTS, self.parts)
 
     def validated(self, *lines, files=None):
-        """(exit code, stderr) of `mneme validate` for the smoke scenario with these files and lines."""
+        """Returns (exit code, stderr) of `mneme validate` for the smoke scenario with these files and lines."""
         path = os.path.join(self.folder, "scenario.toml")
         named = {**KEYS, **(files or {})}
         with open(path, "w", encoding="utf-8") as file:
@@ -76,7 +76,7 @@ class Parts(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
                 summary = json.load(file)
-            self.assertEqual(summary["paper_params"], 5 * 24)  # numbers of five classes
+            self.assertEqual(summary["paper_params"], 5 * 24)  # 24 numbers for each of five classes
             digests.add(summary["run_digest"])
         self.assertEqual(len(digests), 1)
 
@@ -106,7 +106,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("no effect without the modules of a captioner", result.stderr)
 
-    def test_exchanged_modules_are_refused(self):
+    def test_swapped_modules_are_refused(self):
         self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
                      files={"caption_decoder": "text_states.pt"}, errors=2)
         self.refused("caption_encoder", "expected square pictures [3, S, S]", files={"caption_encoder": "decoder.pt"},

@@ -1,4 +1,4 @@
-"""tools/plot.py, and the two programs that use it."""
+"""tools/plot.py and the two programs that use it."""
 import os
 import sys
 import unittest
@@ -23,7 +23,7 @@ class Drawing(unittest.TestCase):
         picture.text(1, 2, "a < b & c")
         self.assertEqual(elements(picture.svg(), "text")[0].firstChild.data, "a < b & c")
 
-    def test_the_height_of_a_picture_may_grow(self):
+    def test_the_height_of_a_figure_may_grow(self):
         picture = plot.Picture(100)
         picture.rectangle(0, 0, 5, 6, "red")
         picture.height = 70

@@ -1,4 +1,4 @@
-"""Portable arithmetic: every smoke scenario has a golden digest, and some are verified here."""
+"""Portable arithmetic: every smoke scenario has a golden digest, and this test reproduces some of them."""
 import json
 import os
 import sys
@@ -29,7 +29,7 @@ class Portable(unittest.TestCase):
                 self.assertEqual(found, golden(name))
 
     def test_portable_digests_do_not_depend_on_other_instruction_sets(self):
-        """For processors with AVX-512; on others the AVX2 versions are used in any case."""
+        """Tests something only on processors with AVX-512; others always use the AVX2 versions."""
         for name, variable, value in (("smoke/cnn", "MNEME_KERNELS", "avx2"),
                                       ("smoke/stsa-cprompt", "ONEDNN_MAX_CPU_ISA", "AVX2")):  # a transformer with GELU
             with self.subTest(name):

@@ -30,7 +30,7 @@ def data_found(name):
 
 
 def needs_data(test, name):
-    """Ends a test whose data set is missing: skipped, or failed where data are required."""
+    """Skips a test whose data set is missing, or fails it if data are required."""
     if data_found(name):
         return
     if os.environ.get("MNEME_DATA_REQUIRED") == "1":
@@ -47,8 +47,8 @@ def _folder_of_copies():
 
 @functools.lru_cache(maxsize=None)
 def _copies_of(_thread, addresses_bytes):
-    """Fork server: forks processes with loaded libraries, one at a time, since loading LibTorch takes longer than most
-    tests."""
+    """Fork server: forks processes that have loaded the libraries, one at a time. Loading LibTorch takes longer than
+    most tests."""
     programs = StartedPrograms(PROGRAM, _folder_of_copies(), limit_s=3600, addresses_bytes=addresses_bytes,
                                folder_of_runs=ROOT)
     atexit.register(programs.close)
@@ -56,8 +56,8 @@ def _copies_of(_thread, addresses_bytes):
 
 
 def _settings(environment, copies):
-    """Variables in which this environment differs from the fork server's, as NAME=VALUE; None if libraries may read
-    them at load time, or if a variable is missing."""
+    """Returns the variables in which this environment differs from the fork server's, as NAME=VALUE. None if libraries
+    may read them at load time, or if a variable is missing."""
     usual = copies.environment
     other = {name: value for name, value in environment.items() if usual.get(name) != value}
     if usual.keys() - environment.keys() or any(not name.startswith("MNEME_") for name in other):
@@ -67,7 +67,7 @@ def _settings(environment, copies):
 
 def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
     """Runs the program from the root of the tree, with output in files. Returns exit code and output. `before`: words
-    in front of the command, which prevent the use of the fork server. `addresses_bytes`: limit of its address space; 0:
+    before the command; with them the fork server is not used. `addresses_bytes`: limit of its address space; 0:
     none."""
     with ONE_BUILDS:
         copies = None if before else _copies_of(threading.get_ident(), addresses_bytes)
@@ -97,7 +97,7 @@ def thread_settings():
 
 
 def run_tests():
-    """unittest.main(), except that a skip sets the exit code, and its reason is printed on a separate line."""
+    """Like unittest.main(), but a skip sets the exit code, and its reason is printed on a separate line."""
     result = unittest.main(module="__main__", exit=False).result
     for reason in sorted({reason for _, reason in result.skipped}):
         print(f"skipped: {reason}")

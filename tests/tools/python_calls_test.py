@@ -1,4 +1,4 @@
-"""run, resume, sweep, validate and compare take the same arguments, and errors are in the user's terms."""
+"""run, resume, sweep, validate and compare take the same arguments, and errors name the user's keys and arguments."""
 import ast
 import csv
 import inspect
@@ -52,7 +52,7 @@ class Uniform(Folder):
         self.assertEqual(mneme.validate(keys("py-fedavg"), **given), [])
         run = mneme.run(keys("py-fedavg"), {"seed": 1}, out="run", **given)
         swept = mneme.sweep(keys("py-fedavg"), {"rounds.cohort": [2, 3]}, seeds=[1, 2], out="sweep", **given)
-        self.assertEqual(swept[0].digest, run.digest)  # each point has the partition of its seed
+        self.assertEqual(swept[0].digest, run.digest)  # the partition of each point depends on its seed
         self.assertEqual(len({found.digest for found in swept}), 4)
         table = mneme.compare("sweep", by="rounds.cohort", metric="final_accuracy",
                               **{**given, "partition": owners(range(80), 4, 1)})
@@ -65,7 +65,7 @@ class Uniform(Folder):
             method = type("Scaled", (mneme.Method,), {"name": "py-scaled", "rate": rate})
             mneme.run(keys("py-scaled"), data=data(), methods=[method], out=f"all/{rate}")
         given = {"by": "strategy.name", "metric": "final_accuracy"}
-        for incomplete in ({}, {"data": data()}, {"methods": [method]}):  # cells mix other runs
+        for incomplete in ({}, {"data": data()}, {"methods": [method]}):  # cells would mix other runs
             with self.assertRaisesRegex(mneme.ScenarioError, "mixed"):
                 mneme.compare("all", **given, **incomplete)
         table = mneme.compare("all", **given, methods=[method], data=data())
@@ -211,7 +211,7 @@ class CommandNames(Folder):
                 swept = mneme.sweep(keys(), {"rounds.cohort": [2, 3]}, data=data(), out=name)
                 self.assertEqual(len(swept), 2)
                 self.assertEqual(len(mneme.compare(name, by="rounds.cohort", metric="final_accuracy")), 2)
-                self.assertEqual(len(mneme.compare([name, "base"], metric="final_accuracy")), 2)  # by seeds
+                self.assertEqual(len(mneme.compare([name, "base"], metric="final_accuracy")), 2)  # grouped by seed
                 self.assertIn("<html", str(mneme.load(swept[0].folder).report()))
                 for words in (("compare", name), ("report", name), ("report", name, "-o", "page.html"),
                               ("list", "runs", "--in", name)):

@@ -27,7 +27,7 @@ BASE = scenario("fedavg", rounds={"per_task": 40})
 
 
 def kill_once(pid_of_one, out):
-    """Kills a worker after a few points have started; sets the thread's `killed` then."""
+    """Kills a worker after a few points have started, and sets `killed` of the thread."""
     def watch():
         until = time.monotonic() + 120
         while time.monotonic() < until and not thread.killed:
@@ -43,7 +43,7 @@ def kill_once(pid_of_one, out):
 
 
 def process_named(name):
-    """A process with this title."""
+    """Returns a process with this title."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         with contextlib.suppress(OSError), open(path, "rb") as file:
             if file.read().startswith(name.encode()):

@@ -1,4 +1,4 @@
-"""Rows, partitions and nets from Python: the resulting scenario, and errors."""
+"""Rows, partitions and nets that are passed from Python: the resulting scenario, and errors."""
 import os
 import sys
 import tempfile
@@ -226,7 +226,7 @@ class Doors(unittest.TestCase):
 
 
 class Forms(unittest.TestCase):
-    """Rows and labels in the types of other libraries: the same run, or an error."""
+    """Rows and labels in the types of other libraries give the same run, or an error."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

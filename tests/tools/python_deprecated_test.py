@@ -16,7 +16,7 @@ import mneme  # noqa: E402
 
 @contextlib.contextmanager
 def warned():
-    """The texts of all DeprecationWarnings."""
+    """Collects the texts of all DeprecationWarnings."""
     texts = []
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -36,7 +36,7 @@ class New(mneme.Method):
 
 
 class Old(mneme.Method):
-    """The same under old names."""
+    """Equal to New, under old names."""
     name = "py-old-names"
     one_job = True
     blind_clients = False
@@ -56,7 +56,7 @@ class Failing(mneme.Method):
 
 
 class Corrected(mneme.Method):
-    """Does not."""
+    """Does not fail."""
     name = "py-corrected"
 
 
@@ -87,7 +87,7 @@ class DeprecatedNames(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "Both: one_job is the old name of single_training_job; expected only"):
             mneme.validate(scenario("py-both"), methods=[both])
         with warned() as texts:
-            self.assertIs(Old.one_job, True)  # the user's own attribute
+            self.assertIs(Old.one_job, True)  # an attribute of the user
             self.assertIs(New.one_job, True)
             self.assertIs(New.blind_clients, False)
         self.assertEqual(texts, ["blind_clients is deprecated; use hide_task_from_clients",
@@ -117,7 +117,7 @@ class DeprecatedNames(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "mended is the old name of allow_source_change"):
             mneme.resume(folder, mended=True, allow_source_change=True)
 
-    def test_the_files_of_tls_are_accepted_under_the_old_name(self):
+    def test_tls_files_are_accepted_under_the_old_name(self):
         with warned() as texts, self.assertRaisesRegex(ValueError, "expected no accept, secret and tls_files"):
             mneme.run(scenario("fedavg"), keys=["a.pem"], cluster=object(), out=os.path.join(self.folder, "run"))
         self.assertEqual(texts, ["keys= is deprecated; use tls_files="])

@@ -1,5 +1,5 @@
-"""Nets of torch as exported programs: scores, gradients and ten steps as in PyTorch, batch norms included; dropout by
-the seed of the run; files from a shell."""
+"""Nets of torch as exported programs: scores, gradients and ten steps equal PyTorch's, including batch norm; dropout
+follows the seed of the run; files can be written from a shell."""
 import os
 import subprocess
 import sys
@@ -76,14 +76,14 @@ class Exported(unittest.TestCase):
         torch.manual_seed(0)
 
     def model(self, module, example):
-        """Keys of [model] of the module as an exported program."""
+        """Returns the keys of [model] for the module as an exported program."""
         path = os.path.abspath(f"{len(os.listdir('.'))}.pt2")
         with open(path, "wb") as file:
             file.write(exported(module, example))
         return {"module": path, "module_output": "scores"}
 
     def agree(self, module, data):
-        """Scores, the gradient in training mode, and the state after ten steps."""
+        """Compares scores, the gradient in training mode, and the state after ten steps."""
         rows, labels, normalized = data()
         x = normalized(rows)
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}

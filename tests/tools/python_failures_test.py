@@ -45,7 +45,7 @@ class Asks(mneme.Method):
 
 
 class AsksAlone(mneme.Method):
-    """The same with a server that is entirely in Python."""
+    """Like Asks, with a server that is entirely in Python."""
     name = "py-asks-alone"
 
     class Server(mneme.Server):
@@ -76,7 +76,7 @@ class Stops(Asks):
         if ctx.place.round == 1 and os.path.exists(os.environ["MNEME_TEST_STOP"]):
             os.remove(os.environ["MNEME_TEST_STOP"])
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)  # until the run has noticed it
+            time.sleep(0.5)  # until the run has handled the signal
         trained = yield ctx.train()
         return mneme.Upload(trained.weights, rows=trained.rows)
 

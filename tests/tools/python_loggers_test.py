@@ -18,7 +18,7 @@ from python_package import scenario  # noqa: E402
 
 
 def needs(name):
-    """Skips the test where the library is not installed."""
+    """Skips the test if the library is not installed."""
     try:
         return __import__(name)
     except ImportError:
@@ -26,8 +26,8 @@ def needs(name):
 
 
 def log_records(content):
-    """Records of a LevelDB log after a header of 7 bytes: blocks of 32 KiB with parts; each has checksum (4 bytes),
-    length (2) and kind: 1 full, 2 first, 3 middle, 4 last."""
+    """Returns the records of a LevelDB log after a header of 7 bytes. Blocks of 32 KiB hold parts; each has checksum (4
+    bytes), length (2) and kind: 1 full, 2 first, 3 middle, 4 last."""
     at, parts = 7, b""
     while at + 7 <= len(content):
         left = 32768 - at % 32768
@@ -43,7 +43,7 @@ def log_records(content):
 
 
 def wandb_records(folder):
-    """(history, configuration, summary) of the one offline run below a folder, in wandb's types."""
+    """Returns (history, configuration, summary) of the only offline run below a folder, in wandb's types."""
     from wandb.proto import wandb_internal_pb2
     path, = glob.glob(os.path.join(folder, "wandb", "offline-run-*", "run-*.wandb"))
     with open(path, "rb") as file:

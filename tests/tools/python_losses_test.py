@@ -1,4 +1,4 @@
-"""Losses of Python methods: terms, each once, with factors; steps and values equal those of PyTorch."""
+"""Losses of Python methods: each term alone and sums with factors. Steps and values equal those of PyTorch."""
 import os
 import sys
 import tempfile
@@ -32,7 +32,7 @@ def absolute(logits, labels):
 
 
 def trained_with(loss, **options):
-    """(setup, outcome) of three full steps of SGD on the rows above, from the initial weights."""
+    """Returns (setup, outcome) of three full-batch steps of SGD on the rows above, from the initial weights."""
     class Probe(mneme.Method):
         name = "py-probe"
 
@@ -60,8 +60,8 @@ def logits_of(weights, images):
 
 
 def in_torch(start, value_of):
-    """(weights, value of the last step) of the same steps by torch's autograd. @param value_of (weights, start, logits,
-    labels) -> the loss"""
+    """Returns (weights, value of the last step) of the same steps by torch's autograd.
+    @param value_of (weights, start, logits, labels) -> the loss"""
     images, labels = rows_of_test()
     images = images.reshape(ROWS, 64)
     weights, value = {name: tensor.clone() for name, tensor in start.items()}, None

@@ -1,4 +1,4 @@
-"""Methods in Python that the tests of the package run; docs/python.md shows the first of them."""
+"""Methods in Python for tests of the package; docs/python.md shows the first of them."""
 import mneme
 import torch
 
@@ -19,7 +19,7 @@ class FedAvgM(mneme.Method):                                   # Hsu et al. 2019
 
 
 class FedAvg(mneme.Method):
-    """FedAvg (McMahan et al. 2017), as strategies/baselines/fedavg.cpp has it."""
+    """FedAvg (McMahan et al. 2017), like strategies/baselines/fedavg.cpp."""
     name = "py-fedavg"
     single_training_job = True
 
@@ -33,7 +33,7 @@ class FedAvg(mneme.Method):
 
 
 class FedProx(mneme.Method):
-    """FedProx (Li et al. 2020), as strategies/baselines/fedprox.cpp has it."""
+    """FedProx (Li et al. 2020), like strategies/baselines/fedprox.cpp."""
     name = "py-fedprox"
     single_training_job = True
     mu = mneme.key(0.01, low=0.0, help="Weight of the proximal term.")
@@ -44,7 +44,7 @@ class FedProx(mneme.Method):
 
 
 class Scaffold(mneme.Method):
-    """SCAFFOLD (Karimireddy et al. 2020, Algorithm 1, option II); uploads weigh the same."""
+    """SCAFFOLD (Karimireddy et al. 2020, Algorithm 1, option II); uploads have equal weights."""
     name = "py-scaffold"
     round_barrier = True
     defaults = {"strategy": {"weighting": "uniform"}}
@@ -83,7 +83,7 @@ class Scaffold(mneme.Method):
 
 
 class Replay(mneme.Method):
-    """Remembers rows of earlier tasks by number, and trains on some of them in every step."""
+    """Keeps the numbers of rows of earlier tasks, and replays some of them in every step."""
     name = "py-replay"
     kept = mneme.key(10, low=0, help="Rows remembered of each task.")
 
@@ -99,8 +99,8 @@ class Replay(mneme.Method):
 
 
 class Icarl(mneme.Method):
-    """Replay as in iCaRL (Rebuffi et al. 2017): exemplars by herding (Algorithm 4), distillation from the model that
-    the task began with (eq. 2, with a softmax)."""
+    """Replay as in iCaRL (Rebuffi et al. 2017): exemplars by herding (Algorithm 4), distillation from the model at
+    the start of the task (eq. 2, with a softmax)."""
     name = "py-icarl"
     kept = mneme.key(3, low=1, help="Exemplars of each class.")
     weight = mneme.key(1.0, low=0.0, help="Weight of distillation.")
@@ -120,7 +120,7 @@ class Icarl(mneme.Method):
         return mneme.Upload(trained.weights, rows=trained.rows, memory=memory)
 
     def herded(self, features, labels):
-        """Places of the rows whose mean stays nearest to that of their class."""
+        """Returns the positions of the rows whose mean stays closest to the class mean."""
         chosen = []
         for label in labels.unique().tolist():
             places = (labels == label).nonzero().flatten().tolist()
@@ -143,7 +143,7 @@ class Icarl(mneme.Method):
 
 
 class OwnServer(mneme.Method):
-    """FedAvg with uniform weights, all of whose server half is Python's."""
+    """FedAvg with uniform weights and a server half that is entirely in Python."""
     name = "py-own-server"
 
     class Server(mneme.Server):
@@ -167,7 +167,7 @@ class OwnServer(mneme.Method):
 
 
 class Sum(mneme.Method):
-    """FedProx with a teacher besides."""
+    """FedProx with an additional teacher."""
     name = "py-sum"
     weight = mneme.key(0.5, low=0.0, help="Weight of distillation.")
 
@@ -178,7 +178,7 @@ class Sum(mneme.Method):
 
 
 class SquaredError(mneme.Method):
-    """FedAvg with a loss that is written in Python."""
+    """FedAvg with a loss in Python."""
     name = "py-squared-error"
 
     def client_round(self, ctx, broadcast):

@@ -1,4 +1,4 @@
-"""Python methods compute the same as built-in ones, bit for bit, and must obey the rules of methods."""
+"""Python methods compute the same as built-in ones, bit for bit, and mistakes in them are reported."""
 import os
 import signal
 import subprocess
@@ -66,7 +66,7 @@ class EqualBits(Runs):
         without = self.run_of(scenario("my-fedavgm"), overrides={"strategy.beta": 0.0})
         self.assertNotEqual(first.digest, without.digest)
         plain = self.run_of(scenario("py-fedavg")).model()
-        for name, tensor in without.model().items():  # w + (mean - w) is the mean but for rounding
+        for name, tensor in without.model().items():  # w + (mean - w) is the mean up to rounding
             torch.testing.assert_close(tensor, plain[name], rtol=1e-4, atol=1e-6)
 
     def test_python_scaffold_equals_the_built_in_one(self):
@@ -170,7 +170,7 @@ class GoingOn(Runs):
             digests.append(methods_of(path)[0]._source_digest())
         self.assertEqual(digests, ["c6f3f0f76e105892b0e8c838abb2f000"] * 2)  # on any version of Python
 
-    def test_a_changed_method_resumes_with_mended(self):
+    def test_a_changed_method_resumes_with_allow_source_change(self):
         folder = os.path.join(self.scratch.name, "mended")
         line = mended.__code__.co_firstlineno + 3
         with self.assertRaisesRegex(mneme.RunFailed, f"python_methods_test.py:{line}: .*ZeroDivisionError"):
@@ -188,7 +188,7 @@ class GoingOn(Runs):
 
 
 def mended(whole):
-    """A method that fails in the second task in a function of its own, or does not."""
+    """Returns a method. Unless `whole`, it fails in the second task, in a helper function."""
     def returns_upload(trained, place):
         return mneme.Upload(trained.weights, rows=trained.rows // (place.task == 0 or place.round < 4))
 
@@ -205,7 +205,7 @@ def mended(whole):
 
 
 def changing(rate):
-    """Two classes of one name with different sources."""
+    """Returns one of two classes of equal name with different sources."""
     if rate == 0.1:
         class Changing(mneme.Method):
             """Fails in the second round."""
@@ -216,7 +216,7 @@ def changing(rate):
                 return mneme.Upload(trained.weights[:5 if ctx.place.round else None])
     else:
         class Changing(mneme.Method):
-            """Does not."""
+            """Does not fail."""
             name = "py-changing"
     return Changing
 
@@ -224,7 +224,7 @@ def changing(rate):
 # -- user errors ------------------------------------------------------------------------------------------------------
 
 def client(function):
-    """A method with this client half."""
+    """Returns a method with this client half."""
     return type("Broken", (mneme.Method,), {"name": "py-broken", "client_round": function})
 
 
@@ -334,7 +334,7 @@ class Mistakes(Runs):
 
     def test_nan_weights_of_a_server_are_reported(self):
         class Spoils(mneme.Method):
-            """Divides by nothing."""
+            """Divides by zero."""
             name = "py-spoils"
 
             class Server(mneme.AveragingServer):

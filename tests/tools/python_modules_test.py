@@ -1,4 +1,4 @@
-"""Torch nets that are not chains of mneme's layers: each kind runs as a TorchScript file and gives the scores of
+"""Torch nets that are not chains of mneme's layers: each kind runs as a TorchScript file with the scores of
 torch."""
 import os
 import sys
@@ -113,7 +113,7 @@ def images():
     means = torch.rand(CLASSES, 3, 12, 12, generator=draw) * 130 + 60
     labels = torch.arange(240) % CLASSES
     rows = (means[labels] + 20 * torch.randn(240, 3, 12, 12, generator=draw)).clamp(0, 255).to(torch.uint8)
-    return rows, labels, lambda part: part.float() / 255 * 2 - 1  # normalised by 0.5 and 0.5
+    return rows, labels, lambda part: part.float() / 255 * 2 - 1  # normalized by mean 0.5 and deviation 0.5
 
 
 def tokens():

@@ -22,7 +22,7 @@ from torch_nets import Attention, LeNet  # noqa: E402
 STEPS, RATE, CLASSES = 10, 0.01, 4
 TOLERANCE = 1e-5
 SEEDS = range(2)
-torch.set_num_threads(1)  # of nets that are compared: small ones
+torch.set_num_threads(1)  # the nets are small
 
 
 class HandWritten(nn.Module):
@@ -59,7 +59,7 @@ class Tutorial(nn.Module):
 
 
 class Tutorial16(Tutorial):
-    """The same for images of 16 x 16."""
+    """Like Tutorial, for images of 16 x 16."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ class Encoder(nn.Module):
 
 
 class Calls(nn.Module):
-    """A net that calls `function` between two layers."""
+    """A net that calls `function` between two of its layers."""
 
     def __init__(self, function):
         super().__init__()
@@ -144,8 +144,8 @@ def distance(a, b, slack=0.0):
 
 
 class Kinks:
-    """ReLU and max-pooling that record where rounding decides between two sides, and can take the other side at a given
-    place. This changes gradients by up to a tenth here, and no value by more than rounding."""
+    """ReLU and max-pooling that record positions where rounding decides between two branches, and can take the other
+    branch at one of them. That changes gradients by up to 10 % in these tests, but values only by rounding errors."""
 
     WITHIN = 5e-6  # rounding error of a deep net for values of about 1
 
@@ -153,7 +153,7 @@ class Kinks:
         self.calls, self.near, self.turned = 0, [], None
 
     def places(self, is_near):
-        """Mask of the place to flip, if it belongs to this call."""
+        """Records the positions where rounding decides. Returns the mask of the one to flip, if it is in this call."""
         self.calls += 1
         self.near += [(self.calls, place) for place in is_near.flatten().nonzero().flatten().tolist()]
         mask = torch.zeros_like(is_near)
@@ -194,7 +194,7 @@ def gradients(module, x, labels):
 
 
 def slack_of_kinks(module, x, labels):
-    """(number of places where rounding decides, {parameter: error bound of its gradient due to them})"""
+    """Returns (number of positions where rounding decides, {parameter: resulting error bound of its gradient})."""
     with Kinks().used() as kinks:
         plain = gradients(module, x, labels)
     slack = {name: torch.zeros_like(gradient) for name, gradient in plain.items()}
@@ -207,7 +207,7 @@ def slack_of_kinks(module, x, labels):
 
 
 def after_steps(module, state, x, labels):
-    """The state after plain steps over all rows."""
+    """Returns the state after steps of plain SGD over all rows."""
     module.load_state_dict(state)
     module.train()
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE)
@@ -232,14 +232,14 @@ class AgainstTorch(unittest.TestCase):
         torch.manual_seed(0)
 
     def near(self, ours, exact, theirs, name, slack=0.0):
-        """mneme's result is as close to PyTorch in float64 as PyTorch's float32 result, whose bits depend on the
-        processor; in a deep net that is 1e-5 of the largest number."""
+        """Checks that mneme's result is as close to PyTorch in float64 as PyTorch's float32 result is. Bits of the
+        latter depend on the processor; in a deep net its error is 1e-5 of the largest number."""
         allowed = min(max(TOLERANCE, 2 * distance(theirs, exact, slack)), 2 * TOLERANCE)
         self.assertLess(distance(ours, exact, slack), allowed, name)
 
     def agree(self, module, channels, side, rows=12, kinks=False):
-        """Compares logits, gradients and ten steps. kinks: the net has so many ReLUs that rounding decides on the side
-        of some values; then its gradient may differ because of them, and steps are not compared."""
+        """Compares logits, gradients and ten steps. kinks: the net has so many ReLUs that rounding decides the sign of
+        some inputs. Their effect on the gradient is then tolerated, and steps are not compared."""
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         images = torch.randint(0, 256, (rows, channels, side, side), dtype=torch.uint8)
         labels, x = torch.arange(rows) % CLASSES, images.float() / 255
@@ -303,7 +303,7 @@ class AgainstTorch(unittest.TestCase):
                                      hidden_dim=16, mlp_dim=32, num_classes=CLASSES)
         except ImportError as missing:
             self.skipTest(f"{missing.name} is not installed")
-        nn.init.normal_(module.heads.head.weight, std=0.1)  # zeros else
+        nn.init.normal_(module.heads.head.weight, std=0.1)  # zeros otherwise
         net = self.agree(module, 3, 16)
         self.assertEqual(net.layers[:2], ["patch-embedding 4 16", "residual ["])
 
@@ -328,7 +328,7 @@ class AgainstTorch(unittest.TestCase):
                 mneme.net(make(), strict=True)
 
     def trained(self, module, **training):
-        """(net, run) of a module in training mode on random images of 3 x 16 x 16."""
+        """Returns (net, run) of a module in training mode on random images of 3 x 16 x 16."""
         images = torch.randint(0, 256, (48, 3, 16, 16), dtype=torch.uint8)
         labels = torch.arange(48) % CLASSES
         net = mneme.net(module, strict=True)
@@ -360,7 +360,7 @@ class AgainstTorch(unittest.TestCase):
         module = Tutorial16()
         module.fc1.weight.requires_grad_(False)
         _, run = self.trained(module)
-        whole = sum(parameter.numel() for parameter in module.parameters()) - 6  # except the layer that is not used
+        whole = sum(parameter.numel() for parameter in module.parameters()) - 6  # without the unused layer
         frozen = module.fc1.weight.numel()
         self.assertEqual(run.records[-1]["upload_bytes"], 2 * 2 * 4 * (whole - frozen))  # rounds, clients, float32
 

@@ -1,4 +1,4 @@
-"""Python methods on nodes and on the command line: digests, names, and refusals."""
+"""Python methods on nodes and on the command line: digests, names and rejections."""
 import os
 import signal
 import socket
@@ -61,7 +61,7 @@ class Scratch(unittest.TestCase):
         return self.path(name)
 
     def cluster(self, *options, count=1):
-        """(arguments of run(), nodes): starts `count` nodes with one thread each."""
+        """Starts `count` nodes with one thread each. Returns (arguments of run(), nodes)."""
         address = f"127.0.0.1:{free_port()}"
         nodes = [Node(self.folder, address, "--threads", "1", *options) for _ in range(count)]
         for node in nodes:

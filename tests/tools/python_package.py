@@ -22,7 +22,7 @@ def python_with_torch():
 
 
 def enter():
-    """Restarts in that Python with the package; to be called before `import mneme`."""
+    """Restarts the test in that Python, with the package. Call it before `import mneme`."""
     if os.environ.get("MNEME_IN_PACKAGE"):
         return
     why = ""
@@ -53,7 +53,7 @@ TINY = {
 
 
 def scenario(method, **sections):
-    """The scenario of these tests with a method, and other keys by section."""
+    """Returns the scenario of these tests with this method, and other keys by section."""
     chosen = {**TINY, "strategy": {"name": method}}
     for name, keys in sections.items():
         chosen[name] = {**chosen.get(name, {}), **keys} if isinstance(keys, dict) else keys

@@ -35,7 +35,7 @@ PARTITION = [owner(row) for row in range(ROWS)]
 
 
 def held(client, tasks):
-    """Row numbers of the client in these tasks."""
+    """Returns the row numbers of the client in these tasks."""
     return [row for row in range(ROWS) if owner(row) == client and row % 4 // 2 in tasks]
 
 
@@ -49,7 +49,7 @@ class Runs(unittest.TestCase):
         self.count = 0
 
     def run_of(self, half, server=mneme.AveragingServer, scenario=SCENARIO, **attributes):
-        """The run of a method with this client half."""
+        """Runs a method with this client half."""
         self.count += 1
         method = type("Rows", (mneme.Method,), {"name": "py-rows", "client_round": half, "Server": server,
                                                 **attributes})
@@ -62,7 +62,7 @@ class Runs(unittest.TestCase):
 
 
 def using(use):
-    """A client half that trains after use(ctx, weights), which may yield jobs."""
+    """Returns a client half that calls use(ctx, weights), which may yield jobs, and then trains."""
     def client_round(self, ctx, broadcast):
         jobs = use(ctx, broadcast.weights)
         if jobs is not None:
@@ -73,7 +73,7 @@ def using(use):
 
 
 def foreign(ctx):
-    """Two rows of the next client."""
+    """Returns two rows of the next client."""
     return held((ctx.client + 1) % CLIENTS, [ctx.place.task])[:2]
 
 

@@ -29,7 +29,7 @@ class M(mneme.Method):
         trained = yield ctx.train()
         return mneme.Upload(trained.weights, rows=trained.rows), {uses}
 """
-# two versions of the method's module that differ in one respect, with {N} in place of 1 or 2
+# two versions of the method's module that differ in one respect; {N} stands for 1 or 2
 DIFFER = {
     "a number": ("USED", "USED = {N}"),
     "a float": ("USED", "USED = {N} / 3"),
@@ -148,7 +148,7 @@ OF_CLASS = {
     "its server": "class Server(mneme.AveragingServer):\n    def summary_metrics(self):\n        return {{'x': {N}}}",
     "parts, as earlier versions had them": "parts = (lambda: {N},)",
 }
-SAME = {  # different texts of one source
+SAME = {  # different texts with equal digests
     "comments": ("USED = 1  # one\n", "USED = 1  # another\n# line\n"),
     "docstrings": ('def used():\n    """One."""\n    return 1\n', 'def used():\n    return 1\n'),
     "annotations": ("def used(x: int = 1) -> int:\n    return x\n", "def used(x=1):\n    return x\n"),
@@ -242,7 +242,7 @@ class Source(unittest.TestCase):
         self.folder, self.count = scratch.name, 0
 
     def digest(self, above, uses="None", of_class=""):
-        """Digest of a method in a new package that also holds its helper modules."""
+        """Returns the digest of a method in a new package that also contains its helper modules."""
         self.count += 1
         folder = os.path.join(self.folder, str(self.count))
         os.makedirs(os.path.join(folder, "pack"))
@@ -410,7 +410,7 @@ class Runs(unittest.TestCase):
     def test_methods_without_a_digest_are_refused_before_the_run(self):
         with open(os.devnull, encoding="utf-8") as log:
             class Logs(mneme.Method):
-                """Writes down what it does."""
+                """Logs its calls."""
                 name = "py-logs"
 
                 def client_round(self, ctx, broadcast):

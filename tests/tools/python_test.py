@@ -153,7 +153,7 @@ class Sweeping(Package):
 
 
 def untyped(owner, name):
-    """Parameters and results without a type, of a function or of all public ones of a class."""
+    """Returns the parameters and results without a type of a function, or of all public functions of a class."""
     found = inspect.unwrap(owner)
     if inspect.isclass(found):
         members = [(f"{name}.{part}", value) for part, value in vars(found).items()

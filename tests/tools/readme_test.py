@@ -25,7 +25,7 @@ def read(path=README):
 
 
 def example_in(language, path):
-    """The first block in this language on a page."""
+    """Returns the first code block in this language on a page."""
     return re.search(rf"```{language}\n(.*?)```", read(path), re.S).group(1)
 
 
@@ -50,7 +50,7 @@ class Readme(unittest.TestCase):
             named = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|docs|\.ci)/[\w./-]*)`", text)
             linked = [os.path.join(os.path.dirname(name), link) for link in re.findall(r"\]\(([\w./-]+)\)", text)]
             with self.subTest(name):
-                if name == "README.md":  # a page of docs/ may have none
+                if name == "README.md":  # pages of docs/ may name none
                     self.assertGreater(len(named), 1)
                 self.assertEqual([one for one in named + linked if not os.path.exists(os.path.join(ROOT, one))], [])
 

@@ -24,7 +24,7 @@ LENET_PARAMETERS = 156 + 2416 + 48120 + 10164 + 850
 
 
 def module_of(name):
-    """A program of the folder as a module; the federated framework it measures is not needed."""
+    """Loads a program of the folder as a module, without the federated framework that it measures."""
     framework = types.SimpleNamespace(Server=object, ServerConfig=None, SimpleClientManager=None, start_server=None,
                                       FitIns=None, ndarrays_to_parameters=lambda arrays: arrays, History=None)
     path = os.path.join(FOLDER, name)
@@ -75,7 +75,7 @@ class Comparison(unittest.TestCase):
 
 
     def test_pairs_are_settled_if_the_real_federation_repeats_their_order(self):
-        """Clients 0 and 1 swap places in one of ten rounds, 2 and 3 in two; 4 and 5 meet only three times."""
+        """Clients 0 and 1 swap positions in one of ten rounds, 2 and 3 in two; 4 and 5 take part in only three."""
         real = {number: [1, 0, 2, 3] for number in range(10)}
         real[7], real[8], real[9] = [0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 3, 2]
         for number in range(3):
@@ -101,7 +101,7 @@ class Comparison(unittest.TestCase):
 
 class Calibration(unittest.TestCase):
     def test_a_profile_follows_from_the_medians_of_answers(self):
-        """A start of 0.02 s, 10 and 20 Mbit/s, 50 rows per second, 0.3 s per job are recovered."""
+        """Recovers a start of 0.02 s, links of 10 and 20 Mbit/s, 50 rows per second and 0.3 s per job."""
         calibrate = module_of("calibrate.py")
         bits = 8.0 * 1_000_000
         calibrate.arrays_of = lambda kind: [types.SimpleNamespace(nbytes=size) for size in (400_000, 600_000)]
@@ -137,7 +137,7 @@ class Scenarios(unittest.TestCase):
                 self.assertAlmostEqual(client["downlink_mbit"], 1.5 * client["uplink_mbit"], delta=0.05)
 
     def predicted(self, rows_per_second, concurrency=0):
-        """mneme's prediction for two rounds of three LeNet clients, and their rows."""
+        """Returns mneme's prediction for two rounds of three LeNet clients, and their rows."""
         run = module_of("run")
         clients = federations.clients_of("lenet", 3)
         measured = {"round_start_s": 0.02, "job_start_s": 0.3, "rows_per_second": rows_per_second,

@@ -24,7 +24,7 @@ REPEATS = loaded()
 
 
 class Unsteady:
-    """Equal models with one thread, different ones with more; a killed run resumes exactly; the order varies."""
+    """Fake framework: equal models with one thread, different ones with more; resumes exactly; the order varies."""
     name = "unsteady"
 
     def model(self, threads):

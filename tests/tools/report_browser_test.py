@@ -1,4 +1,4 @@
-"""mneme report in a headless Chromium: rendered, without errors, usable; skipped without Chromium."""
+"""mneme report in a headless Chromium: the page renders without errors and is usable. Skipped without Chromium."""
 import os
 import re
 import shutil

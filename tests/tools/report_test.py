@@ -1,4 +1,4 @@
-"""mneme report, new and completion through the program."""
+"""The commands report, new and completion of the program."""
 import itertools
 import json
 import os
@@ -41,7 +41,7 @@ EMPTY = {"meta", "link", "input", "br"}  # HTML's void elements
 
 
 class Page(HTMLParser):
-    """Charts, their number of marks, external resources, and unclosed elements of a page."""
+    """Parses a page: charts with their numbers of marks, external resources, and unclosed elements."""
 
     def __init__(self, text):
         super().__init__()
@@ -108,12 +108,12 @@ class Pixels:
         return rows
 
     def at(self, x, y):
-        """Color at a position in SVG units, in SVG notation."""
+        """Returns the color at a position in SVG units, in SVG notation."""
         row, column = self.rows[round(2 * y)], round(2 * x) * self.channels
         return "#" + bytes(row[column:column + 3]).hex()
 
     def colours(self, left, top, right, bottom):
-        """All colors in a box in SVG units."""
+        """Returns all colors in a box in SVG units."""
         return {self.at(x / 2, y / 2) for y in range(2 * top, 2 * bottom) for x in range(2 * left, 2 * right)}
 
 

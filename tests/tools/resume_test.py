@@ -26,7 +26,7 @@ class Resume(unittest.TestCase):
         self.run_folder = os.path.join(self.scratch.name, "run")
 
     def interrupted(self, how):
-        """A run that got a signal after its second checkpoint."""
+        """Starts a run and sends it a signal after its second checkpoint."""
         process = start("run", SCENARIO, *settings(*LONG), "--out", self.run_folder)
         while process.poll() is None and len(checkpoints(self.run_folder)) < 2:
             time.sleep(0.02)

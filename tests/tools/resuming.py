@@ -26,7 +26,7 @@ def content(folder, name):
 
 
 def summary(folder):
-    """summary.json without these values; None if there is none."""
+    """Returns summary.json without these values; None if there is none."""
     text = content(folder, "summary.json")
     return {key: value for key, value in json.loads(text).items() if key not in OF_TIME + OF_WORKERS} if text else None
 
@@ -52,7 +52,7 @@ def checkpoints(folder):
 
 
 class Torture:
-    """Kills the runs of one scenario. If a run ends before it is killed, another one starts."""
+    """Kills runs of one scenario. If a run ends before it is killed, a new one starts."""
 
     def __init__(self, test, folder, scenario, settings=()):
         self.test, self.folder = test, folder
@@ -68,7 +68,7 @@ class Torture:
         test.assertEqual(done.returncode, 0, done.stderr)
 
     def command(self, run):
-        """Command that starts or resumes the run."""
+        """Returns the command that starts or resumes the run."""
         threads = ["--threads", str(self.draws.randint(1, 3))]
         if os.path.exists(os.path.join(run, "scenario.toml")):
             return ["resume", run, *threads]

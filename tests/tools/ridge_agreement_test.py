@@ -63,12 +63,12 @@ class Agreement(unittest.TestCase):
             return matrix_of(out), read_safetensors(os.path.join(out, "model.safetensors"))["readout.weight"]
 
     def apart(self, found, expected):
-        """The largest difference of two accuracy matrices."""
+        """Returns the largest difference of two accuracy matrices."""
         self.assertEqual([len(row) for row in found], [len(row) for row in expected])
         return max(abs(a - b) for rows in zip(found, expected) for a, b in zip(*rows))
 
     def agree(self, name, found, expected, row_percent):
-        """Both are (accuracy matrix, (shape, values) of the read-out)."""
+        """Compares two results: (accuracy matrix, (shape, values) of the read-out)."""
         matrix, (shape, values) = found
         self.assertEqual(shape, expected[1][0])
         difference = math.dist(values, expected[1][1]) / math.hypot(*expected[1][1])
@@ -80,7 +80,7 @@ class Agreement(unittest.TestCase):
     def agree_on_made_digits(self, name):
         matrix, readout = ridge_algebra.learn(VARIANTS[name], self.train, self.test)
         expected = [len(readout), len(readout[0])], [value for line in readout for value in line]
-        self.assertLess(matrix[-1][0], 100.0)  # otherwise accuracies would show little
+        self.assertLess(matrix[-1][0], 100.0)  # at 100 %, accuracies would hide errors
         self.agree(f"{name}, made-up digits", self.run_of(name, *self.on_made_digits), (matrix, expected),
                    MADE_ROW_PERCENT)
 

@@ -17,7 +17,7 @@ TRAIN_ROWS, TEST_ROWS = 600, 200
 
 
 def made_digit(split, row):
-    """(pixels, label): one part class pattern, three parts noise."""
+    """Returns (pixels, label): one part class pattern, three parts noise."""
     label = row * 7 % CLASSES
     picture = hashlib.shake_256(f"class {label}".encode()).digest(PIXELS)
     noise = hashlib.shake_256(f"{split} row {row}".encode()).digest(PIXELS)
@@ -25,7 +25,7 @@ def made_digit(split, row):
 
 
 def owner_of(row):
-    """Client and dummy of a row; skewed, so that some dummies lack a class and the last ones have few rows."""
+    """Returns client and dummy of a row. Skewed: some dummies lack a class, and the last ones have few rows."""
     client = (row * row + row // 7) % 11 % CLIENTS
     return client, (row // 3) % DUMMIES if client else 0
 
@@ -56,7 +56,7 @@ def relu(values):
 
 
 def features(rows, weights, projection):
-    """[(random features, label)] of rows; `weights` as (shape, values) by name."""
+    """Returns [(random features, label)] of rows; `weights` as (shape, values) by name."""
     (width, _), flat = weights["fc1.weight"]
     layer = [flat[i * PIXELS:(i + 1) * PIXELS] for i in range(width)]
     bias = weights["fc1.bias"][1]
@@ -79,7 +79,7 @@ def add_outer(gram, a, b, factor):
 
 
 def add_estimate(gram, parts, kappa, clamped):
-    """a sum_k c_k c_k^T / n_k - b C C^T of one class. `parts`: (sum of features, rows) of each dummy that has some."""
+    """Adds a sum_k c_k c_k^T / n_k - b C C^T of one class. `parts`: (sum of features, rows) of each dummy with rows."""
     n = sum(rows for _, rows in parts)
     a, b = (n - 1) / (kappa - 1), (n - kappa) / (n * (kappa - 1))
     if clamped:
@@ -91,7 +91,7 @@ def add_estimate(gram, parts, kappa, clamped):
 
 
 def solved(gram, sums):
-    """(G + gamma I)^-1 C^T by Gaussian elimination with pivoting: a row of numbers for each class."""
+    """Returns (G + gamma I)^-1 C^T by Gaussian elimination with pivoting: a row of numbers for each class."""
     size = len(gram)
     lines = [gram[i][:i] + [gram[i][i] + RIDGE] + gram[i][i + 1:] + [c[i] for c in sums] for i in range(size)]
     for i in range(size):
@@ -109,7 +109,7 @@ def solved(gram, sums):
 
 
 def learn(variant, train, test):
-    """(accuracy matrix in percent, last read-out [classes][width]). Rows of `train` are those of the partition."""
+    """Returns (accuracy matrix in percent, last read-out [classes][width]). `train`: rows of the partition."""
     width = len(train[0][0])
     gram, sums, matrix = [[0.0] * width for _ in range(width)], [[0.0] * width for _ in range(CLASSES)], []
     for seen in range(CLASSES_PER_TASK, CLASSES + 1, CLASSES_PER_TASK):

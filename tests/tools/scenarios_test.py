@@ -12,7 +12,7 @@ from made_data import write_data  # noqa: E402
 from program import ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "scenarios")
-SWEEPS = ["first_sight.toml"]  # grids of scenarios, tested by sweep_test.py
+SWEEPS = ["first_sight.toml"]  # grids of scenarios; sweep_test.py tests them
 DEVICES = "devices"  # profiles, not scenarios
 ALL = sorted({os.path.relpath(path, FOLDER) for path in glob.glob(os.path.join(FOLDER, "**", "*.toml"), recursive=True)}
              - set(SWEEPS))
@@ -30,21 +30,21 @@ def data_name(path):
     return data_name(os.path.join(os.path.dirname(path), base.group(1))) if base else "fashion-mnist"
 
 
-# Generated rows in the shape of data sets, for the many scenarios of papers whose data are large or missing.
+# Generated rows in the shape of data sets, since the data of many scenarios in paper/ are large or missing.
 SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 48, 48], 200),
              "mini-imagenet": ([3, 84, 84], 100), "imagenet-subset": ([3, 16, 16], 1000),
              "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10), "shakespeare": ([80], 80)}
 TOKENS = {"shakespeare": 80}
 IN_FILES = {"digits", "emnist47", "pacs"}  # generated in files, since synthetic rows have no domains
 PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # slow to unpack, so only this scenario in base/ reads them
-# With a frozen net from a file.
+# Scenarios with a frozen net from a file.
 BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)|small/fedhaf_efficientnet")
 PROMPTED = re.compile(r"paper/(fed-(codap|cprompt|dualp)|pilora|stsa(-e)?-(pilora|cprompt))_")
 AT_ONCE = 30  # scenarios per process, which takes 0.2 s to start
 
 
 def rows_made_up(shape, classes):
-    """Enough rows to partition, but few large images, which are slow to generate."""
+    """Returns a number of rows that suffices to partition. Large images are few, since they are slow to generate."""
     return classes * {16: 2, 28: 40, 32: 40, 48: 1, 64: 10, 80: 40, 84: 2}[shape[-1]]
 
 
@@ -57,10 +57,10 @@ def reads_data(name):
 
 
 def checked_form(name, folder):
-    """Path of the scenario to check: missing parts are added, and rows are generated, some in folder/data."""
+    """Returns the path of the scenario to check. Adds missing parts and generates rows, some of them in folder/data."""
     path = os.path.join(FOLDER, name)
     data, more = data_name(path), ""
-    if name.startswith("base" + os.sep):  # names no method
+    if name.startswith("base" + os.sep):  # these scenarios name no method
         more += '[strategy]\nname = "fedavg"\n'
     if not reads_data(name):
         if data in IN_FILES:
@@ -75,7 +75,7 @@ def checked_form(name, folder):
             more += '[model]\ndepth = 5\nwidth = 192\nweights = "as-drawn"\n'
         elif "_vit_" in name:  # twelve blocks take ten seconds to initialize
             more += "[model]\ndepth = 1\n"
-        if BEHIND_FILES.match(name):  # which do not exist here
+        if BEHIND_FILES.match(name):  # these files do not exist in the tree
             more += '[model]\nweights = "as-drawn"\n'
     if not more:
         return path

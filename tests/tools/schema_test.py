@@ -17,8 +17,8 @@ from program import ROOT, mneme, run_tests  # noqa: E402
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
 
 
-# Broken scenarios of the tests that a schema cannot detect: they depend on several keys, on files, on the range of a
-# number, or on the machine.
+# Broken scenarios of the tests whose errors a schema cannot detect, since they depend on several keys, on files, on the
+# range of a number, or on the machine.
 BEYOND_A_SCHEMA = (
     "a module that is not there; tokens in images, under transforms that move pixels; images in another size, under "
     "transforms that move pixels; public rows beside a partition file; more clients in flight than there are; a "
@@ -51,7 +51,7 @@ def is_type(value, name):
 
 
 def findings(value, schema, at=""):
-    """Errors of a value: implements the words of JSON schema (draft 7) that mneme uses."""
+    """Errors of a value: implements the keywords of JSON schema (draft 7) that mneme uses."""
     if "type" in schema and not is_type(value, schema["type"]):
         return [f"{at}: no {schema['type']}"]
     found = []

@@ -25,7 +25,7 @@ class Serve(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def run_served(self, *options, rounds=1_000_000, files_max=None):
-        """A run far from its end that may have `files_max` open files, and its address."""
+        """Starts a long run that may have `files_max` open files. Returns the run and its address."""
         def limited():
             resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         run = subprocess.Popen([PROGRAM, "run", SMOKE, "--quiet", "--threads", "1", "--out",
@@ -110,7 +110,7 @@ class Serve(unittest.TestCase):
     def test_a_thousand_idle_connections_and_malformed_requests_change_nothing(self):
         run, address, port = self.run_served("--set", "checkpoint.every=1", "--set", "checkpoint.force=true",
                                              files_max=256)
-        peers = [socket.socket() for _ in range(1000)]  # silent peers; the system queues those that are not accepted
+        peers = [socket.socket() for _ in range(1000)]  # silent peers; the system queues those not yet accepted
         for peer in peers:
             peer.setblocking(False)
             peer.connect_ex(("127.0.0.1", port))
@@ -137,7 +137,7 @@ class Serve(unittest.TestCase):
         self.assertNotIn("warning", run.stderr.read())
 
     def raw(self, port, data):
-        """The complete response to these bytes."""
+        """Returns the complete response to these bytes."""
         with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
             peer.sendall(data)
             parts = []

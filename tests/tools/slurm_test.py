@@ -22,7 +22,7 @@ class JobArray(unittest.TestCase):
         return mneme("sweep", "scenarios/smoke/fedavg.toml", "--seeds", "1-3", "--out", runs, *arguments)
 
     def task(self, number):
-        """Does what sbatch does for one task of the script."""
+        """Runs one task of the script as sbatch does."""
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(number), "SLURM_CPUS_PER_TASK": "1",
                        "MNEME_HOME": os.path.join(self.folder, "home")}
         done = subprocess.run(["bash", os.path.join(self.folder, "array.sh")], env=environment, capture_output=True,

@@ -95,20 +95,20 @@ class SweepTest(unittest.TestCase):
                                     "--out", self.path("runs")], stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        while self.evaluations("runs") < [2, 2]:  # then both have their rows
+        while self.evaluations("runs") < [2, 2]:  # until both have their rows
             self.assertIsNone(process.poll())
             time.sleep(0.05)
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
             children = file.read().split()
         self.assertEqual(len(children), 2)
-        for child in children:  # has the rows, but no copy of them
+        for child in children:  # each maps the rows and has no copy of them
             with open(f"/proc/{child}/smaps_rollup", encoding="ascii") as file:
                 sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", file.read(), re.M))
             self.assertGreater(1024 * int(sizes["Rss"]), 60_000 * 784)
             self.assertLess(1024 * (int(sizes["Private_Clean"]) + int(sizes["Private_Dirty"])), 60_000 * 784)
 
     def evaluations(self, out):
-        """Number of evaluations of each run, ascending."""
+        """Returns the number of evaluations of each run, ascending."""
         counts = []
         for name in os.listdir(self.path(out)) if os.path.exists(self.path(out)) else []:
             path = os.path.join(self.path(out), name, "metrics.jsonl")
@@ -178,7 +178,7 @@ class SweepTest(unittest.TestCase):
             self.assertEqual(asked.returncode, 2)
             self.assertIn(f"did you mean '{meant}'?", asked.stderr)
         listed = mneme("list", "runs", "--in", self.path("runs"), "--where", "status=failed")
-        self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and the reason of each failure
+        self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line for each run, and the reason of each failure
 
     def test_bad_input_is_found_before_anything_runs(self):
         done = mneme("sweep", self.scenario, "--over", "rounds.cohort=3,-1", "--over", "partition.kind=iid,non-iid",

@@ -34,7 +34,7 @@ name = "fedavg"
 
 
 def table(header, label=lambda row: "cat" if row % 2 else "dog", lead=lambda row: "", rows=12):
-    """Lines with `lead`, two numbers and a label."""
+    """Returns lines with `lead`, two numbers and a label."""
     return header + "\n" + "".join(f"{lead(row)}{row / 8},{row % 5 - 2},{label(row)}\n" for row in range(rows))
 
 

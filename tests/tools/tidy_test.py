@@ -66,7 +66,7 @@ CLEAN = {"runtime/base/thing.hpp": HEADER, "runtime/base/thing.cpp": SOURCE, "st
 
 
 def found(changes, rules=tuple(tidy.RULES)):
-    """[(rule, path, line)] for the clean tree with some files added or replaced."""
+    """Returns [(rule, path, line)] for the clean tree with some files added or replaced."""
     tree = {**CLEAN, **changes}
     return sorted((one.rule, one.path, one.line) for rule in rules for one in rule(tree))
 
@@ -219,7 +219,7 @@ class Tidy(unittest.TestCase):
         used = defined + "static const int x = (thing().forgotten(2), 0);\n"
         self.assertEqual(found({"runtime/base/thing.hpp": header, "runtime/base/thing.cpp": used}), [])
 
-    def test_a_macro_at_the_left_edge_defines_its_first_argument(self):
+    def test_a_defining_macro_in_column_1_defines_its_first_argument(self):
         header = "/// Kernels.\n#pragma once\nvoid relu(float* x);\nvoid scale(float* x);\n"
         kernels = "MNEME_KERNEL(relu, (float* x), (x))\nMNEME_KERNEL(scale, (float* x), (x))\nint a = (relu(0), 0);\n"
         self.assertEqual(found({"runtime/base/relu.hpp": header, "runtime/base/relu.cpp": kernels}),
@@ -231,7 +231,7 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/base.hpp": base, "runtime/base/derived.cpp": derived}),
                          [("dead", "runtime/base/base.hpp", 5)])
 
-    def test_a_header_declares_something_of_its_name(self):
+    def test_a_header_declares_a_name_that_resembles_its_own(self):
         start, rules = "/// A header.\n#pragma once\nnamespace mneme {\n", [tidy.header_names]
         path = "runtime/base/rounding_modes.hpp"
         for good in ("struct rounding {};", "void set_mode(int n);", "enum class mode : int { up, down };",
@@ -248,7 +248,7 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/data/b.hpp": "\n" + text}, rules),
                          [("spread-name", "runtime/base/a.hpp", 1), ("spread-name", "runtime/data/b.hpp", 2)])
 
-    def test_a_name_is_one_type(self):
+    def test_a_type_name_is_defined_once(self):
         def named_twice(second, path="runtime/models/other.cpp", first="struct layer {\n  int size = 0;\n};"):
             text = "#include \"runtime/base/thing.hpp\"\nnamespace mneme {\n%s\n}\n"
             return found({"runtime/base/first.cpp": text % first, path: text % second}, [name_rules.one_type])
@@ -267,7 +267,7 @@ class Tidy(unittest.TestCase):
             self.assertEqual(named_twice(second), [], second)
         self.assertEqual(named_twice("using layer = int;", first="using layer = int;"), [])
 
-    def test_text_names_no_registry_and_no_machine(self):
+    def test_registry_hosts_and_machine_paths_are_found(self):
         self.assertEqual(found({"a.sh": "curl https://py" + "pi.org/simple\n"}), [("host", "a.sh", 1)])
         self.assertEqual(found({"a.md": "see /ro" + "ot/notes\n"}), [("machine-path", "a.md", 1)])
         self.assertEqual(found({"a.md": "see $x/wo" + "rk/notes and tests/ro" + "ot/x\n"}), [])

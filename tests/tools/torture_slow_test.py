@@ -1,5 +1,5 @@
-"""Kills runs of several methods dozens of times at random moments: each ends like an uninterrupted run after
-resuming."""
+"""Kills runs of several methods dozens of times at random moments: after resuming, each ends like an
+uninterrupted run."""
 import os
 import sys
 import tempfile

@@ -28,7 +28,7 @@ def with_negative_rows(report):
 
 
 def failing(report):
-    """The last finished round has failed instead."""
+    """Replaces the last finished round by a failed one."""
     if report["finished"]:
         done = report["finished"].pop()
         report["failed"].append({"id": [done["id"], 0, 0], "client": 0, "round": 0,
@@ -37,7 +37,7 @@ def failing(report):
 
 
 def lying(report):
-    """Every upload has another first number."""
+    """Changes the first number of every upload."""
     for done in report["finished"]:
         for tensor in done["upload"].get("tensors", ()):
             if "data" in tensor:
@@ -47,7 +47,7 @@ def lying(report):
 
 class WrongAnswers(NodesCase):
     def forged(self, change, *settings, scenario="scenarios/smoke/fedavg.toml", answering=None):
-        """The link over which a node joins, whose messages `change` replaces; the words of the run; and the node."""
+        """Starts a node that joins over a link whose messages `change` replaces. Returns link, run arguments, node."""
         port = free_port()
         link = Link(port, passing=ChangedMessages(change) if change else None,
                     answering=ChangedMessages(answering) if answering else None)
@@ -76,7 +76,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"client 0.*out of memory\? \(on node")
 
-    def test_texts_of_a_node_are_made_printable_and_files_are_sent_once(self):
+    def test_node_names_are_made_printable_and_repeated_file_requests_rejected(self):
         def with_escape(message):
             return [message[:17] + b"\x1b" + message[18:] if message[0] == 0 else message]
         _, run, _ = self.forged(with_escape)  # kind, number of the process, length of the name, name
@@ -87,7 +87,7 @@ class WrongAnswers(NodesCase):
         self.assertIn("requests a file that was not offered, or one file twice", refused.stderr)
 
     def test_text_of_a_peer_is_printed_as_one_line_of_valid_utf_8_without_control_characters(self):
-        """Names, facts, reasons and states, from nodes to runs and from runs to nodes, in logs, files and on pipes."""
+        """Names, fingerprints, reasons and states, from nodes and from runs, in logs, files and on pipes."""
         odd = b"\x1b\xff\n\x9b\xc3\x07"
         shown = re.compile(r"[\n -~]*")
 
@@ -111,7 +111,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(node.wait_for("has loaded (.*)"), "?? ???")
         self.assertTrue(shown.fullmatch(node.text()), node.text())
 
-        _, run, node = self.forged(with_odd(GREETING, b"LibTorch"))  # a fact to agree on
+        _, run, node = self.forged(with_odd(GREETING, b"LibTorch"))  # a field of the fingerprint
         refused = mneme("run", *run, "--out", self.out())
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("has another LibTorch: unknown", refused.stderr)

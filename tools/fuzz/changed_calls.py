@@ -1,11 +1,11 @@
-"""Calls of LibTorch's operators in TorchScript: valid calls in which some numbers are changed."""
+"""Generates calls of LibTorch's operators in TorchScript: valid calls with some numbers changed."""
 
 MIN, MAX = -2**63, 2**63 - 1
 NUMBERS = [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64, 1000, 4097, 65537, -1, -2, -3, -9, 2**20, 2**30, 2**31 - 1, 2**31,
            2**40, 2**62, -2**31, MAX, MIN + 1]
 SCALES = ["0.5", "1.", "2.", "0.", "-1.", "1e300", "1e-300", "1e-18", "1e-8", "3e-19", "1e9"]
 IMAGE = "torch.ones([2, 4, 9, 9])"
-# "{}" is a number that may be changed and "{f}" a scale; the numbers of the valid call follow.
+# Templates of calls: "{}" is a number that may be changed, "{f}" a scale. The numbers of the valid call follow.
 CALLS = [
     ("torch.scaled_dot_product_attention(torch.ones([{}, {}, {}, {}]), torch.ones([{}, {}, {}, {}]), "
      "torch.ones([{}, {}, {}, {}]))", [1, 2, 5, 8, 1, 2, 7, 8, 1, 2, 7, 8]),
@@ -80,12 +80,12 @@ CALLS = [
 
 
 def drawn_call(draw):
-    """Code lines of a call with some changed numbers, which returns a part of the result."""
+    """Returns code lines that call a random operator with some numbers changed, and use its result."""
     text, numbers = draw.choice(CALLS)
     numbers = list(numbers)
     for _ in range(draw.choice([0, 1, 1, 2, 3])):
         numbers[draw.randrange(len(numbers))] = draw.choice(NUMBERS)
-    # Numbers derived from the rows are known only during a call; other numbers are folded while the module is loaded.
+    # Constants are folded while the module is loaded; numbers derived from the rows are known only during a call.
     known = draw.random() < 0.5
     words = iter([str(number) if known else f"torch.mul({number}, one)" for number in numbers])
     pieces = text.replace("{f}", "\0").split("{}")

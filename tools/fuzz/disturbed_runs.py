@@ -1,4 +1,4 @@
-"""Base of searches that disturb a run: the run must continue or end with a reason, and its folder must resume to the
+"""Base class of searches that disturb a run. The run must continue or fail with a reason, and resuming it must give the
 digest of the undisturbed run."""
 import json
 import os
@@ -29,7 +29,7 @@ class DisturbedRuns:
         self.plan = []
 
     def try_seed(self, seed):
-        """Runs the disturbance with this number in the plan. Returns None, or a text about the fault."""
+        """Runs the disturbance with this number in the plan. Returns a description of the fault, or None."""
         if seed > len(self.plan):
             return None
         self.counts["disturbed"] += 1
@@ -44,7 +44,7 @@ class DisturbedRuns:
                 "--out", out, "--threads", "1", "--set", "checkpoint.force=true"]
 
     def _undisturbed(self, name, orders=(), log=None):
-        """Records the results of an undisturbed scenario. Returns the counts of the preloaded library."""
+        """Runs the scenario undisturbed and stores its results. Returns the counts of the preloaded library."""
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
         ended = self.programs.run(self._words(name, out), orders)
@@ -68,8 +68,8 @@ class DisturbedRuns:
         return os.path.join(tempfile.mkdtemp(dir=self.folder), "run")
 
     def _end_of(self, name, out, ended, allowed=()):
-        """Checks the end of a run, (code, errors). Returns None, or a text about the fault. allowed: codes of
-        interrupted runs"""
+        """Checks the outcome (code, errors) of a run. Returns a description of the fault, or None. allowed: exit codes
+        of interrupted runs"""
         code, errors = ended
         if code is None or (code == INTERRUPTED and code not in allowed):
             return "the run does not end"

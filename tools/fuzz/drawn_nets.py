@@ -3,7 +3,7 @@
 IMAGES = {"cnn", "convit", "ebr", "efficientnet-lite0", "lenet", "resnet8", "resnet18", "resnet32", "resnet50",
           "resnet152", "vee", "vit"}
 TEXTS = {"bert", "lstm"}
-# Nets that would exceed the time of a test even if narrow.
+# Nets that exceed the time limit of a test even at their smallest width.
 TOO_SLOW = {"efficientnet-lite0", "resnet50", "resnet152"}
 FROZEN = {"split-fedavg", "split-fedprox", "split-oracle", "fed-lwf-2t", "fedhaf", "fed-cil"}
 PROMPTED = {"fed-codap", "fed-dualp", "fed-cprompt", "pilora"}
@@ -38,7 +38,7 @@ def drawn_layers(kind, draw):
 
 
 def settings_of_net(method, model, draw):
-    """Settings of [model] and [strategy] that the method requires for the net; None: draw them at random."""
+    """Settings of [model] and [strategy] that the method requires for the net; None if they may be drawn at random."""
     settings = {}
     if method in PROMPTED or method in FROZEN or (method == "stsa" and model == "vit" and draw.random() < 0.8):
         if draw.random() < 0.9:

@@ -1,10 +1,11 @@
-/* Preloaded into the program: one call that changes a file fails, or the process ends there, or a signal comes.
+/* Fault injection: preloaded into the program. One call that changes a file fails, or the process is killed at it, or a
+ * signal arrives before it.
  *
- * MNEME_FAULT_AT   the number of the call, from 1; 0: calls are counted only
- * MNEME_FAULT      an error number, "short" (half of the bytes are written), "kill" (SIGKILL instead of the call), or
- *                  "term" (SIGTERM before it); an error stays: every later call of the kind fails as on a full disk
- * MNEME_FAULT_LOG  where the number of calls is written at the end
- * Counted are calls from main() on; standard streams are left alone. */
+ * MNEME_FAULT_AT   number of the call, from 1; 0 counts calls only
+ * MNEME_FAULT      an error number (this call and all later ones fail, as on a full disk), "short" (this call writes
+ *                  half of its bytes), "kill" (SIGKILL instead of the call) or "term" (SIGTERM before the call)
+ * MNEME_FAULT_LOG  file to which the number of calls is written at the end
+ * Calls are counted from the start of main(). Standard streams are neither counted nor changed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,13 +49,13 @@ static void write_count(void) {
     close(out);
   }
 }
-/* The program ends by _Exit, which runs no destructors. */
+/* The program ends by _Exit(), which runs no destructors, so the count is written here. */
 void _Exit(int code) {
   write_count();
   _exit(code);
 }
 
-/* 0: the call is made; 1: it fails with errno; 2: half of it is made. */
+/* Returns 0 to make the call, 1 to fail with errno, 2 to write half of the bytes. */
 static int fault_of_call(void) {
   if (!counting)
     return 0;

@@ -1,4 +1,4 @@
-"""Search in which each call that changes a file fails once, the process is killed at it, or a signal arrives."""
+"""Fault injection: at each call that changes a file, the call fails, the process is killed, or a signal arrives."""
 import os
 import random
 import shutil

@@ -27,7 +27,7 @@ name = "fedavg"
 
 
 def write_backbone_scenarios(folder):
-    """Writes trained.toml, and behind.toml, whose backbone is the net of trained.toml, trained on other classes."""
+    """Writes trained.toml, and behind.toml, whose backbone is the net that trained.toml trains on other classes."""
     behind = "count = 2\nclasses = 4\nclass_order = [6, 7, 8, 9, 0, 1, 2, 3, 4, 5]"
     for name, kind, tasks, backbone in (("trained", "single", "classes = 6", ""),
                                         ("behind", "class-incremental", behind,
@@ -64,7 +64,7 @@ class _Subject:
         return []
 
     def check(self, out, code):
-        """Checks the output and runs the command again. Returns None, or a text about the fault."""
+        """Checks the output and reruns the command. Returns a description of the fault, or None."""
         if code == 0 and self.left(out) != self.expected:
             return "code 0, and not all of it is there"
         again = self.run(self.words(out), self.settings(out))

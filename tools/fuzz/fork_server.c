@@ -1,18 +1,19 @@
-/* Preloaded into the program with MNEME_FORK_SERVER set: once its libraries are loaded, which takes most of a short
- * run, it does not begin but reads orders from its standard input, and a copy of the process begins for each.
+/* Fork server: preloaded into the program with MNEME_FORK_SERVER set. After the libraries are loaded, which takes most
+ * of the time of a short run, the process does not call main(). It reads orders from stdin and forks a child for each.
  *
- * An order:  a line "KIND BYTES", then so many bytes: texts that end with a zero each.
- *            `one`: seconds at most, the number of the signal for who takes longer, bytes of addresses at most (0: no
- *            limit), the file for what is said on standard output, that for standard error (may be the same), how many
- *            settings of the environment follow, these (NAME=VALUE), and the words behind the program's name.
- *            `several`: the same first three; then for each command the file for all that it says, how many words it
- *            has, and these. One copy runs them one after the other, and where it ends, another one goes on behind.
- *            `here`: as `several` with one command, which this process runs itself: what the program computes once for
- *            a process is there in all copies that begin later.
- * An answer: a line "CODE PEAK" for each command: the exit code, or minus the signal that ended it; and the most memory
- *            that it had, in KiB. Who takes longer gets the signal, and has ten seconds more; 999 where it does not end
- *            then.
- * Other programs, and those that a copy starts, begin as ever. */
+ * Order: a line "KIND BYTES", then BYTES bytes of zero-terminated strings. Kinds and their strings:
+ *   `one`      time limit in seconds; number of the signal sent at the time limit; limit of the address space in bytes
+ *              (0: none); file for stdout; file for stderr (may be the same); number of environment settings; these
+ *              settings (NAME=VALUE); arguments of the program. Runs one command in a child.
+ *   `several`  the first three strings of `one`; then for each command: file for its output, number of arguments,
+ *              arguments. One child runs the commands in sequence. If it ends early, a new child continues with the
+ *              next command.
+ *   `here`     as `several` with one command, which this process runs itself. Values that the program computes once
+ *              per process then exist in all children that are forked later.
+ * Answer: a line "CODE PEAK" for each command. CODE is the exit code, or minus the signal that ended the child; PEAK is
+ *   the peak memory in KiB. A child that exceeds the time limit gets the signal. If it does not end within 10 s, it is
+ *   killed, and CODE is 999.
+ * The environment variable is removed, so programs that a child starts run normally. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -35,16 +36,16 @@ enum { texts_max = 1024, words_max = 256, order_bytes_max = 1 << 16, out_of_time
 
 struct limits {
   double seconds;
-  int asked_by; /* the signal for who takes longer */
+  int asked_by; /* the signal sent at the time limit */
   rlim_t addresses;
 };
 
 static main_function real_main;
 static int own_count;
 static char** own_words;
-static int has_computed; /* a command in this process */
+static int has_computed; /* true after a command has run in this process (`here`) */
 
-/* -- the program's end, behind which another command begins ------------------------------------------------------- */
+/* -- end of the program, after which the next command starts ------------------------------------------------------- */
 
 static int runs_in_turn, code_at_end;
 static jmp_buf behind_main;
@@ -56,10 +57,11 @@ static int is_single_thread(void) {
     ++count;
   if (tasks)
     closedir(tasks);
-  return count == 3; /* with "." and ".." */
+  return count == 3; /* "." and ".." count, too */
 }
 
-/* The program's last call. A copy that has other threads yet has not come to its end as it should: it ends. */
+/* The program calls this last. Returns to code_of() for the next command. If other threads are still running, the
+ * process has not ended cleanly and therefore exits. */
 void _Exit(int code) {
   if (runs_in_turn && is_single_thread()) {
     code_at_end = code;
@@ -69,7 +71,7 @@ void _Exit(int code) {
     syscall(SYS_exit_group, code);
 }
 
-/* A thread that waits for another one leaves it the processor, at once. */
+/* Sleeps for 20 us instead of yielding, so that a thread that spins leaves its core to the thread it waits for. */
 int sched_yield(void) {
   const struct timespec moment = {0, 20000};
   if (!runs_in_turn)
@@ -100,7 +102,7 @@ static int words_of(char** words, int count, char** texts) {
   return word;
 }
 
-/* The exit code of a command that this process runs. */
+/* Runs a command in this process, with its output in the file `said`. Returns the exit code. */
 static int code_of(const char* said, int count, char** texts) {
   static char* words[2 * words_max + 1];
   const int word = words_of(words, count, texts);
@@ -123,7 +125,7 @@ static void limit_copy(rlim_t addresses) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* LibTorch makes its pool of threads anew in a copy, which no two threads may do at a time. */
+/* LibTorch creates its thread pool again in a child, which two threads must not do concurrently. Creates it now. */
 static void make_pool_anew(void) {
   void (*const set_threads)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "_ZN2at15set_num_threadsEi");
   if (set_threads && has_computed)
@@ -135,7 +137,7 @@ static struct limits limits_in(char** texts) {
   return asked;
 }
 
-/* -- one command, one copy ---------------------------------------------------------------------------------------- */
+/* -- one command per child ----------------------------------------------------------------------------------------- */
 
 static int has_ended_within(double seconds) {
   sigset_t ended;
@@ -145,7 +147,7 @@ static int has_ended_within(double seconds) {
   return sigtimedwait(&ended, NULL, &while_waiting) == SIGCHLD;
 }
 
-/* Waits so many seconds; then asks the copy to end. */
+/* Waits until the child ends; sends the signal at the time limit. Writes the answer. */
 static void wait_and_answer(pid_t copy, struct limits asked) {
   int status = 0, in_time = has_ended_within(asked.seconds);
   if (!in_time) {
@@ -157,7 +159,7 @@ static void wait_and_answer(pid_t copy, struct limits asked) {
   struct rusage used;
   if (wait4(copy, &status, 0, &used) < 0)
     _exit(1);
-  if (!in_time) /* its end is told, too */
+  if (!in_time) /* consumes the SIGCHLD of SIGKILL */
     has_ended_within(seconds_to_end);
   const int code = !in_time ? out_of_time : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   printf("%d %ld\n", code, used.ru_maxrss);
@@ -187,7 +189,7 @@ static int serve_one(int count, char** texts) {
   return 1;
 }
 
-/* -- several commands in a copy ----------------------------------------------------------------------------------- */
+/* -- several commands per child ------------------------------------------------------------------------------------ */
 
 static long peak_kib(void) {
   char line[256];
@@ -208,7 +210,7 @@ static void forget_peak(void) {
   close(file);
 }
 
-/* The text behind a command's words. */
+/* The string after a command's arguments, where the next command begins. */
 static char** behind(char** command) { return command + 2 + atoi(command[1]); }
 
 static void run_all(char** command, char** end, int answers) {
@@ -220,18 +222,19 @@ static void run_all(char** command, char** end, int answers) {
   syscall(SYS_exit_group, 0);
 }
 
-/* A line of a copy within so many seconds: 1, its end: 0, neither: -1. */
+/* Reads answers of a child: 1 if it wrote at least a line, 0 if it has ended, -1 at the timeout. */
 static int line_of(int answers, char* line, size_t bytes, double seconds) {
   struct pollfd waits = {.fd = answers, .events = POLLIN};
   const int ready = poll(&waits, 1, (int)(seconds * 1e3));
   if (ready <= 0)
     return -1;
-  const ssize_t count = read(answers, line, bytes - 1); /* it writes the next one behind its next command */
+  const ssize_t count = read(answers, line, bytes - 1); /* the next line follows after its next command */
   line[count > 0 ? count : 0] = 0;
   return count > 0;
 }
 
-/* How many of its commands a copy has answered for, the one that it ended in included. */
+/* Forwards the answers of a child. Returns the number of commands that it has run, including one during which it
+ * ended. */
 static int answers_of(pid_t copy, int answers, int commands, struct limits asked) {
   static char lines[4096];
   int answered = 0;
@@ -242,7 +245,7 @@ static int answers_of(pid_t copy, int answers, int commands, struct limits asked
       kill(copy, asked.asked_by);
       got = line_of(answers, lines, sizeof lines, seconds_to_end);
     }
-    if (got > 0) { /* maybe several lines */
+    if (got > 0) { /* one line or more */
       for (const char* at = lines; *at; ++at)
         answered += *at == '\n';
       fputs(lines, stdout);
@@ -261,7 +264,7 @@ static int answers_of(pid_t copy, int answers, int commands, struct limits asked
     has_ended_within(seconds_to_end);
     return answered + 1;
   }
-  kill(copy, SIGKILL); /* it has nothing left to do, or was asked to end */
+  kill(copy, SIGKILL); /* it has run all commands, or has exceeded its time limit */
   if (wait4(copy, NULL, 0, NULL) < 0)
     _exit(1);
   has_ended_within(seconds_to_end);

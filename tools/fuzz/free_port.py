@@ -6,7 +6,7 @@ import socket
 def free_port(count=2):
     """Returns the first of `count` free ports in a row; under torchrun the run listens at the second. All are below the
     range of ports of outgoing connections, one of which could otherwise get the port before the process listens."""
-    draw = random.SystemRandom()  # tests that run at the same time draw other ports
+    draw = random.SystemRandom()  # so that concurrent tests draw different ports
     while True:
         port = draw.randrange(15000, 32000)
         try:

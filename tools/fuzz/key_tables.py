@@ -1,4 +1,4 @@
-"""Keys of scenarios, parsed from `mneme help`, which prints the table that reads scenarios. New keys are thus
+"""Keys of scenarios, parsed from `mneme help`, which prints the tables of the scenario reader. New keys are therefore
 included."""
 import re
 import tempfile

@@ -151,7 +151,7 @@ class ModuleSearch:
         return sorted(os.path.join(at, name) for at, _, names in os.walk(self.work) for name in names)
 
     def try_seed(self, seed, count=1):
-        """Tries a module for each of `count` seeds. Returns None, or a text about the fault."""
+        """Tries a module for each of `count` seeds. Returns a description of the fault, or None."""
         seeds = list(range(seed, seed + count))
         files = [self.drawn_file(number) for number in seeds]
         ended = self._validated(seeds, files)

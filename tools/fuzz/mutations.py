@@ -14,7 +14,7 @@ def _byte(data, draw):
 
 
 def _integer(data, draw):
-    """Replaces an integer of a length or count, in either byte order."""
+    """Replaces an integer that may be a length or a count, in either byte order."""
     size = draw.choice([2, 4, 8])
     value = draw.choice(LENGTHS) & ((1 << 8 * size) - 1)
     at = draw.randrange(len(data))

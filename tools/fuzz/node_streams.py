@@ -42,7 +42,7 @@ class MessageReader:
 
 
 def framed(message, announced=None):
-    """Frames of a message. announced: length in the header if it differs from the message's"""
+    """Returns the frames of a message. announced: length in the header, if other than that of the message"""
     out = struct.pack("<IB3xQ", 8, BEGIN, len(message) if announced is None else announced)
     for first in range(0, len(message), FRAME_BYTES_MAX):
         part = message[first:first + FRAME_BYTES_MAX]

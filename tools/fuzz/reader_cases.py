@@ -75,11 +75,11 @@ class ReaderCase:
         return self.words[0] == "validate"
 
     def wrong_result(self):
-        """Checks the output of a command that ended with code 0. Returns None, or a text about the fault."""
+        """Checks the output of a command that ended with code 0. Returns a description of the fault, or None."""
         return None
 
     def is_answered(self, said, inputs):
-        """True if the output gives a reason for this input or accepts it."""
+        """True if the output accepts this input or states why it is rejected."""
         mine = [line for line in said.splitlines() if inputs == 1 or self.folder + os.sep in line]
         return any("error: " in line or line.endswith(": ok") for line in mine)
 
@@ -358,7 +358,7 @@ class _RunFolderCase(ReaderCase):
                          ["resume", os.path.join(folder, "run"), "--quiet", "--threads", "1"])
 
     def beside(self, folder):
-        """The same run in another folder."""
+        """Returns the case of the same run in another folder."""
         other = copy.copy(self)
         other.folder = folder
         other.target = os.path.join(folder, os.path.relpath(self.target, self.folder))
@@ -375,8 +375,8 @@ class _RunFolderCase(ReaderCase):
         return super().command(self._mend(damaged))
 
     def wrong_result(self):
-        """Checks a run that ended with code 0. With a recomputed checksum, damage may change results. Returns None or a
-        text."""
+        """Checks a run that ended with code 0. Returns a description of the fault, or None. If the checksum
+        was recomputed, damage may change results."""
         digest = _digest_in(os.path.join(self.folder, "run"))
         if digest is None:
             return "code 0, but no summary"
@@ -392,7 +392,7 @@ def _digest_in(folder):
 
 
 def _files_below(folder):
-    """Contents by path; folders are one level deep."""
+    """Returns {path: content} of the files of a folder and its direct subfolders."""
     files = {}
     for path, _, names in os.walk(folder):
         for name in names:
@@ -416,7 +416,7 @@ def forged_checkpoint_case(folder, program):
 
 
 def _forged_tiny_case(method, *more):
-    """The same for a run so small that most of its checkpoint is structure."""
+    """Like forged_checkpoint_case(), for a run so small that its checkpoint has more structure than values."""
     return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, method=method, more=more)
 
 

@@ -44,7 +44,7 @@ class ReaderSearch:
         return self.cases[name]
 
     def _read(self, places, inputs):
-        """Reads an input at each place. Returns the outcome of the command that reads all, or one outcome each."""
+        """Reads an input at each place. Returns one outcome if one command reads all, otherwise one per input."""
         words = [place.command(damaged) for place, damaged in zip(places, inputs)]
         if places[0].runs:
             return self.programs.run_several(words, places[0].limit_s)
@@ -56,7 +56,7 @@ class ReaderSearch:
             f"{name} {self.peaks[name] / self.honest_peaks[name]:.2f}" for name in self.cases)
 
     def try_seed(self, seed, count=1):
-        """Tries one damaged input per reader for each of `count` seeds. Returns None, or a text about the fault."""
+        """Tries one damaged input per reader for each of `count` seeds. Returns a description of the fault, or None."""
         reports = []
         for name in self.readers:
             seeds = [at for at in range(seed, seed + count) if self._has_a_turn(name, at)]
@@ -95,8 +95,8 @@ class ReaderSearch:
         return next(filter(None, faults), None)
 
     def _fault_in(self, name, ended, places):
-        """Checks the outcome of a command that read the inputs at these places. Returns None, or a text about the
-        fault."""
+        """Checks the outcome of a command that read the inputs at these places. Returns a description of the fault, or
+        None."""
         before, self.peaks[name] = self.peaks[name], max(self.peaks[name], ended.peak_bytes)
         if ended.code is None:
             return f"it did not end within {places[0].limit_s} s"

@@ -98,7 +98,7 @@ NEVER_DRAWN = {"title", "data.folder", "data.ignore_columns", "model.frozen", "m
 
 
 def drawn_value(key, draw):
-    """Random value of a key as TOML; None: leave it out."""
+    """Returns a random value of a key as TOML; None leaves the key out."""
     if key.full_name in SMALL:
         return str(draw.choice(SMALL[key.full_name]))
     if key.kind == "boolean":
@@ -161,9 +161,9 @@ class DrawnScenario:
         for number in re.findall(r"\.toml:(\d+):\d+: error", errors):
             line = lines[int(number) - 1]
             refused |= self._those(lambda section, key, value, line=line: line == f"{key} = {value}")
-        if not refused:  # no location: search the names in the text
+        if not refused:  # no location, so search for the names of keys in the text
             refused = self._those(lambda section, key, value: f"{section}.{key}" in errors)
-        if not refused:  # then the key or its section alone; keys that keep a run short stay
+        if not refused:  # then the key or its section alone, except keys that keep a run short
             refused = (self._those(lambda section, key, value: f"{section}.{key}" not in GIVEN
                                    and re.search(rf"\b{key}\b", errors))
                        or self._those(lambda section, key, value: section and f"{section}.{key}" not in GIVEN
@@ -171,7 +171,7 @@ class DrawnScenario:
         return self.without(refused) if refused else None
 
     def _those(self, are_chosen):
-        """Settings for which `are_chosen(section, key, value)` is true, without those that must not be dropped."""
+        """Settings for which `are_chosen(section, key, value)` is true, except those that must not be dropped."""
         return {setting for setting in self.settings
                 if ".".join(setting[:2]) not in NEVER_DROPPED and are_chosen(*setting)}
 

@@ -13,7 +13,7 @@ KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
 
 def kind_of(fault):
-    """Kind of a fault, which must stay the same while a scenario is shrunk."""
+    """Kind of a fault. Shrinking a scenario must not change it."""
     for kind in ("did not end", "a node ended", "ended with code", "takes what a run refuses", "differs from",
                  "validate"):
         if kind in fault:
@@ -37,7 +37,7 @@ class ScenarioSearch:
         os.makedirs(folder, exist_ok=True)
 
     def try_seed(self, seed):
-        """Runs the scenario of this seed. Returns None, or a text about the fault."""
+        """Runs the scenario of this seed. Returns a description of the fault, or None."""
         self.counts["drawn"] += 1
         scenario, fault = self._accepted(drawn_scenario(self.tables, seed), seed)
         ways = drawn_ways(seed)

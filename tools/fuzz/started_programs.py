@@ -31,7 +31,7 @@ def built_library(name, folder):
 @dataclass
 class Outcome:
     code: int        # exit code; negative: a signal; None: timeout
-    errors: str      # its standard output and error
+    errors: str      # stdout and stderr
     peak_bytes: int  # peak memory
     seconds: float
 
@@ -60,7 +60,7 @@ class StartedPrograms:
         return self._outcome(code, peak, self.errors, time.monotonic() - began)
 
     def run_apart(self, words, settings=()):
-        """Like subprocess.run with captured text, standard output and error separately. @pre there is a C compiler"""
+        """Like subprocess.run() with text captured from stdout and stderr separately. @pre there is a C compiler"""
         output = self.errors + "-output"
         code, _ = self._copy(output, words, list(settings), self.limit_s, signal.SIGTERM)
         if code == OUT_OF_TIME:

@@ -23,7 +23,7 @@ class Ended:
     facts: dict       # results that must be equal in all ways
 
     def fault(self):
-        """Fault that no run may have, as text; None if there is none."""
+        """Describes a fault that no run may have; None if there is none."""
         if self.code in (None, INTERRUPTED):
             return f"it did not end within {LIMIT_S} s"
         if self.code not in ALLOWED_CODES:
@@ -130,6 +130,6 @@ def drawn_ways(seed):
 
 
 def difference(first, other):
-    """Names of the results that differ; empty if none does."""
+    """Returns the names of the results that differ; empty if all are equal."""
     return sorted(name for name in first.facts.keys() | other.facts.keys()
                   if first.facts.get(name) != other.facts.get(name))

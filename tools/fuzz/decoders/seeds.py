@@ -1,4 +1,4 @@
-"""Valid inputs of the decoders: those of reader_cases.py, messages between a run and a node, and some more."""
+"""Seed inputs of the decoders: the valid inputs of reader_cases.py, messages between a run and a node, and others."""
 import io
 import os
 import struct
@@ -24,7 +24,7 @@ OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "g
 BY_PROGRAM_ONLY = {"lists", "torn_checkpoint", "forged_memories_of_lga", "forged_memories_of_fedhaf",
                    "forged_memories_of_osi_fl"}
 BY_PROGRAM_ONLY |= {"png_folder", "csv", "quoted_csv", "own_safetensors", "npz", "packed_npz", "npy", "high_bytes_npy",
-                    "links", "capacity"}  # inputs are whole scenarios
+                    "links", "capacity"}  # the inputs are whole scenarios
 BY_PROGRAM_ONLY |= {"palette_png", "deep_png", "progressive_jpeg", "ycck_jpeg"}
 BY_PROGRAM_ONLY |= {f"forged_memories_of_tiny_{run}" for run in ("er", "scaffold", "stsa", "fed_il_plus", "moon",
                                                                  "buffered")}
@@ -112,12 +112,12 @@ def _run_folder(program, folder):
 
 
 def honest_inputs(program, folder):
-    """Returns {decoder: [bytes]}."""
+    """Returns the valid inputs of each decoder, {name: [bytes]}."""
     cases = {name: CASES[name](os.path.join(folder, name), program).honest
              for names in OF_CASES.values() for name in names}
     made = {decoder: [bytes(cases[name]) for name in names] for decoder, names in OF_CASES.items()}
     made |= _texts() | _network(program, folder)
-    made |= {"png": [_png()], "run_folder": _run_folder(program, folder), "tensors": [bytes(16)]}  # no maps
+    made |= {"png": [_png()], "run_folder": _run_folder(program, folder), "tensors": [bytes(16)]}  # zero tensor maps
     made["archive"].append(_small_archive())
     made["pacs"] = [made["pacs"][0][:8 * 3074]]
     return made
