@@ -315,7 +315,7 @@ task<client_result> gradient_compensation_method::client_observe(client_context&
 
 namespace {
 
-/// Averages uploads and sends the encoder once, at first contact.
+/// Averages uploads and sends the encoder to each client once, as initial payload.
 class compensating_server final : public averaging_server {
 public:
   compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known,
