@@ -64,7 +64,7 @@ struct forgetting_context {
 [[nodiscard]] at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
                                      gradient_weighting kind);
 
-/// Returns values / (mean of the values in `group`), and 0 outside the group. If the mean is 0, returns 1 in the group.
+/// Divides magnitudes in `group` by their mean; a mean of 0 gives 1 in the group. Rows outside the group get 0.
 /// @param group [B] bool
 [[nodiscard]] at::Tensor divide_by_mean(const at::Tensor& magnitudes, const at::Tensor& group);
 /// row_weights() of GLFC.

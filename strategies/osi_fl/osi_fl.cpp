@@ -151,7 +151,7 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 
 class osi_server final : public server_half {
 public:
-  /// @param sample_images program that generates images under a condition [E]; null: the generator trained in this run
+  /// @param image_program generates images under a condition [E]; null: the generator trained in this run
   osi_server(const method_setup& setup, const osi_options& with, program_ref image_program)
       : setup_(setup), options_(with), generator_(setup, with.generator), image_program_(std::move(image_program)),
         weights_(setup.initial->at(flat_weights)) {}
