@@ -1,4 +1,4 @@
-/// model: a layout of named parameters in one flat buffer, and passes over K models at once.
+/// model: a layout of named parameters in one flat buffer, and passes over K models together.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
