@@ -133,7 +133,7 @@ std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_
 
 /// Task detection (Dong et al. 2022, section 4.2). The mean entropy over the client's rows rises if they contain
 /// classes that the model was not trained on. After a detection, exemplars of the previous task are selected. Rows are
-/// not augmented here; the official code augments them, which makes the entropy noisy.
+/// not augmented for it; the official code augments them, which makes the entropy noisy.
 task<gradient_compensation_method::finding> gradient_compensation_method::look(client_context& ctx, const broadcast& in,
                                                                                tensors_ref weights) const {
   finding now;
@@ -177,7 +177,7 @@ bool gradient_compensation_method::is_on_old_task(const client_context& ctx, con
                      [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
 }
 
-/// The same for groups that are drawn in every round: the client trains on exemplars only.
+/// True if the client trains on exemplars only, in runs that draw its group in every round.
 bool gradient_compensation_method::uses_exemplars_only(const client_context& ctx, const client_memory& memory) const {
   return options_.regroup == regrouping::round && !memory.exemplars.empty() &&
          rng_stream(ctx.stream(group_draw)).uniform() < setup().staying_share;
