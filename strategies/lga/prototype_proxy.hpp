@@ -43,11 +43,11 @@ struct feature_noise {
 /// @param scale omega_(t-1) @param old_classes C_old; 0 in the first task
 /// @param traces [C_new] float64, Tr(cov_c) / d
 [[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
-/// omega over a run. Images of a task arrive in several rounds. Every update within a task starts from omega and the
-/// classes at its start, so no class counts twice.
+/// Tracks omega over a run. Images of a task arrive in several rounds. Every update starts from omega and the number of
+/// classes at the start of the task, so no class counts twice.
 struct running_scale {
   double scale = 0.15, scale_before = 0.15;
-  std::int64_t classes = 0, classes_before = 0; ///< Number of classes behind each scale.
+  std::int64_t classes = 0, classes_before = 0; ///< Number of classes that each scale covers.
   void begin_task() { scale_before = scale, classes_before = classes; }
   /// @param traces [L] float64, Tr(cov_c) / d of all classes of the task that have images so far
   void learn(const at::Tensor& traces);
