@@ -169,8 +169,7 @@ task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& i
   co_return client_result{.upload = learnt.weights, .memory = memory, .rows = rows};
 }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs fedhaf::needs() const {
   auto needs = split_method::needs();

@@ -15,8 +15,7 @@ at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
 
 } // namespace
 
-// -- client memory
-// ------------------------------------------------------------------------------------------------------
+// -- client memory ----------------------------------------------------------------------------------------------------
 
 /// A client's memory, as row numbers of the data set. A client keeps the rows of a task until it detects the next task.
 struct gradient_compensation_method::client_memory {
@@ -87,8 +86,7 @@ struct gradient_compensation_method::finding {
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
 
-// -- task detection and learning rates
-// ----------------------------------------------------------------------------------
+// -- task detection and learning rates --------------------------------------------------------------------------------
 
 namespace {
 

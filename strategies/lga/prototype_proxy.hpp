@@ -18,8 +18,7 @@ enum compensating_draws : std::uint32_t {
   group_draw,
 };
 
-// -- scores of models, in lga.cpp
-// ---------------------------------------------------------------------------------------
+// -- scores of models, in lga.cpp -------------------------------------------------------------------------------------
 
 /// Noise on features for the scores of models.
 struct feature_noise {
@@ -58,8 +57,7 @@ struct running_scale {
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                                    const at::Tensor& bias, const feature_noise& how, const rng_key& key);
 
-// -- the proxy
-// ----------------------------------------------------------------------------------------------------------
+// -- the proxy --------------------------------------------------------------------------------------------------------
 
 /// When the best score of earlier tasks is reset.
 enum class score_reset : std::uint8_t {

@@ -345,8 +345,7 @@ private:
 
 std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,

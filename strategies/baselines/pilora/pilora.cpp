@@ -106,8 +106,7 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
   return upload;
 }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs pilora::needs() const {
   return {.prompts = options_.parts,
