@@ -4,13 +4,13 @@
 #include <memory>
 namespace mneme {
 
-/// Client with an assignment. Each of its turns ends with a call of shard::answered.
+/// Client with an assignment. Each of its turns ends with a call of shard::on_round_progress().
 class client_handle {
 public:
   virtual ~client_handle() = default;
   /// Passes the results of its jobs to the client, which continues with the next run_turns().
   virtual void resume(outcomes results) = 0;
-  /// Ends the client without a call of shard::answered, at the latest in the next run_turns().
+  /// Ends the client, at the latest in the next run_turns(). shard::on_round_progress() is not called.
   virtual void abandon() = 0;
 };
 

@@ -7,8 +7,8 @@
 #include <optional>
 namespace mneme {
 
-/// Reports progress, saves finished slices, and ends the jobs of an interrupted run. Wall-clock time decides how often
-/// it does so, but never affects a result.
+/// Reports progress, saves finished slices, and ends the jobs of an interrupted run. Wall-clock time sets the intervals
+/// of reports and saves, but never affects a result.
 class program_monitor final : public slice_monitor {
 public:
   /// @param worker runs on the same thread and must outlive this object

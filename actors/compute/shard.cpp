@@ -242,7 +242,8 @@ void shard::report_finished() {
   reports_.push_back(std::move(part));
 }
 
-/// Barrier: makes the last report of a wave, in id order, once no answer of a client and no batch result is missing.
+/// Barrier: queues the last report of a wave, with entries in id order, once all clients have answered and all batches
+/// have results.
 void shard::report_if_idle() {
   if (answers_missing_ + batches_missing_ > 0)
     return;

@@ -64,7 +64,7 @@ void worker_state::forward_pending(shard_id id) {
 
 /// Runs one batch. Then it handles pending messages before it continues with the next batch.
 void worker_state::run_next() {
-  if (context_->gate && context_->gate->should_wait()) // the uplink wakes the worker once results are sent
+  if (context_->gate && context_->gate->should_wait()) // the node gateway wakes the worker once results are sent
     return;
   auto batch = queues_->take(id_);
   if (!batch)

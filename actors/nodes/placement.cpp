@@ -58,7 +58,7 @@ void placement_state::on_command(Command command) {
     drain(shard, host.node); // abandon may have ended the last round, and no report follows
 }
 
-/// Moves a shard to its preferred host, or away from a leaving node, if no computed result is lost by it.
+/// Moves a shard to its preferred host, or away from a leaving node, if this loses no computed result.
 void placement_state::return_to_preferred(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   const auto before = map_.location_of(shard);

@@ -15,7 +15,7 @@ digest128 name_for(const at::Tensor& value) {
 
 } // namespace
 
-// -- shelf ------------------------------------------------------------------------------------------------------------
+// -- tensor_cache -----------------------------------------------------------------------------------------------------
 
 const at::Tensor* tensor_cache::find(const digest128& name) const {
   const auto entry = tensors_.find(name);

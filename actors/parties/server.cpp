@@ -19,7 +19,7 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
 }
 
-/// Digest of all trained tensors. A projection is covered by the read-out that was fitted on it.
+/// Digest of all trained tensors. A projection is covered by the readout that was fitted on it.
 digest128 digest_of_model(const predictor& learnt) {
   const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
   if (!learnt.readout.defined())

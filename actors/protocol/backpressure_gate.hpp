@@ -9,7 +9,7 @@ class backpressure_gate {
 public:
   /// @param is_full returns true if the unsent results have reached their limit
   explicit backpressure_gate(std::function<bool()> is_full) : is_full_(std::move(is_full)) {}
-  /// Called by a worker before it computes. If true, the worker pauses until the uplink wakes it.
+  /// Called by a worker before it computes. If true, the worker pauses until the node gateway wakes it.
   [[nodiscard]] bool should_wait() {
     const bool full = is_full();
     if (full)

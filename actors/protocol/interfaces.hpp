@@ -83,7 +83,8 @@ using server_actor = party_actor::extend<
     caf::result<opened_round>(open_round),
     // Returns accuracy and loss on the test rows of each opened task.
     caf::result<evaluated>(evaluate),
-    // Returns deciles over clients of the accuracy in percent on test rows weighted as their own, after the last task.
+    // After the last task: returns the deciles of the clients' accuracies, in percent. A client's accuracy weights
+    // test rows by the shares of its training rows in each task and class.
     caf::result<fairness>(measure_fairness)>;
 
 /// Hosts one round of one client, which starts when the actor is spawned, and ends with it. After each stage and at the

@@ -26,7 +26,7 @@ using metric_labels = std::vector<std::pair<const char*, std::string>>;
 /// Sets a gauge. Value: std::int64_t or double.
 template <class Value>
 void set_gauge(metric_registry& to, const metric_name& of, Value value, const metric_labels& labels = {});
-/// Sets a counter likewise. @pre value >= 0, and the registry does not have this counter
+/// Sets a counter. Value: std::int64_t or double. @pre value >= 0, and the registry does not have this counter
 template <class Value>
 void set_counter(metric_registry& to, const metric_name& of, Value value, const metric_labels& labels = {});
 

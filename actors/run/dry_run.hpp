@@ -1,5 +1,5 @@
-/// dry_run: dry run. The federation plays its virtual time with the sizes of jobs and messages, but no job is
-/// computed and the server half takes no step.
+/// dry_run: simulates the virtual time of a run from the sizes of its jobs and messages. No job is computed, and the
+/// server half takes no step.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/base/diagnostic.hpp"

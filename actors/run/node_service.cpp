@@ -257,7 +257,7 @@ void node_service::take_file(archive& content) {
     load();
 }
 
-/// Loads the scenario on another thread, so that messages are handled meanwhile and the run may disconnect.
+/// Loads the scenario on another thread. During this, messages are handled and the run may disconnect.
 void node_service::load() {
   ++loading_;
   loader_ = std::jthread([this, session = session_, before = std::move(loader_)]() mutable {

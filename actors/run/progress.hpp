@@ -29,7 +29,7 @@ public:
   void resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds);
   /// Redraws the block at most ten times per second; no effect in other styles.
   void tick(const progress_snapshot& now);
-  /// The same for a program between two slices.
+  /// Redraws the block with the progress of a program, between two of its slices.
   void tick(const program_progress& now);
   void evaluated(const evaluation_record& record);
   void warned(const std::string& text);

@@ -13,7 +13,7 @@ struct seed_weights {
   tensor_map net{}, behind{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
 };
 
-/// Splits named tensors over the two nets. Omits a ridge read-out and its projection, which methods fit from all rows.
+/// Splits named tensors over the two nets. Omits a ridge readout and its projection, which methods fit from all rows.
 seed_weights in_parts(const tensor_map& named, const model& net, const model* behind) {
   const auto is_of = [](const model& owner, const std::string& name) {
     const auto& parameters = owner.layout();

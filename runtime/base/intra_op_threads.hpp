@@ -7,7 +7,7 @@ namespace mneme {
 /// because sums split over threads have other bits.
 void disable_intra_op_threads();
 
-/// The same for a forked child of a process that may have computed. Call it before starting threads.
+/// disable_intra_op_threads() for a forked child of a process that may have computed. Call it before starting threads.
 void compute_on_one_thread_after_fork();
 
 /// Number of threads that OpenMP or MKL would use for an operation on the calling thread; the larger of both.

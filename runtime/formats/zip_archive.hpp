@@ -29,11 +29,11 @@ struct zip_flaw {
 [[nodiscard]] tl::expected<std::vector<zip_entry>, zip_flaw> zip_entries(std::span<const std::uint8_t> file,
                                                                          std::uint64_t inflated_bytes_max);
 
-/// Passes the content of one of these entries to `use`, in pieces.
+/// Passes the content of an entry from zip_entries() to `use`, in pieces.
 void zip_pieces(std::span<const std::uint8_t> file, const zip_entry& entry,
                 const std::function<void(std::span<const std::uint8_t>)>& use);
 
-/// Returns the content of one of these entries.
+/// Returns the content of an entry from zip_entries().
 [[nodiscard]] std::string zip_content(std::span<const std::uint8_t> file, const zip_entry& entry);
 
 } // namespace mneme

@@ -52,7 +52,7 @@ struct training_options {
   bool in_order = false;                        ///< True: no shuffling; rows have the job's order in every epoch.
   /// Classes that the loss covers; other head outputs stay unchanged. Empty: the loss uses only features and maps.
   class_range classes{};
-  /// Head outputs of this many first classes keep their bits, while the rest of the net is trained.
+  /// Number of classes, from class 0, whose head outputs keep their bits while the rest of the net is trained.
   std::int64_t held_classes = 0;
   /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
   class_range trained_classes{};

@@ -16,8 +16,8 @@ struct training_losses {
   };
   double rows = 0.0; ///< Total rows of all trainings.
   double sum = 0.0;  ///< Sum over trainings of rows * mean loss.
-  /// The same sum for each term of the loss; names are unique. A list with one term of a short name, the usual case,
-  /// allocates no memory.
+  /// Sum over trainings of rows * mean, for each term of the loss; names are unique. A list with one term of a short
+  /// name, the usual case, allocates no memory.
   c10::SmallVector<term, 1> terms{};
 
   /// Adds a training with a loss of one term. Does nothing if training_rows is 0.

@@ -8,20 +8,20 @@ struct graph_parameter {
   at::Tensor value{}; ///< A leaf of the graph.
   at::Tensor place{}; ///< View of its part of the sink's row.
 };
-/// A result of a graph and the gradient of the loss by it.
+/// A result of a graph and the gradient of the loss with respect to it.
 struct graph_result {
-  at::Tensor value{}, gradient{}; ///< `gradient` is the gradient; undefined: none.
+  at::Tensor value{}, gradient{}; ///< `gradient` undefined: no loss reads the result.
 };
 
-/// Gradients by `leaves`; undefined for a leaf on which no result with a slope depends.
+/// Gradients of the loss with respect to `leaves`; undefined for a leaf on which no result with a gradient depends.
 /// @param keeps true: the graph is retained for another backward pass
 [[nodiscard]] std::vector<at::Tensor> gradients_by(const std::vector<at::Tensor>& leaves,
                                                    const std::vector<graph_result>& results, bool keeps = false);
 /// Writes a gradient to its part of the sink, or adds it if out.add. An undefined gradient counts as zero.
 void deliver(const at::Tensor& gradient, const at::Tensor& place, const gradient_sink& out);
 
-/// Backpropagates from the results that have a slope and require gradients. A parameter on which no such result depends
-/// gets a zero gradient, or stays unchanged if `out` adds.
+/// Backpropagates from the results that have a gradient and require gradients. If no such result depends on a
+/// parameter, its gradient is zero, or unchanged if `out` adds.
 void graph_gradients(const std::vector<graph_parameter>& parameters, const std::vector<graph_result>& results,
                      const gradient_sink& out);
 

@@ -1,4 +1,4 @@
-/// layer: one operation of a network on K models at once, with weights in flat buffers.
+/// layer: one operation of a network, on K models together, with weights in flat buffers.
 #pragma once
 #include "runtime/models/dense.hpp"
 #include "runtime/models/function.hpp"

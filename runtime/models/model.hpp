@@ -1,4 +1,4 @@
-/// model: a layout of named parameters in one flat buffer, and passes over K models at once.
+/// model: a layout of named parameters in one flat buffer, and passes over K models together.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
@@ -51,9 +51,9 @@ void hold_parameters(std::vector<parameter>& layout, const std::vector<bool>& ch
 struct tape {
   bool for_backward = true; ///< Set to false before a pass without a backward pass, which then needs less memory.
   std::vector<std::string> maps{};  ///< Names of model::maps() that forward() returns; set before forward().
-  std::vector<at::Tensor> d_maps{}; ///< Gradients of a loss by these maps; set before backward(), which clears it.
-  /// [K, B, classes] or undefined: gradient by logits that changes the head only. Set before backward(), which clears
-  /// it.
+  std::vector<at::Tensor> d_maps{}; ///< Gradients with respect to `maps`; set before backward(), which clears it.
+  /// [K, B, classes] or undefined: gradient with respect to the logits that changes the head only. Set before
+  /// backward(), which clears it.
   at::Tensor d_head_logits{};
   // Internal state of the net.
   bool training = false; ///< Mode of the last forward pass.
@@ -120,7 +120,7 @@ public:
   /// Writes the gradients of the loss to `out`, each element that can change once. Head rows outside `classes` keep
   /// their values.
   /// @param d_logits undefined if the forward pass had no classes
-  /// @param d_features [K, B, D] gradient of a loss on features; undefined: none
+  /// @param d_features [K, B, D] gradient with respect to the features; undefined: none
   /// @param trained as in the forward pass; other parameters are not written, and layers before the first trained
   /// parameter are skipped
   /// @param out may be the weights themselves: each weight is read for the last time before it is written

@@ -58,7 +58,7 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
     for (const auto& marked : net_.maps) // all maps precede the head
       if (marked.value == i + 1) {
         results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
-        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // allows gradients by the map
+        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // so that maps get gradients
       }
   }
   results.features = values[net_.features];

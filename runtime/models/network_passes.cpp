@@ -297,7 +297,7 @@ network_place network::backward_from(network_place end, const layer_pass& pass, 
   return first;
 }
 
-/// The gradient by the features that results from d_logits; undefined: none. The head's parameters get no gradient.
+/// Backpropagates d_logits to the features. Returns undefined if they need no gradient. The head's parameters get none.
 at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass, const layer_pass& still,
                                          tape& with, const node_roles& roles, const gradient_sink& sink) const {
   if (!d_logits.defined() || net_.features == 0 || !roles[net_.features - 1].learns)
@@ -311,7 +311,7 @@ at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer
   return std::exchange(with.gradients[net_.features], {});
 }
 
-/// Adds the loss's gradients by the maps to the gradients of the mapped values.
+/// Adds the gradients with respect to the maps to the gradients of the mapped values.
 void network::add_map_gradients(tape& with) const {
   for (std::size_t m = 0; m < with.d_maps.size(); ++m) {
     const auto& d_map = with.d_maps[m]; // [K, B, C, height, width]

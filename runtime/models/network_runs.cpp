@@ -39,7 +39,8 @@ std::int64_t models_together(const layer_pass& pass) {
   return pass.weights.is_cpu() && pass.rows == 1 ? 1 : pass.models;
 }
 
-/// A parameter's columns of `rows`: [K, P], or [K, size] of the parameter if `own`. Of a head, those of `classes` only.
+/// Selects the columns of a parameter; for a head, only those of `classes`.
+/// @param rows [K, P], or [K, size of the parameter] if `own`
 at::Tensor columns_of(const parameter& entry, const at::Tensor& rows, class_range classes, bool own) {
   const auto offset = own ? 0 : entry.offset;
   if (!entry.head || entry.whole)

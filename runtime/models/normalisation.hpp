@@ -25,7 +25,7 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
   /// Group normalization runs as a function on devices.
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu && !batch(); }
-  // Batch normalization of all models at once, on devices (device_twins.cpp).
+  // Batch normalization of all models together, on devices (device_twins.cpp).
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
   void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   /// Sets the offsets of the running statistics, which the builder places after all parameters.

@@ -3,7 +3,7 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// If it does so, the features of each row can be computed once and reused in all steps of the training.
+/// If a training leaves the features unchanged, they can be computed once per row and reused in all steps.
 class row_wise_model : public model {
 public:
   /// True if a training of `trained` changes no layer up to the features.

@@ -1,4 +1,4 @@
-/// user_module: nets from files of other programs. The door of the optional part runtime/modules (CMake switch
+/// user_module: nets from files of other programs. Interface of the optional part runtime/modules (CMake switch
 /// MNEME_MODULES).
 #pragma once
 #include "runtime/base/diagnostic.hpp"

@@ -3,7 +3,7 @@
 #include "runtime/modules/module_net.hpp"
 namespace mneme {
 
-/// As load_user_module().
+/// Implements load_user_module() (user_module.hpp).
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                                       const module_requirements& demands);
 

@@ -101,7 +101,7 @@ void module_net::add_parameter(parameter entry) {
   layout_.push_back(std::move(entry));
 }
 
-/// Adds a head with the same initialization as network::add_head().
+/// Adds a head with the same initialization as network_builder::add_head().
 void module_net::add_head() {
   const auto name = free_head_name(layout_);
   const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));

@@ -43,7 +43,7 @@ struct sandbox_reply {
 /// the exit code. @pre question.seconds and question.memory_bytes are set
 [[nodiscard]] int serve_sandbox_request(std::span<const std::uint8_t> file, const sandbox_request& question);
 
-/// As set_sandbox_program() and sandbox_main() of the door.
+/// Implement set_sandbox_program() and sandbox_main() (user_module.hpp).
 void set_probe_program(const std::filesystem::path& program, sandbox_start begin);
 [[nodiscard]] int run_probe_process(std::span<const char* const> words);
 

@@ -52,7 +52,7 @@ public:
   /// link may change its rate during the transfer. Except for jitter, a later start never ends earlier.
   [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration upload_time(const transfer& sent) const;
-  /// The same for the client's links with the proxy.
+  /// Durations of transfers over the client's links with the proxy; see download_time().
   [[nodiscard]] virtual_duration proxy_download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration proxy_upload_time(const transfer& sent) const;
 

@@ -61,7 +61,7 @@ struct continual_metrics {
   std::optional<double> final_accuracy{};               ///< pooled[T]; T is the last task.
   std::optional<double> final_accuracy_task_mean{};
   std::optional<double> forgetting{};                ///< Mean over t < T of (max over s < T of a[s][t]) - a[T][t].
-  std::optional<double> forgetting_including_last{}; ///< The same with max over s <= T.
+  std::optional<double> forgetting_including_last{}; ///< Mean over t < T of (max over s <= T of a[s][t]) - a[T][t].
   std::optional<double> forgetting_from_first{};     ///< Mean over t < T of a[t][t] - a[T][t].
   std::optional<double> backward_transfer{};         ///< Negative forgetting_from_first.
 };

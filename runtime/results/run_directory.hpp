@@ -154,7 +154,7 @@ public:
   [[nodiscard]] expected<std::string> status() const;
   /// Syncs events.csv, digests.csv and deliveries.csv to disk and returns their lengths.
   [[nodiscard]] line_lengths sync_lines();
-  /// Name of the first of these three files that is shorter than in `lengths`. Returns "" if none is.
+  /// Name of the first file that is shorter than in `lengths`. Returns "" if none is.
   [[nodiscard]] std::string file_shorter_than(const line_lengths& lengths) const;
   /// Removes everything that was written after the given state of the run.
   /// @param names class names by label; empty if unknown

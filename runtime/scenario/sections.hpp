@@ -21,7 +21,7 @@ class section_keys : public key_table {
 public:
   /// Declares that the last added key has an effect only if `holds`. @param readers for messages
   void used_if(bool holds, std::string readers) { used_if(all().back().name, holds, std::move(readers)); }
-  /// The same for a given key.
+  /// Declares that `key` has an effect only if `holds`.
   void used_if(std::string key, bool holds, std::string readers) {
     conditions_.push_back({std::move(key), holds, std::move(readers)});
   }

@@ -44,7 +44,7 @@ public:
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
   /// Resolves an address. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<resolved_node> place_of(const node_address& address) const;
-  /// The same for an address that is already resolved.
+  /// Checks an address that is already resolved. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<resolved_node> place_of(const node_address& address,
                                                  std::vector<socket_address> addresses) const;
   /// Starts to connect to the addresses of a host, one after the other. Later, opened() or closed() is called.

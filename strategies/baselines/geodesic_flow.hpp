@@ -16,7 +16,7 @@ enum class geodesic_form : std::uint8_t { cosine, difference };
 /// @param from, to [D, r] with orthonormal columns
 [[nodiscard]] at::Tensor geodesic_flow(const at::Tensor& from, const at::Tensor& to);
 /// Returns the geodesic term of each row, [R], with gradient for `features` only.
-/// @param features, taught [R, D] raw features of student and teacher
+/// @param features, teacher_output [R, D] raw features of student and teacher
 /// @param flow G [D, D], constant
 [[nodiscard]] at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& teacher_output,
                                        const at::Tensor& flow, geodesic_form form);

@@ -15,7 +15,7 @@ at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels) {
 
 namespace {
 
-/// |x / |x| - taught / |taught|| along the last axis. The gradient is 0 where the two are equal.
+/// |x / |x| - t / |t|| along the last axis, with t = teacher_output. The gradient is 0 where the two are equal.
 at::Tensor unit_distances(const at::Tensor& x, const at::Tensor& teacher_output) {
   constexpr double length_min = 1e-12;
   const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); };

@@ -18,11 +18,11 @@ namespace mneme {
 [[nodiscard]] loss_ref nca_objective();
 /// |u - v| of each row: [R]. u are the squared values of a map, summed over its width and over its height,
 /// concatenated, and divided by their length; v are the teacher's (PODNet's "spatial" pooling).
-/// @param map, taught [R, channels, height, width]
+/// @param map, teacher_output [R, channels, height, width]
 [[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& teacher_output);
 /// Mean over channels c of weight_c |u_c - v_c|: [R]. u_c are the squared values of channel c, divided by their length;
 /// v_c are the teacher's (AFC).
-/// @param map, taught [R, channels, height, width] @param weight [channels]
+/// @param map, teacher_output [R, channels, height, width] @param weight [channels]
 [[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& teacher_output,
                                       const at::Tensor& weight);
 

@@ -29,8 +29,7 @@ extract_job features_of(const method_setup& setup, const client_context& ctx, te
 
 row_list rehearsal_state::all_rows() const { return both(current, exemplars); }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs rehearsing_method::needs() const {
   return {.rows = row_visibility::cumulative,

@@ -56,7 +56,7 @@ struct adjustment_terms {
   balance_reference reference = balance_reference::before_task;
   balance_division division = balance_division::class_means;
   bool labels_pass = true;          ///< Gradients of CE reach the module; false: the head only.
-  bool distillation_passes = true;  ///< The same for KD. Gradients of FD and FB always do.
+  bool distillation_passes = true;  ///< Gradients of KD reach the module. Gradients of FD and FB always do.
   std::vector<class_range> tasks{}; ///< Classes of every task so far, in order; the last is the current one.
 
   [[nodiscard]] std::int64_t old_classes() const { return tasks.empty() ? 0 : tasks.back().low; }

@@ -15,7 +15,7 @@
 // all rows over all classes ("recommended"). adjustment_net.hpp corrects the impossible widths of Table 6. Module and
 // head are initialized once (reinit_each_task). Epochs, batch size, momentum and clipping are ours. A client selects a
 // share of each class as exemplars in its first round of a task (exemplar_rows_max is the paper's "fixed buffer size
-// B"). ablation = "stages" trains both parts at once with the gradients of stage 2; with stages_gradient = "joint",
+// B"). ablation = "stages" trains both parts together with the gradients of stage 2; with stages_gradient = "joint",
 // with those of eq. 7.
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
@@ -35,10 +35,10 @@ enum class ablation_kind : std::uint8_t {
   feature_distillation, ///< No FD.
   feature_balance,      ///< No FB.
   adjustment,           ///< No module: the head reads the backbone's features.
-  stages,               ///< Module and head are trained at once.
+  stages,               ///< Module and head are trained together.
 };
 enum class stage2_labels : std::uint8_t { first_task, always, never };
-/// Gradients of the module if module and head are trained at once.
+/// Gradients of the module if module and head are trained together.
 enum class one_stage_gradient : std::uint8_t {
   joint,     ///< Of the sum of all losses, as printed in eq. 7.
   as_staged, ///< Those of stage 2: no KD, and CE by stage2_ce.
@@ -169,8 +169,7 @@ task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& i
   co_return client_result{.upload = learnt.weights, .memory = memory, .rows = rows};
 }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs fedhaf::needs() const {
   auto needs = split_method::needs();

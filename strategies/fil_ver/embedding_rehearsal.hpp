@@ -47,7 +47,7 @@ struct split_encoder_net {
                                        const std::string& expected);
 
 /// Averages the trained part (eq. 1). The method's open_task() trains the frozen encoder; the server sends it to each
-/// client at first contact and evaluates it with the classifier.
+/// client once, as initial payload, and evaluates it with the classifier.
 class encoder_server : public averaging_server {
 public:
   struct rules {

@@ -69,8 +69,7 @@ struct run_settings : split_encoder_net {
   [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
 };
 
-// -- rehearsal material in uploads
-// --------------------------------------------------------------------------------------
+// -- rehearsal material in uploads ------------------------------------------------------------------------------------
 
 // Tensors of an upload besides the weights; their names end with the task of the rows ("rehearsal.mu.2"). labels [m]
 // int32, and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]. With D = 256, a vector

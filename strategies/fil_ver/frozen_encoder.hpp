@@ -20,7 +20,7 @@ public:
   task<void> train(server_context& ctx, sample_view samples, class_range classes);
 
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
-  /// Weights of the encoder without classifier, which clients receive at first contact.
+  /// Weights of the encoder without classifier, which clients receive as initial payload.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
   /// The whole net with this classifier [P]. @param sampled key of the samples on which tests run; nullopt: means
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;

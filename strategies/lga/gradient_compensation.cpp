@@ -15,8 +15,7 @@ at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
 
 } // namespace
 
-// -- client memory
-// ------------------------------------------------------------------------------------------------------
+// -- client memory ----------------------------------------------------------------------------------------------------
 
 /// A client's memory, as row numbers of the data set. A client keeps the rows of a task until it detects the next task.
 struct gradient_compensation_method::client_memory {
@@ -87,8 +86,7 @@ struct gradient_compensation_method::finding {
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
 
-// -- task detection and learning rates
-// ----------------------------------------------------------------------------------
+// -- task detection and learning rates --------------------------------------------------------------------------------
 
 namespace {
 
@@ -133,7 +131,7 @@ std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_
 
 /// Task detection (Dong et al. 2022, section 4.2). The mean entropy over the client's rows rises if they contain
 /// classes that the model was not trained on. After a detection, exemplars of the previous task are selected. Rows are
-/// not augmented here; the official code augments them, which makes the entropy noisy.
+/// not augmented for it; the official code augments them, which makes the entropy noisy.
 task<gradient_compensation_method::finding> gradient_compensation_method::look(client_context& ctx, const broadcast& in,
                                                                                tensors_ref weights) const {
   finding now;
@@ -177,7 +175,7 @@ bool gradient_compensation_method::is_on_old_task(const client_context& ctx, con
                      [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
 }
 
-/// The same for groups that are drawn in every round: the client trains on exemplars only.
+/// True if the client trains on exemplars only, in runs that draw its group in every round.
 bool gradient_compensation_method::uses_exemplars_only(const client_context& ctx, const client_memory& memory) const {
   return options_.regroup == regrouping::round && !memory.exemplars.empty() &&
          rng_stream(ctx.stream(group_draw)).uniform() < setup().staying_share;
@@ -315,7 +313,7 @@ task<client_result> gradient_compensation_method::client_observe(client_context&
 
 namespace {
 
-/// Averages uploads and sends the encoder once, at first contact.
+/// Averages uploads and sends the encoder to each client once, as initial payload.
 class compensating_server final : public averaging_server {
 public:
   compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known,

@@ -12,8 +12,7 @@ namespace mneme {
 
 // Axes: B rows of a step, C classes seen, O old classes (those of the teacher), n rows of a client.
 
-// -- the clients' loss, in lga.cpp and glfc.cpp
-// -------------------------------------------------------------------------
+// -- the clients' loss, in lga.cpp and glfc.cpp -----------------------------------------------------------------------
 
 /// Probability model of the classifier, and its loss.
 enum class class_likelihood : std::uint8_t {
@@ -64,7 +63,7 @@ struct forgetting_context {
 [[nodiscard]] at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
                                      gradient_weighting kind);
 
-/// Returns values / (mean of the values in `group`), and 0 outside the group. If the mean is 0, returns 1 in the group.
+/// Divides magnitudes in `group` by their mean; a mean of 0 gives 1 in the group. Rows outside the group get 0.
 /// @param group [B] bool
 [[nodiscard]] at::Tensor divide_by_mean(const at::Tensor& magnitudes, const at::Tensor& group);
 /// row_weights() of GLFC.
@@ -79,8 +78,7 @@ struct forgetting_context {
 /// term only.
 [[nodiscard]] loss_ref forgetting_objective(const forgetting_terms& terms);
 
-// -- task detection
-// -----------------------------------------------------------------------------------------------------
+// -- task detection ---------------------------------------------------------------------------------------------------
 
 /// Mean entropy of softmax(logits) over the rows, in nats: -sum p ln(p + 1e-5), as in the official programs. Returns 0
 /// if n is 0. @param logits [n, C], of the classes seen
@@ -92,8 +90,7 @@ struct forgetting_context {
   return included ? rise >= threshold : rise > threshold;
 }
 
-// -- learning rates
-// -----------------------------------------------------------------------------------------------------
+// -- learning rates ---------------------------------------------------------------------------------------------------
 
 /// Schedule of a client's learning rate.
 enum class rate_schedule : std::uint8_t {

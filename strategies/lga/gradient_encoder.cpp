@@ -110,8 +110,7 @@ std::int64_t label_of_gradients(const at::Tensor& last_weight) {
   return last_weight.to(at::kDouble).sum(1).argmin().item<std::int64_t>();
 }
 
-// -- hand-written gradients for one image on a CPU
-// ----------------------------------------------------------------------
+// -- hand-written gradients for one image on a CPU --------------------------------------------------------------------
 
 namespace {
 
@@ -394,8 +393,7 @@ double encoder_distance::compare(const sent_gradients& sent) {
   return value;
 }
 
-// -- gradient of the objective
-// ------------------------------------------------------------------------------------------
+// -- gradient of the objective ----------------------------------------------------------------------------------------
 
 /// Derivatives of the objective with respect to the results of backward_pass(), in reverse order.
 void encoder_distance::differentiate_backward(const sent_gradients& sent) {

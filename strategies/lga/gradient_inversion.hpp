@@ -11,8 +11,7 @@ namespace mneme {
 // Axes: K images, C channels, H height, W width, L classes, F filters, T = C * 5 * 5 weights of a filter, P pixels of a
 // layer's output, D features of the last layer.
 
-// -- the encoder, in gradient_encoder.cpp
-// -------------------------------------------------------------------------------
+// -- the encoder, in gradient_encoder.cpp -----------------------------------------------------------------------------
 
 /// The encoder Gamma: three 5 x 5 convolutions with 12 filters and a linear layer, with sigmoids between them. One
 /// instance is drawn per run, shared by clients and proxy, and never trained.
@@ -111,8 +110,7 @@ private:
   std::vector<float> spread_{}, planes_{};             // scratch for columns and planes
 };
 
-// -- reconstruction and prototypes
-// --------------------------------------------------------------------------------------
+// -- reconstruction and prototypes ------------------------------------------------------------------------------------
 
 /// L-BFGS without line search for one variable x [n] float32 (Liu and Nocedal 1989), as torch.optim.LBFGS with its
 /// defaults: 20 iterations per step, 25 evaluations, history 100, tolerances 1e-7 and 1e-9. The caller evaluates the

@@ -81,8 +81,7 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
   return {};
 }
 
-// -- local forgetting: semantic distillation (eqs. 7-9)
-// -----------------------------------------------------------------
+// -- local forgetting: semantic distillation (eqs. 7-9) ---------------------------------------------------------------
 
 /// Y: one-hot labels whose old columns are the old model's probabilities (eqs. 7, 8).
 at::Tensor mixed_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
@@ -165,8 +164,7 @@ tensors_ref to_auxiliary(const forgetting_context& known) {
   return auxiliary;
 }
 
-// -- global forgetting: the proxy scores models (eqs. 11-14)
-// ------------------------------------------------------------
+// -- global forgetting: the proxy scores models (eqs. 11-14) ----------------------------------------------------------
 
 namespace {
 

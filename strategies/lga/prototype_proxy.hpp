@@ -18,8 +18,7 @@ enum compensating_draws : std::uint32_t {
   group_draw,
 };
 
-// -- scores of models, in lga.cpp
-// ---------------------------------------------------------------------------------------
+// -- scores of models, in lga.cpp -------------------------------------------------------------------------------------
 
 /// Noise on features for the scores of models.
 struct feature_noise {
@@ -43,11 +42,11 @@ struct feature_noise {
 /// @param scale omega_(t-1) @param old_classes C_old; 0 in the first task
 /// @param traces [C_new] float64, Tr(cov_c) / d
 [[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
-/// omega over a run. Images of a task arrive in several rounds. Every update within a task starts from omega and the
-/// classes at its start, so no class counts twice.
+/// Tracks omega over a run. Images of a task arrive in several rounds. Every update starts from omega and the number of
+/// classes at the start of the task, so no class counts twice.
 struct running_scale {
   double scale = 0.15, scale_before = 0.15;
-  std::int64_t classes = 0, classes_before = 0; ///< Number of classes behind each scale.
+  std::int64_t classes = 0, classes_before = 0; ///< Number of classes that each scale covers.
   void begin_task() { scale_before = scale, classes_before = classes; }
   /// @param traces [L] float64, Tr(cov_c) / d of all classes of the task that have images so far
   void learn(const at::Tensor& traces);
@@ -58,8 +57,7 @@ struct running_scale {
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                                    const at::Tensor& bias, const feature_noise& how, const rng_key& key);
 
-// -- the proxy
-// ----------------------------------------------------------------------------------------------------------
+// -- the proxy --------------------------------------------------------------------------------------------------------
 
 /// When the best score of earlier tasks is reset.
 enum class score_reset : std::uint8_t {

@@ -1,5 +1,5 @@
-/// diffusion_files: files of a captioner, a text encoder and latent diffusion that keys of OSI-FL name. The door of the
-/// optional part strategies/osi_fl/diffusion (CMake switch MNEME_DIFFUSION).
+/// diffusion_files: files of a captioner, a text encoder and latent diffusion that keys of OSI-FL name. Interface of
+/// the optional part strategies/osi_fl/diffusion (CMake switch MNEME_DIFFUSION).
 #pragma once
 #include "runtime/method/strategy.hpp"
 namespace mneme {

@@ -9,8 +9,7 @@
 #include <numeric>
 namespace mneme {
 
-// -- sampling of latents
-// ------------------------------------------------------------------------------------------------
+// -- sampling of latents ----------------------------------------------------------------------------------------------
 
 latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& with)
     : settings_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
@@ -137,8 +136,7 @@ program_ref moment_matching(const latent_shape& shape, const generation_settings
 
 namespace {
 
-// -- generation of images
-// -----------------------------------------------------------------------------------------------
+// -- generation of images ---------------------------------------------------------------------------------------------
 
 class generate final : public program {
 public:
@@ -255,8 +253,7 @@ private:
   latent_sampler sampler_;
 };
 
-// -- class means of rows
-// ------------------------------------------------------------------------------------------------
+// -- class means of rows ----------------------------------------------------------------------------------------------
 
 class sum_up final : public looped_program {
 public:

@@ -111,7 +111,7 @@ public:
   using product = at::Tensor (*)(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
   /// LibTorch's linear layer.
   [[nodiscard]] static at::Tensor plain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
-  /// The same, with K results that are independent to the last bit (runtime/models/function.hpp).
+  /// plain(), with K results that are independent to the last bit (runtime/models/function.hpp).
   [[nodiscard]] static at::Tensor stacked(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
 
   /// Returns the encoded condition [K, m, U]. @param embeddings [K, m, E]

@@ -151,7 +151,7 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 
 class osi_server final : public server_half {
 public:
-  /// @param sample_images program that generates images under a condition [E]; null: the generator trained in this run
+  /// @param image_program generates images under a condition [E]; null: the generator trained in this run
   osi_server(const method_setup& setup, const osi_options& with, program_ref image_program)
       : setup_(setup), options_(with), generator_(setup, with.generator), image_program_(std::move(image_program)),
         weights_(setup.initial->at(flat_weights)) {}
@@ -223,8 +223,7 @@ private:
   std::int64_t client_held_bytes_ = 0, server_held_bytes_ = 0;
 };
 
-// -- generation of images (eqs. 2-5)
-// ------------------------------------------------------------------------------------
+// -- generation of images (eqs. 2-5) ----------------------------------------------------------------------------------
 
 program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
   if (!image_program_)
@@ -365,8 +364,7 @@ task<void> osi_server::close_round(server_context& ctx, const round_info& info) 
 } // namespace
 } // namespace mneme::osi_fl_method
 
-// -- retention of images (eqs. 13-15)
-// -----------------------------------------------------------------------------------
+// -- retention of images (eqs. 13-15) ---------------------------------------------------------------------------------
 
 /// E_t,k = argmax of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
 std::vector<std::int64_t> mneme::retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
@@ -450,8 +448,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
   co_return herded(shown.features.cpu(), labels, options_.retained());
 }
 
-// -- metrics and samples
-// ------------------------------------------------------------------------------------------------
+// -- metrics and samples ----------------------------------------------------------------------------------------------
 
 std::map<std::string, double> osi_server::summary_metrics() const {
   std::map<std::uint32_t, std::int64_t> by_client;

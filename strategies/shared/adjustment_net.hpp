@@ -15,7 +15,7 @@ enum class shortcut_form : std::uint8_t {
 };
 
 /// Table 6 of the paper. It prints a batch normalization of 1,024 after 512 values and one of 128 after 256, which is
-/// impossible. Here, each batch normalization is as wide as the layer before it. `hidden = [512, 1024]` widens the
+/// impossible. In mneme, each batch normalization is as wide as the layer before it. `hidden = [512, 1024]` widens the
 /// layer instead.
 struct adjustment_shape {
   std::vector<std::int64_t> hidden{512, 512}; ///< Widths of blocks of linear, batch norm, ReLU, dropout.

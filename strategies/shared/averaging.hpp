@@ -57,7 +57,7 @@ private:
 // -- the server half --------------------------------------------------------------------------------------------------
 
 /// Selects the tensors of a net that travel each round. If all weights are trained, they travel as one tensor. If only
-/// a head or adapters are trained, these travel, and the frozen weights are sent once, at first contact.
+/// a head or adapters are trained, these travel, and the frozen weights are the initial payload.
 class transmitted_weights {
 public:
   transmitted_weights() = default;
@@ -110,7 +110,7 @@ private:
   rounds_section rounds_;
   transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
-  tensors_ref frozen_;                             // frozen weights, sent at first contact; null if all weights travel
+  tensors_ref frozen_;                             // frozen weights, the initial payload; null if all weights travel
   std::map<std::string, weighted_average> sums_;   // one per travelling tensor
   std::map<std::string, weighted_change> changes_; // FedBuff: one per travelling tensor
   double change_weight_ = 0.0;                     // FedBuff: sum of c_k
@@ -145,7 +145,7 @@ protected:
   /// Changes a client's job before training: teachers, tensors that the loss reads, or an objective for this round.
   virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
   [[nodiscard]] const method_setup& setup() const { return setup_; }
-  /// All weights of the net: `travelled`, completed by the frozen weights from the first contact.
+  /// All weights of the net: `travelled`, completed by the frozen weights of the initial payload.
   [[nodiscard]] tensors_ref full_weights(const tensors_ref& travelled, const broadcast& in) const;
 
 private:

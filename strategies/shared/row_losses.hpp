@@ -37,7 +37,7 @@ struct distillation_rule {
 /// Distillation loss of each row: [R]. @param student, teacher [R, O]
 [[nodiscard]] at::Tensor distillation_rows(const at::Tensor& student, const at::Tensor& teacher,
                                            const distillation_rule& rule);
-/// The same for the first O columns of `logits` [R, C]. @param teacher [R, O]
+/// Distillation loss of each row for the first O columns of `logits` [R, C]: [R]. @param teacher [R, O]
 [[nodiscard]] at::Tensor old_class_distillation(const at::Tensor& logits, const at::Tensor& teacher,
                                                 const distillation_rule& rule);
 

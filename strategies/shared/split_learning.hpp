@@ -20,7 +20,7 @@ struct split_options {
 /// it is never sent.
 struct split_model {
   method_setup whole{};      ///< Setup of the run.
-  method_setup head_setup{}; ///< The same setup for module and head only.
+  method_setup head_setup{}; ///< Setup of the run for module and head only.
   model_ref backbone{};      ///< Frozen feature extractor, without a head.
   model_ref chain{};         ///< Backbone, module and head: the net that is evaluated and saved.
   tensors_ref backbone_weights{};

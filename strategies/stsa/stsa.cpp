@@ -258,7 +258,7 @@ public:
     if (!in.upload->find("sums")) {
       if (adapter_)
         adapter_->fold(in);
-      else if (in.rows > 0) // nothing is learnt without rows
+      else if (in.rows > 0) // a client without rows trains nothing
         averaging_server::fold(in);
     } else if (in.started_from == asked_in_.back()) {
       statistics_->add(in);
@@ -291,7 +291,7 @@ public:
     auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations}); // eq. 9
     auto solved = co_await solving;
 
-    // The read-out has a row for every class of the run; rows of future classes are zero.
+    // The readout has a row for every class of the run; rows of future classes are zero.
     auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
     readout.narrow(0, 0, info.seen_classes.high).copy_(solved.out->at("readout"));
     readout_ = readout;
@@ -345,8 +345,7 @@ private:
 
 std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,

@@ -22,7 +22,7 @@ run_progress progress_of(const live_run& run) {
   now.task = last.task.value + 1;
   now.round = last.last.value + 1;
   now.virtual_s = in_seconds(last.at);
-  const auto here = now.round - run.rounds_before; // rounds of this process determine the pace
+  const auto here = now.round - run.rounds_before; // the rate counts only rounds of this process
   if (here > 0 && now.rounds > 0)
     now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
   return now;
@@ -162,7 +162,7 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
 live_server::~live_server() {
   parts_->stopping = true;
   parts_->view->close();
-  // stop() aborts responses, so wait until followers have the last page, unless they do not read it.
+  // Ending the server aborts responses, so wait, for a limited time, until all followers have the last page.
   constexpr std::chrono::milliseconds pause{5};
   for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
     std::this_thread::sleep_for(pause);

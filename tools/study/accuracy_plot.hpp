@@ -8,7 +8,7 @@ namespace mneme {
 /// One curve per task and one over all tasks seen, with a vertical line at the end of each task.
 /// @pre `evaluations` are in the order of their rounds
 [[nodiscard]] line_chart task_accuracy_chart(chart_text text, std::span<const evaluation_record> evaluations);
-/// The same chart as a file, accuracy.svg. Equal evaluations give equal text.
+/// task_accuracy_chart() as the text of accuracy.svg. Equal evaluations give equal text.
 [[nodiscard]] std::string accuracy_plot_svg(const std::string& title, std::span<const evaluation_record> evaluations);
 
 } // namespace mneme

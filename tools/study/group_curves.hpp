@@ -32,7 +32,7 @@ using run_points = std::vector<std::pair<double, double>>;
 
 /// Mean of the k-th points of all runs; for several runs also the band from minimum to maximum.
 [[nodiscard]] chart_curve averaged_curve(chart_series series, const std::vector<run_points>& runs);
-/// The same for bars. The points' x are categories, integers from 1 to `categories`.
+/// averaged_curve() as bars. The points' x are categories, integers from 1 to `categories`.
 [[nodiscard]] chart_bars averaged_bars(chart_series series, const std::vector<run_points>& runs,
                                        std::size_t categories);
 

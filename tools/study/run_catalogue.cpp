@@ -14,7 +14,7 @@ constexpr std::int64_t format_version = 3; // 3: keys under their new names
 // Kinds of facts: attribute of the run, key of its scenario, figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 
-// No other indexes: queries read only data that expect_whole() has checked.
+// Primary keys are the only indexes, so that queries read only data that expect_whole() has checked.
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, stamp TEXT NOT NULL,
                                  digest TEXT NOT NULL);

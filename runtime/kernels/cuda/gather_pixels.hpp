@@ -80,7 +80,7 @@ MNEME_HOST_DEVICE inline void make_pixels(const gathered_rows& on, const gather_
   const std::uint8_t* const image = on.images + static_cast<std::int64_t>(row.file_row) * on.channels * plane;
   const tap_table map = on.transforms[row.transform];
   const bool moves = row.down != 0 || row.right != 0 || row.flip != 0;
-  if (!moves && map.targets == 0 && on.quads) { // the most common case: four pixels are read at once
+  if (!moves && map.targets == 0 && on.quads) { // the most common case: one load reads four pixels
     const four_bytes bytes = *reinterpret_cast<const four_bytes*>(image + i);
     for (int j = 0; j < n; ++j)
       out[j] = map.invert ? 255.0F - static_cast<float>(bytes.at[j]) : static_cast<float>(bytes.at[j]);

@@ -75,7 +75,7 @@ task<client_result> pilora::client_round(client_context& ctx, const broadcast& i
       .upload = upload_of(trained, in.info.current_classes), .memory = nullptr, .rows = trained.rows_seen};
 }
 
-/// Start weights: the transformer and the centers of future classes from the first contact, all others from this
+/// Start weights: the transformer and the centers of future classes come from the initial payload, all others from this
 /// broadcast.
 tensors_ref pilora::start_of(const broadcast& in) const {
   auto flat = in.initial_payload->at(flat_weights).clone();
@@ -106,8 +106,7 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
   return upload;
 }
 
-// -- declarations
-// -------------------------------------------------------------------------------------------------------
+// -- declarations -----------------------------------------------------------------------------------------------------
 
 method_needs pilora::needs() const {
   return {.prompts = options_.parts,

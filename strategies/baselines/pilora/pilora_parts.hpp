@@ -12,8 +12,8 @@ namespace mneme {
 struct pilora_weights {
   double prototype = 0.001, sparsity = 0.01, orthogonality = 0.5;
 };
-/// Cross-entropy over minus the distances to all centers, + prototype * the distance to the true center, means over
-/// rows,
+/// Means over rows of the cross-entropy, with minus the distances to all centers as logits, and of prototype * the
+/// distance to the true center,
 ///     + sparsity * sum |A| + orthogonality * sum_{s < t} sum |A^s A^T|
 /// over the A of queries and values of all blocks. The job's side tensors hold the earlier A^s, stacked as [t r, d], by
 /// earlier_weight_name(). Without side tensors the last term is 0.

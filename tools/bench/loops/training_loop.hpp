@@ -10,7 +10,7 @@ namespace mneme::bench {
 
 // Shapes: N all rows, K stacked models, B rows of a batch, F pixels of a row, P parameters.
 
-/// Work of every contender. Client c holds the rows c * rows to (c + 1) * rows - 1.
+/// Work of every loop. Client c holds the rows c * rows to (c + 1) * rows - 1.
 struct workload {
   std::vector<std::int64_t> shape{}; ///< Shape of one row: [features], or [channels, height, width].
   std::int64_t hidden = 0;           ///< Width of the MLP's hidden layer; unused by the CNN.
@@ -25,14 +25,14 @@ struct workload {
   [[nodiscard]] std::int64_t steps() const { return rows / batch; }
 };
 
-/// Generated rows, the same for every contender, stored as normalized floats like in such programs.
+/// Generated rows, the same for every loop, stored as normalized floats.
 struct population {
   at::Tensor images; ///< [N, F] float32 in [-1, 1]
   at::Tensor labels; ///< [N] int64
 };
 [[nodiscard]] population make_population(const workload& load);
 
-/// Clients of a round; the same for every contender.
+/// Clients of a round; the same for every loop.
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 

@@ -23,7 +23,8 @@ void find_torch();
 /// Converts a Python tensor to a contiguous one without a graph; shares memory if possible. Throws
 /// std::invalid_argument that names `meaning`. @pre the GIL is held
 [[nodiscard]] at::Tensor tensor_of(nb::handle object, const std::string& meaning);
-/// The same for weights of a net: float32 [count], finite.
+/// Converts weights of a net. Throws std::invalid_argument unless they are float32 [count] and, on a CPU, finite.
+/// @pre the GIL is held
 [[nodiscard]] at::Tensor flat_tensor_of(nb::handle object, std::int64_t count, const std::string& meaning);
 /// Converts a mapping from names to torch tensors, numbers, or lists of numbers. Throws std::invalid_argument for
 /// others.
