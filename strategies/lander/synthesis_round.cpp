@@ -56,7 +56,7 @@ struct learning_leaves {
 
 /// Maps label embeddings, normalized over the batch, to codes by one linear layer per chunk of rows: [B, W].
 at::Tensor noise_of(const synthesis_settings& with, const at::Tensor& embedded, const learning_leaves& leaves) {
-  const auto [variance, mean] = at::var_mean(embedded, at::OptionalIntArrayRef({0}), 0, true);
+  const auto [variance, mean] = at::var_mean(embedded, at::OptionalIntArrayRef({0}), false, true);
   const auto level = (embedded - mean) / (variance + 1e-5).sqrt() * leaves.norm[0] + leaves.norm[1]; // [B, E]
   std::vector<at::Tensor> chunks;
   for (std::int64_t i = 0; i < with.noise_layers(); ++i) {
