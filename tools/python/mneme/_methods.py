@@ -232,7 +232,7 @@ class Method:
         """Joins {name: tensor} to flat weights [P]; the inverse of unflatten(). Missing names become zeros."""
         return self.setup.flatten(tensors)
 
-        # Functions that the engine calls.
+    # Functions that the engine calls.
 
     @classmethod
     def _keys(cls):

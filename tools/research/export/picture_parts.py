@@ -194,7 +194,7 @@ def byte_letters():
 def write_vocabularies(folder):
     letters = byte_letters()
     as_letters = lambda text: "".join(letters[byte] for byte in text.encode())
-        # Captions: words with a leading space, word endings, bytes that are incomplete letters, and the end token.
+    # Captions: words with a leading space, word endings, bytes that are incomplete letters, and the end token.
     captions = [as_letters(" " + word) for word in WORDS] + [as_letters(end) for end in ("s", ",", "é", "-")]
     captions += [letters[0xC3], letters[0xFF], letters[0x0A], "<|endoftext|>"]
     with open(os.path.join(folder, "caption_words.json"), "w") as file:

@@ -168,8 +168,8 @@ CASES = {
                           (2, 3, 36, 36)),
     "resnet18_group": ("resnet18", {"stem": "cifar", "norm": "group"},
                        lambda: resnet18_of(10, "cifar", group_norm(32)), (2, 3, 32, 32), (2, 3, 10, 10)),
-        # With batch norm and these weights, gradients of such deep nets differ by 5 % between PyTorch's own float32 and
-        # float64; with group norm by 5e-6.
+    # With batch norm and these weights, gradients of such deep nets differ by 5 % between PyTorch's own float32 and
+    # float64; with group norm by 5e-6.
     "resnet50": ("resnet50", {"stem": "imagenet"}, lambda: resnet50(num_classes=10), (4, 3, 96, 96), None),
     "resnet50_group": ("resnet50", {"stem": "imagenet", "norm": "group"},
                        lambda: resnet50(num_classes=10, norm_layer=group_norm(32)), (2, 3, 64, 64), (1, 3, 33, 33)),

@@ -124,7 +124,7 @@ def printed_runs(method, arguments):
     sides = list(zip(*pairs))
     print(f"\n{'':<24} {'official':>17} {'mneme':>17}   apart")
     for task in range(len(sides[0][0]["tasks"])):
-                # Classes are dealt evenly, so the mean over tasks is the accuracy over all classes so far.
+        # Classes are dealt evenly, so the mean over tasks is the accuracy over all classes so far.
         compared(f"% after task {task + 1}", *[[mean(run["tasks"][task]) for run in runs] for runs in sides])
     theirs, ours = [mean([run["cpu_seconds"] for run in runs]) for runs in sides]
     print(f"{'CPU seconds':<24} {theirs:>8.2f} {ours:>17.2f}: {theirs / ours:.2f} times as fast")

@@ -59,7 +59,7 @@ def patch_devices():
     torch.cuda.device_count = lambda: 0
     for name in ("empty_cache", "set_device", "synchronize", "manual_seed", "manual_seed_all"):
         setattr(torch.cuda, name, lambda *_, **__: None)
-        # Pickled tensors of a device are loaded into host memory.
+    # Pickled tensors of a device are loaded into host memory.
     torch.storage._load_from_bytes = lambda data: torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
 
 

@@ -7,7 +7,7 @@ FEDERATIONS = {
               "mbit": (10.0, 40.0), "trains": True},
     "cnn": {"shape": [3, 32, 32], "classes": 100, "model": {"name": "cnn"}, "batch": 32, "rows": (20, 60),
             "mbit": (20.0, 100.0), "trains": True},
-        # 11,018,670 numbers of 4 bytes and no training, so that only the links matter.
+    # 11,018,670 numbers of 4 bytes and no training, so that only the links matter.
     "noop": {"shape": [784], "classes": 10, "model": {"name": "mlp", "hidden": [4096, 1900]}, "batch": 1,
              "rows": (1, 1), "mbit": (40.0, 100.0), "trains": False},
 }
