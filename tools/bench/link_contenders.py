@@ -36,8 +36,8 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def cpu_seconds(who=resource.RUSAGE_SELF):
-    usage = resource.getrusage(who)
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
@@ -59,10 +59,8 @@ def serve_grpc(port, message_bytes, keys, ready, results):
     """Receives one stream of pieces, puts messages together, and reports their bytes."""
     import grpc
     import torch
-    began = 0.0
 
     def receive(pieces, _):
-        nonlocal began
         began, read, parts, held = cpu_seconds(), 0, [], 0
         for piece in pieces:
             parts.append(piece)
@@ -148,7 +146,7 @@ def send_c10d(port, tensor, _, seconds):
 
 # -- One measurement and the table -------------------------------------------------------------------------------------
 def measure(name, mib, seconds):
-    """Figures of one contender. Start of the processes and imports are included in the CPU seconds of neither."""
+    """Measurements of one contender. The CPU seconds exclude process start and imports."""
     import torch
     receive, send = (receive_c10d, send_c10d) if name == "c10d" else (serve_grpc, send_grpc)
     keys = None
@@ -156,7 +154,7 @@ def measure(name, mib, seconds):
         with tempfile.TemporaryDirectory() as folder:
             keys = make_certificate(folder)
     if name != "c10d":
-        __import__("grpc")
+        __import__("grpc")  # before the measurement
     spawn = multiprocessing.get_context("spawn")
     port, ready, results = free_port(), spawn.Event(), spawn.Queue()
     peer = spawn.Process(target=receive, args=(port, mib << 20, keys, ready, results), daemon=True)
