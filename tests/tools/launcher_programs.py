@@ -38,6 +38,11 @@ def mpirun(library, *names):
     return None
 
 
+def daemon_program(name):
+    """Returns the path of a program that may be in sbin; None if it is not installed."""
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+
+
 CONFIGURATION = """
 ClusterName=mneme
 SlurmctldHost={host}(127.0.0.1)
@@ -76,9 +81,8 @@ class SlurmCluster:
 
     @staticmethod
     def missing_program():
-        path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
         for name in ("munged", "slurmctld", "slurmd", "srun"):
-            if not shutil.which(name, path=path):
+            if not daemon_program(name):
                 return f"Slurm: {name} is not installed (tools/bootstrap --launchers)"
         return ""
 
@@ -103,9 +107,8 @@ class SlurmCluster:
         return "" if self.waits_for(self.is_idle) else self.failure("slurmctld", "slurmd-n1")
 
     def daemon(self, program, *options, log=""):
-        path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
         with open(os.path.join(self.folder, (log or program) + ".out"), "w", encoding="utf-8") as out:
-            self.processes.append(subprocess.Popen([shutil.which(program, path=path), *options], stdout=out,
+            self.processes.append(subprocess.Popen([daemon_program(program), *options], stdout=out,
                                                    stderr=subprocess.STDOUT, env=plain_environment()))
 
     def is_idle(self):
