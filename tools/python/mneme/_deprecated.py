@@ -27,7 +27,7 @@ def flag(cls, new, old):
         if has_old and new in vars(base):
             raise TypeError(f"{base.__name__}: {old} is the old name of {new}; expected only one of them")
         if has_old:
-            warn(f"{base.__name__}.{old}", new)
+            warn(f"{base.__name__}.{old}", new, stacklevel=6)  # the caller of run(), which calls host()
             return vars(base)[old]
         if new in vars(base):
             return vars(base)[new]
