@@ -74,7 +74,9 @@ std::string digested_place(const data_section& data, const std::string& name) {
   return content.empty() ? content : quote_text(content);
 }
 
-std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
+/// @param renamed entry of the key; null if it was not renamed
+std::string digested_text(const scenario& settings, const std::string& section, const key& option,
+                          const renamed_key* renamed) {
   if (section == "devices" && option.name == "profiles")
     return profiles_text(settings.devices);
   if (section == "model" && option.name == "backbone")
@@ -86,15 +88,14 @@ std::string digested_text(const scenario& settings, const std::string& section, 
     return digested_place(settings.data, option.name);
   if (const auto* path = std::get_if<std::filesystem::path*>(&option.target))
     return content_text(**path);
-  const auto* renamed = find_renamed(section, option.name, settings.strategy.name);
   return renamed && option.current ? quote_text(std::string(renamed->old_word(option.current())))
                                    : current_text(option);
 }
 
 /// The line of a key that the digest hashes. Renamed keys keep their old name in it, so that no digest changes.
 std::string digested_line(const scenario& settings, const std::string& section, const key& option) {
-  const auto text = digested_text(settings, section, option);
-  const auto* renamed = find_renamed(section, option.name, settings.strategy.name);
+  const auto* const renamed = find_renamed(section, option.name, settings.strategy.name);
+  const auto text = digested_text(settings, section, option, renamed);
   return text.empty() ? text : (renamed ? std::string(renamed->old_name) : option.name) + " = " + text + "\n";
 }
 
