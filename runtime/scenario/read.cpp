@@ -91,10 +91,8 @@ private:
     add_preset(name);
     choose_words();
     const auto own = value_.strategy.method->needs().defaults;
-    if (own.empty())
-      return;
-    auto lowest = parse_layer("defaults of " + quote_text(name), own, problems_);
-    insert_lowest(std::move(lowest));
+    if (!own.empty())
+      insert_lowest(parse_layer("defaults of " + quote_text(name), own, problems_));
   }
 
   void insert_lowest(scenario_layer lowest) {
