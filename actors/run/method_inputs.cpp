@@ -29,8 +29,7 @@ constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // limit of a 
 diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
   diagnostics errors;
   const auto add = [&](const std::string& key, const diagnostics& problems) {
-    const auto placed_there = at_key(settings, "strategy." + key, problems);
-    errors.insert(errors.end(), placed_there.begin(), placed_there.end());
+    append(errors, at_key(settings, "strategy." + key, problems));
   };
   const auto needs = settings.strategy.method->needs();
   for (const auto& [key, file] : needs.tensor_files) {

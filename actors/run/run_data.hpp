@@ -5,7 +5,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Loads the rows of the run. Fails with all errors of the device, the number of clients and the rows.
+/// Loads the rows of the run. Fails with errors of the device, the clients' memory and the rows, or with those of keys
+/// that do not fit the rows: model.backbone, training.augment and tasks.transform.
 /// @param given result of load_data(); null: load it
 /// @param values row_values::zeros for validation
 /// @param device result of resolve_device()

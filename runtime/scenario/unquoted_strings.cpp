@@ -1,4 +1,5 @@
 #include "runtime/scenario/unquoted_strings.hpp"
+#include "runtime/base/trim.hpp"
 #include "runtime/options/unit_text.hpp"
 #include <algorithm>
 #include <array>
@@ -8,16 +9,6 @@ namespace mneme {
 namespace {
 
 using text_view = std::string_view;
-
-bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
-
-text_view trim(text_view text) {
-  while (!text.empty() && is_blank(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
 
 std::string in_lower_case(text_view word) {
   std::string lower(word);

@@ -94,7 +94,7 @@ private:
   parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                                // sorted; clients without steps come last
-  std::vector<std::shared_ptr<const tensor_map>> auxiliaries_; // [K] side tensors of the loss, in the order of clients_
+  std::vector<std::shared_ptr<const tensor_map>> auxiliaries_; // [K] auxiliary tensors, in the order of clients_
   std::vector<group_teacher> teachers_;                        // one per entry of training_options::teachers
   loss_sums losses_;                                           // losses of the epoch
   at::Tensor weights_, gradients_;                             // [K, P]

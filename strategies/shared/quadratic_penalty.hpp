@@ -5,13 +5,13 @@ namespace mneme {
 
 // Axes: P weights of a model.
 
-/// strength / 2 * sum_i importance_i (w_i - anchor_i)^2. The penalty is 0 for a job whose side tensors lack the
+/// strength / 2 * sum_i importance_i (w_i - anchor_i)^2. The penalty is 0 for a job whose auxiliary tensors lack the
 /// importance.
 struct quadratic_penalty {
   const char* term = "";        ///< loss_term::name
-  const char* importance = "";  ///< Name of [P] in the job's side tensors; unused if `constant` is defined.
+  const char* importance = "";  ///< Name of [P] in the job's auxiliary tensors; unused if `constant` is defined.
   at::Tensor constant{};        ///< [P]: one importance for all jobs.
-  const char* anchor = nullptr; ///< Name of [P] in the side tensors; null: the weights at the start of training.
+  const char* anchor = nullptr; ///< Name of [P] in the auxiliary tensors; null: the weights at the start of training.
   double strength = 1.0;
 };
 

@@ -82,10 +82,8 @@ def check(entry, headers):
 
 def chosen_entries(commands, folders):
     """Entries of the build that compile sources below the folders."""
-    names = {file for file in entries_of(commands) if file.startswith(folders)}
     with open(commands, encoding="utf-8") as file:
-        listed = json.load(file)
-    return [entry for entry in listed if names & set(sources_of(entry))]
+        return [entry for entry in json.load(file) if any(source.startswith(folders) for source in sources_of(entry))]
 
 
 def main():

@@ -60,12 +60,12 @@ target_link_libraries(mneme_numbers INTERFACE mneme_torch mneme_fmt ${XXHASH_LIB
 target_compile_options(mneme_numbers INTERFACE -Wall -Wextra -Wno-missing-field-initializers
                        $<$<BOOL:${MNEME_WERROR}>:-Werror$<SEMICOLON>-Wno-error=maybe-uninitialized>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # g++ 12 wrongly reports an overflow where a literal is inserted before a moved string (GCC bug 105651).
+  # g++ 12 wrongly reports an overflow where a literal is inserted before a moved string (GCC bug 105651).
   target_compile_options(mneme_numbers INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
 endif()
 if(MNEME_SANITIZE)
   # A null pointer crashes without a check, and type checks of LibTorch's objects would triple the compile time. Checks
-  # of   # alignment and object sizes take a third of g++'s time; clang's sanitizers for tools/fuzz include them.
+  # of alignment and object sizes take a third of g++'s time; clang's sanitizers for tools/fuzz include them.
   target_compile_options(mneme_numbers INTERFACE -fsanitize=${MNEME_SANITIZE} -fno-sanitize=null,vptr
                          $<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=alignment,object-size> -fno-omit-frame-pointer)
   target_link_options(mneme_numbers INTERFACE -fsanitize=${MNEME_SANITIZE})
@@ -74,7 +74,7 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   # Clones and worktrees on one machine share compiled objects and precompiled headers. ccache relies on the
-  # dependencies   # that the compiler reports, so that the preprocessor does not run twice.
+  # dependencies that the compiler reports, so that the preprocessor does not run twice.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros
       CCACHE_PCH_EXTSUM=true CCACHE_DEPEND=true ${CCACHE})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)

@@ -51,7 +51,7 @@ endmacro()
 set(MNEME_TOGETHER 16 CACHE STRING "How many sources of a layer are compiled as one")
 function(mneme_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MNEME_TOGETHER})
-    # g++ warns of internal linkage in included sources as if they were headers.
+  # g++ warns of internal linkage in included sources as if they were headers.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 

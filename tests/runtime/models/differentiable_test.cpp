@@ -207,9 +207,8 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
       struct slopes {
         double value = 0.0, by_inputs = 0.0, squared = 0.0, again = 0.0;
       };
-      // The loss at images + step * direction, its derivative at that point, v =
-      // its weight gradient, projected on `mixed`
-      // ^2, and the derivative of v.
+      // The loss at images + step * direction, its derivative at that point, v = |its weight gradient, projected on
+      // `mixed`|^2, and the derivative of v.
       const auto at_step = [&](double step) {
         const auto weights = start.clone().set_requires_grad(true);
         const auto inputs = (images + step * direction).set_requires_grad(true);

@@ -14,11 +14,7 @@ namespace {
 
 const shape3 small{3, 10, 9};
 
-/// The mean over rows of
-/// features
-/// ^2 / 2, or of
-/// map
-/// ^2 / 2 for the requested maps.
+/// The mean over rows of |features|^2 / 2, or of |map|^2 / 2 for the requested maps.
 class shrinking_loss final : public loss {
 public:
   std::string identity() const override { return "shrinking"; }

@@ -60,9 +60,7 @@ public:
   mutable at::Tensor features, logits, teacher_features, taught;
 };
 
-/// Cross-entropy plus the mean over rows of
-/// features - the teacher's
-/// ^2.
+/// Cross-entropy plus the mean over rows of |features - the teacher's|^2.
 class matching_loss final : public loss {
 public:
   std::string identity() const override { return "matching"; }
@@ -127,11 +125,7 @@ TEST_CASE("norms of per-row gradients are in row order and equal autograd's", "[
   REQUIRE(seen.sizes() == at::IntArrayRef{7});
   for (std::int64_t i = 0; i < 7; ++i)
     CHECK(seen[i].item<double>() == Approx(plain_gradient(job, {i}, {1.0}).norm().item<double>()).epsilon(1e-5));
-  // Those of a head alone have a closed form:
-  // softmax - onehot
-  // sqrt(
-  // h
-  // ^2 + 1).
+  // Those of a head alone have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
   job.options.trained = trainable_part::head;
   const auto of_head = norms();
   const auto& rows = *job.samples.rows;

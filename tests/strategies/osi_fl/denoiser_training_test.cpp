@@ -24,10 +24,8 @@ rng_key drawn_by(const program_call& call, draws which, std::int64_t index = 0) 
   return key;
 }
 
-/// E
-/// v - v_theta(x_t, t, c)
-/// ^2, row by row. Each step draws new noise and drops a tenth of the conditions. Every fourth row has its own
-/// embedding as condition, the others a mean of 1 to 50 of their kind.
+/// E |v - v_theta(x_t, t, c)|^2, row by row. Each step draws new noise and drops a tenth of the conditions. Every
+/// fourth row has its own embedding as condition, the others a mean of 1 to 50 of their kind.
 class by_the_formula final : public sliced_training {
 public:
   by_the_formula()
