@@ -112,7 +112,7 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
 }
 
 /// Discards the round without a report. A resumed run reruns it from its assignment.
-void shard::interrupt(job_id last, python_round& round) {
+void shard::interrupt(job_id last, active_round& round) {
   report_.failed.push_back({.last_job = last, .client = round.client, .reason = interrupted_text});
   round.turns->abandon();
   rounds_.erase(last.assignment);
@@ -133,7 +133,7 @@ void shard::finish(assignment_id id, client_result&& result) {
     report_finished();
 }
 
-void shard::park(assignment_id id, python_round& round, plan jobs) {
+void shard::park(assignment_id id, active_round& round, plan jobs) {
   round.known = outcomes(jobs.size());
   round.outcomes_missing = jobs.size();
   for (std::uint32_t step = 0; step < jobs.size(); ++step) {

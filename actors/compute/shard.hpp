@@ -35,7 +35,7 @@ public:
 
 private:
   /// A client's round: the jobs of its current stage, and the results received so far.
-  struct python_round {
+  struct active_round {
     client_id client{};
     std::uint32_t visit = 0;
     virtual_time ready{}; // virtual time at which its download ends
@@ -50,9 +50,9 @@ private:
     std::int64_t width = 1;
   };
 
-  void interrupt(job_id last, python_round& round);
+  void interrupt(job_id last, active_round& round);
   void finish(assignment_id id, client_result&& result);
-  void park(assignment_id id, python_round& round, plan jobs);
+  void park(assignment_id id, active_round& round, plan jobs);
   /// Returns key and width of a job. The last value is cached, since clients of a round usually request the same
   /// training.
   [[nodiscard]] const job_kind& kind_of(const work& job);
@@ -65,7 +65,7 @@ private:
 
   const run_context& run_;
   client_host& clients_;
-  assignment_table<python_round> rounds_;
+  assignment_table<active_round> rounds_;
   train_job last_training_; // without rows and weights; the training of last_kind_
   job_kind last_kind_;
   bool at_once_ = false;            // the rounds that are being started run without a release

@@ -58,12 +58,12 @@ void availability::open_task(task_id task, virtual_time now) {
     opened_ = task;
     return;
   }
-  const auto clients_left = clients_keeping_task(task);
+  const auto staying_clients = clients_keeping_task(task);
   opened_ = task;
-  auto next_staying = clients_left.begin();
+  auto next_staying = staying_clients.begin();
   const auto count = static_cast<std::uint32_t>(clients_->size());
   for (std::uint32_t c = 0; c < count; ++c)
-    if (next_staying != clients_left.end() && next_staying->value == c)
+    if (next_staying != staying_clients.end() && next_staying->value == c)
       ++next_staying;
     else if (staggered_)
       calendar_.push_back(

@@ -52,7 +52,7 @@ constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", 
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
 /// Names of the files that a run writes before its scenario.toml.
-const std::set<std::string>& clients_left() {
+const std::set<std::string>& unstarted_run_files() {
   static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
                                            "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
   return names;
@@ -84,8 +84,8 @@ expected<open_file> locked(const fs::path& folder) {
 /// Creates a run's folder together with its start mark and lock, atomically. A process killed during this leaves no
 /// empty folder that would block the next run, and no other process can use the folder.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
-  static std::atomic<int> probes{0};
-  const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), probes++);
+  static std::atomic<int> attempts{0};
+  const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), attempts++);
   if (auto error = make_folder(hidden))
     return error;
   lock = locked(hidden); // a rename keeps the lock
@@ -177,7 +177,7 @@ std::string run_directory::values_file(std::int64_t round) { return fmt::format(
 bool run_directory::never_started(const fs::path& folder) {
   const auto names = names_below(folder);
   return names.contains(checkpoints_name) &&
-         std::includes(clients_left().begin(), clients_left().end(), names.begin(), names.end());
+         std::includes(unstarted_run_files().begin(), unstarted_run_files().end(), names.begin(), names.end());
 }
 
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
@@ -196,7 +196,7 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
       return tl::unexpected{own->error()};
     if (error == std::errc::file_exists && !out.empty() && never_started(path))
       if (auto lock = locked(path); lock && never_started(path)) { // a starting run would hold the lock
-        for (const auto& name : clients_left())
+        for (const auto& name : unstarted_run_files())
           if (name != checkpoints_name)
             fs::remove(path / name);
         return run_directory(path, std::move(*lock));

@@ -55,7 +55,7 @@ private:
   [[nodiscard]] work_state begun(const program_call& call) const;
   [[nodiscard]] work_state resume(const program_call& call) const;
   [[nodiscard]] slice_result paused(const program_call& call, const work_state& now) const;
-  [[nodiscard]] dream_draws drawn(const program_call& call) const;
+  [[nodiscard]] synthesis_draws drawn(const program_call& call) const;
   void dream(const program_call& call, work_state& now) const;
   void teach(const program_call& call, work_state& now) const;
   [[nodiscard]] rng_key key_of(const program_call& call, dream_draw kind) const {
@@ -116,9 +116,9 @@ slice_result dreams::paused(const program_call& call, const work_state& now) con
   return step;
 }
 
-dream_draws dreams::drawn(const program_call& call) const {
+synthesis_draws dreams::drawn(const program_call& call) const {
   const auto embedding = call.in.at("anchors").size(1);
-  dream_draws draws{
+  synthesis_draws draws{
       .labels = synthesis_labels(settings_.batch, settings_.seen_classes, key_of(call, dream_draw::labels)),
       .layers = draw_normal({settings_.noise_layers(), settings_.noise, embedding}, key_of(call, dream_draw::noise))};
   draws.labels = draws.labels.to(call.device());

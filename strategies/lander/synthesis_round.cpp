@@ -68,15 +68,15 @@ at::Tensor noise_of(const synthesis_settings& with, const at::Tensor& embedded, 
 
 } // namespace
 
-dream_result synthesis_round(const model& net, const model& generator, const synthesis_settings& with,
-                             const at::Tensor& teacher, const at::Tensor& student, const at::Tensor& anchors,
-                             synthesis_state& now, const dream_draws& drawn) {
+synthesis_result synthesis_round(const model& net, const model& generator, const synthesis_settings& with,
+                                 const at::Tensor& teacher, const at::Tensor& student, const at::Tensor& anchors,
+                                 synthesis_state& now, const synthesis_draws& drawn) {
   const auto embedded = anchors.index_select(0, drawn.labels);
   const auto biases = at::zeros({with.noise_layers(), with.noise}, embedded.options());
   learning moved{adam(now.generator), adam(now.norm), adam(drawn.layers),
                  adam(biases),        adam(now.mean), adam(now.deviation)};
   const training_mode training;
-  dream_result result{.total = std::numeric_limits<double>::infinity()};
+  synthesis_result result{.total = std::numeric_limits<double>::infinity()};
   for (std::int64_t step = 0; step < with.steps; ++step) {
     const learning_leaves leaves{leaf_of(moved.generator.weights()), leaf_of(moved.norm.weights()),
                                  leaf_of(moved.layers.weights()),    leaf_of(moved.biases.weights()),

@@ -64,13 +64,13 @@ struct synthesis_state {
   at::Tensor past{};              ///< [S] average of batch statistics; undefined before the first round
 };
 /// Random draws of one round.
-struct dream_draws {
+struct synthesis_draws {
   at::Tensor labels{}; ///< [B] int64
   at::Tensor layers{}; ///< [L, W, E] initial noise layers; their biases start at 0
   at::Tensor views{};  ///< [steps, B, 3], see crop_and_flip(); undefined: no crops
 };
 /// Result of one round.
-struct dream_result {
+struct synthesis_result {
   at::Tensor best{};                    ///< [B, C, H, W] in [0, 1]: batch of the lowest total
   double total = 0.0;                   ///< total loss of `best`
   double statistics = 0.0;              ///< statistics term of `best`
@@ -78,8 +78,9 @@ struct dream_result {
 };
 /// Runs one round of Adam on the generator, the noise layers, and the mean and deviation of the nets' input, with new
 /// moments. Updates `now`. Throws std::runtime_error if no step has a finite loss.
-[[nodiscard]] dream_result synthesis_round(const model& net, const model& generator, const synthesis_settings& with,
-                                           const at::Tensor& teacher, const at::Tensor& student,
-                                           const at::Tensor& anchors, synthesis_state& now, const dream_draws& drawn);
+[[nodiscard]] synthesis_result synthesis_round(const model& net, const model& generator, const synthesis_settings& with,
+                                               const at::Tensor& teacher, const at::Tensor& student,
+                                               const at::Tensor& anchors, synthesis_state& now,
+                                               const synthesis_draws& drawn);
 
 } // namespace mneme

@@ -43,8 +43,9 @@ synthesis_settings settings_of(const official_steps& both) {
 }
 
 /// Draws of the script in a round: noise layers by name, labels, and views, which are counted over all rounds.
-dream_draws draws_of(const synthesis_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
-  dream_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
+synthesis_draws draws_of(const synthesis_settings& with, std::int64_t round, const nlohmann::json& official,
+                         bool views) {
+  synthesis_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
   std::vector<at::Tensor> layers;
   for (std::int64_t i = 0; i < with.noise_layers(); ++i)
     layers.push_back(2 * values_named(fmt::format("noise.{}.{}", round, i), {with.noise, embedding}));
