@@ -93,7 +93,7 @@ TEST_CASE("placement releases a node that leaves when its last round on a GPU is
   counted_events events;
   auto pool = std::make_shared<node_pool>(node_pool_settings{.listen = {.host = "127.0.0.1", .port = 0}});
   node_by_hand node(pool->listen().value(), events);
-  REQUIRE(pool->await_ready({}, {.nodes = 1, .timeout = std::chrono::minutes(1)}, nullptr));
+  REQUIRE(pool->await_ready({}, {.nodes = 1, .timeout = std::chrono::minutes(1)}));
 
   caf::actor_system_config config;
   caf::actor_system system(config);
