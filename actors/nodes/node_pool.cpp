@@ -50,8 +50,7 @@ std::pair<std::int64_t, std::int64_t> node_pool::ready_nodes_and_workers() const
   return sum;
 }
 
-expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node_minimum& minimum,
-                                      const std::atomic<int>* interrupts) {
+expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node_minimum& minimum) {
   constexpr std::chrono::milliseconds interrupt_check_interval{50};
   std::unique_lock hold(mutex_);
   fingerprint_ = std::move(fingerprint);
@@ -65,12 +64,11 @@ expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node
   const recorder_stopwatch waited;
   const auto timeout_s = std::chrono::duration<double>(minimum.timeout).count();
   const bool needs_all = minimum.nodes > 0;
-  while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s &&
-         !(interrupts && interrupts->load() > 0))
+  while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s && !is_interrupted())
     changed_.wait_for(hold, interrupt_check_interval);
   if (is_enough())
     return {};
-  if (interrupts && interrupts->load() > 0) {
+  if (is_interrupted()) {
     auto errors = refused_; // the run may have waited for these nodes
     errors.push_back({"", "interrupted while waiting for nodes"});
     return tl::unexpected(std::move(errors));
@@ -141,8 +139,7 @@ void node_pool::detach() {
 
 node_pool::~node_pool() {
   constexpr std::chrono::seconds patience{1}; // a node without `end` retries until its idle timeout
-  const bool is_interrupted = settings_.interrupts && settings_.interrupts->load() > 0;
-  if (settings_.nodes_stay && !is_interrupted)
+  if (settings_.nodes_stay && !is_interrupted())
     return;
   std::unique_lock hold(mutex_);
   for (const auto& node : nodes_)

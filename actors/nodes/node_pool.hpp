@@ -24,7 +24,7 @@ struct node_pool_settings {
   node_offer offer{};
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
-  const std::atomic<int>* interrupts = nullptr; ///< Above 0: no other run follows, and nodes end.
+  const std::atomic<int>* interrupts = nullptr; ///< Above 0: waiting ends, no run follows, and nodes end.
 };
 
 /// Numbers of nodes and workers that must be ready before the run begins, and the longest wait for them.
@@ -65,9 +65,7 @@ public:
   /// Waits until the minimum is ready. Fails at the timeout. If a number of nodes is required, it also fails as soon as
   /// a node cannot take part.
   /// @param fingerprint fingerprint of the run, which every node must match
-  /// @param interrupts a value above 0 ends the waiting
-  [[nodiscard]] expected<void> await_ready(fingerprint_fields fingerprint, const node_minimum& minimum,
-                                           const std::atomic<int>* interrupts);
+  [[nodiscard]] expected<void> await_ready(fingerprint_fields fingerprint, const node_minimum& minimum);
   /// Starts the work. hooks.joined() is called for each ready node and for each that becomes ready later.
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
@@ -115,6 +113,7 @@ private:
   void refuse(connection_id id, const std::string& node, std::vector<std::string> reasons);
   void log(const std::string& text);
   void log_rejection(const std::string& peer, const std::string& reason);
+  [[nodiscard]] bool is_interrupted() const { return settings_.interrupts && settings_.interrupts->load() > 0; }
   [[nodiscard]] node_state* node_of(connection_id id);
   [[nodiscard]] std::string describe(connection_id id) const;
   [[nodiscard]] node_number number_of(const node_state& node) const {

@@ -2,9 +2,19 @@
 #include "actors/nodes/placement.hpp"
 #include "runtime/base/exception_message.hpp"
 #include "runtime/federation/wave_serialization.hpp"
+#include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
 namespace mneme {
+namespace {
+
+/// Adds computing time that a node states. The sum stays below 2^62, since a wrapped one would be negative.
+void add_busy_time(std::atomic<std::int64_t>& sum_ns, std::int64_t stated_ns) {
+  constexpr std::int64_t sum_max = std::int64_t{1} << 62;
+  sum_ns += std::clamp<std::int64_t>(sum_max - sum_ns.load(), 0, stated_ns);
+}
+
+} // namespace
 
 void placement_state::on_frame(const node_frame& in) {
   if (!map_.is_connected(in.node))
@@ -82,7 +92,7 @@ void placement_state::accept(pending_report held, shard_id shard, node_number nu
   }
   journals_[shard.value].accept(std::move(report));
   pool_->consumed(number, held.bytes);
-  *context_->busy_ns += held.busy_ns;
+  add_busy_time(*context_->busy_ns, held.busy_ns);
   records_->change(number, [&](node_record& record) {
     record.client_rounds += rounds;
     record.busy_seconds += 1e-9 * static_cast<double>(held.busy_ns);

@@ -77,12 +77,10 @@ expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, cons
   return nodes;
 }
 
-expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
-                           const std::atomic<int>* interrupts) {
+expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options) {
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.scenario.worker.join_timeout);
   return nodes.await_ready(run_fingerprint(context),
-                           {.nodes = options.nodes_min, .workers = options.workers_min, .timeout = timeout},
-                           interrupts);
+                           {.nodes = options.nodes_min, .workers = options.workers_min, .timeout = timeout});
 }
 
 void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_options& options) {

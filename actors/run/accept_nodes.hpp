@@ -20,12 +20,11 @@ struct accept_options {
 
 /// Starts to accept nodes; they load the scenario while the run loads. Fails if nodes cannot get the data, for invalid
 /// credentials, and if it cannot listen.
-/// @param interrupts above 0: nodes end with the run, even with options.nodes_stay
+/// @param interrupts above 0: await_nodes() fails, and nodes end with the run, even with options.nodes_stay
 [[nodiscard]] expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options,
                                                                 const std::atomic<int>* interrupts);
 /// Waits until the minimum of the options is ready. Fails at the timeout, with the reasons of rejected nodes.
-[[nodiscard]] expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
-                                         const std::atomic<int>* interrupts);
+[[nodiscard]] expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options);
 /// Lays out a run that accepts nodes. On a CPU it has at least as many shards as nodes have workers, and spare shards
 /// for nodes that join later. @pre await_nodes() has succeeded
 void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_options& options);

@@ -284,7 +284,7 @@ void node_service::handle(const scenario_loaded& in) {
   if (in.context) {
     session.context = *in.context;
     send(message_of(node_message::ready, node_ready{.fingerprint = in.facts}));
-    set_pending(leaving_ ? "leaves the run" : "");
+    set_pending("");
     return settings_.say("has loaded " + session.offer.name);
   }
   node_rejection refusal;

@@ -104,7 +104,7 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
                     "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
     if (options.live)
       options.live->prepares("waits for nodes");
-    if (auto ready = await_nodes(*nodes, context, options.accept, options.interrupts); !ready)
+    if (auto ready = await_nodes(*nodes, context, options.accept); !ready)
       return tl::unexpected{ready.error()};
     lay_out_for_nodes(context, *nodes, options.accept);
   }

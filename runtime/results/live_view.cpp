@@ -51,7 +51,7 @@ void live_view::has_queues(std::function<std::vector<queue_length>()> tell) {
 }
 
 void live_view::has_actors(std::function<std::string()> tell) {
-  change([&] { tell_actors_ = std::move(tell); });
+  change([&] { get_actor_metrics_ = std::move(tell); });
 }
 
 void live_view::ended(const std::string& status) {
@@ -61,7 +61,7 @@ void live_view::ended(const std::string& status) {
     run_.nodes = std::move(nodes);
     get_nodes_ = nullptr;
     get_queues_ = nullptr;
-    tell_actors_ = nullptr;
+    get_actor_metrics_ = nullptr;
   });
 }
 
@@ -85,7 +85,7 @@ live_run live_view::now() const {
 
 std::string live_view::actor_metrics() const {
   std::unique_lock hold(mutex_);
-  const auto tell = tell_actors_;
+  const auto tell = get_actor_metrics_;
   hold.unlock();
   return tell ? tell() : std::string();
 }

@@ -87,7 +87,7 @@ private:
   live_run run_; // node records are set by close() only
   std::function<std::vector<node_record>()> get_nodes_;
   std::function<std::vector<queue_length>()> get_queues_;
-  std::function<std::string()> tell_actors_;
+  std::function<std::string()> get_actor_metrics_;
   timeline course_;
   std::uint64_t version_ = 0;
   bool closed_ = false;

@@ -14,12 +14,14 @@ import json
 import multiprocessing
 import os
 import resource
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from free_port import free_port  # noqa: E402
 
 SIZES_MIB = (1, 6, 43)
 PIECE_BYTES = 256 << 10
@@ -29,11 +31,6 @@ STREAM = "/mneme.Link/Send"
 SLOW_MIB, SLOW_SECONDS = 43, 80  # two messages
 SLOW_LINK = ["unshare", "-n", "sh", "-c", "ip link set lo up mtu 1500; tc qdisc add dev lo root tbf rate 10mbit burst "
              "64kb latency 400ms; exec \"$@\"", "--"]
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def cpu_seconds():

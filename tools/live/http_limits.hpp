@@ -27,8 +27,8 @@ public:
   bounded_http_server& operator=(const bounded_http_server&) = delete;
   ~bounded_http_server() override;
 
-  /// Listens on a separate thread, whose name the answering threads inherit. Returns the port; nullopt if nothing can
-  /// listen there. @param port 0: any free port
+  /// Listens on a separate thread of this name. Returns the port; nullopt if nothing can listen there.
+  /// @param port 0: any free port
   [[nodiscard]] std::optional<int> start(const std::string& host, int port, const char* thread_name);
   /// Aborts all responses and ends the thread of start().
   void end();

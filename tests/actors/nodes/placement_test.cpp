@@ -5,6 +5,7 @@
 #include <caf/init_global_meta_objects.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <condition_variable>
+#include <limits>
 using namespace mneme;
 
 namespace {
@@ -60,7 +61,7 @@ private:
     node_tensor_cache tensors;
     archive message;
     auto kind = node_message::report;
-    node_counters figures{.messages_handled = 1};
+    node_counters figures{.messages_handled = 1, .busy_ns = std::numeric_limits<std::int64_t>::max()};
     message(kind)(figures);
     serialize_wave(message, wave, tensors);
     return message;
@@ -82,18 +83,19 @@ start_rounds one_round() {
 
 } // namespace
 
-TEST_CASE("placement releases a node that leaves when its last round on a GPU is abandoned") {
+TEST_CASE("placement limits a node's busy time and releases it when its last round on a GPU is abandoned") {
   caf::init_global_meta_objects<caf::id_block::mneme>();
   caf::core::init_global_meta_objects();
   auto run = std::make_shared<run_context>();
   run->scenario.clients.count = 1;
   run->population = std::make_shared<const population>(run->scenario);
+  *run->busy_ns = 1;
   run->device = "cuda:0"; // where only idle shards move; nothing is computed
   run->scenario.worker.without_nodes = no_nodes_policy::wait;
   counted_events events;
   auto pool = std::make_shared<node_pool>(node_pool_settings{.listen = {.host = "127.0.0.1", .port = 0}});
   node_by_hand node(pool->listen().value(), events);
-  REQUIRE(pool->await_ready({}, {.nodes = 1, .timeout = std::chrono::minutes(1)}, nullptr));
+  REQUIRE(pool->await_ready({}, {.nodes = 1, .timeout = std::chrono::minutes(1)}));
 
   caf::actor_system_config config;
   caf::actor_system system(config);
@@ -123,6 +125,7 @@ TEST_CASE("placement releases a node that leaves when its last round on a GPU is
   REQUIRE(events.await("leaving"));
   caf::anon_send(placement, abandon{.assignments = {{1}}});
   CHECK(events.await("end"));
+  CHECK(run->busy_ns->load() == std::int64_t{1} << 62); // the node states 2^63 - 1 ns
 
   pool->detach();
   caf::anon_send_exit(placement, caf::exit_reason::user_shutdown);
