@@ -3,8 +3,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/init_global_meta_objects.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <condition_variable>
+#include <limits>
 #include <limits>
 using namespace mneme;
 
