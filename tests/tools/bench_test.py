@@ -337,6 +337,23 @@ class RunInPython(CannedPrograms):
         self.assertEqual(done.returncode, 1)
         self.assertIn("lenet: two digests of one net: False, True", done.stderr)
 
+    def test_common_nets_are_compared_with_the_faster_layout_of_the_loop(self):
+        loop = "import json\nprint(json.dumps({'upload_bytes': 9640, 'peak_rss_bytes': 2**30, " \
+               "'cpu_rate': {'channels-first': 400.0, 'channels-last': 500.0}}))\n"
+        done = self.run_bench("lenet28:32", "vit", "--quick", "--repeat", "1", bench="nets", python=loop)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| lenet28 | 32 | 1,000 | 500 (channels-last) | 2.00 (2.00 to 2.00) | 96 | 1,024 |\n",
+                      done.stdout)
+        self.assertEqual(re.findall(r"^\| vit \| (\d+) ", done.stdout, re.M), ["10", "32", "64"])
+        done = self.run_bench("lenet28:32", "--quick", bench="nets", python=loop.replace("9640", "9644"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lenet28: uploads of 9,640 and 9,644 bytes", done.stderr)
+        for word, error in (("alexnet", "no net is called 'alexnet'"),
+                            ("vit:65", "a batch size is a number from 1 to 64")):
+            done = self.run_bench(word, bench="nets", python=loop)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(error, done.stderr)
+
     def test_user_data_are_written_and_read(self):
         self.program("reader", "import sys\nsys.exit(not sys.argv[2].endswith('pictures'))\n")
         reader = os.path.join(self.folder, "reader")
