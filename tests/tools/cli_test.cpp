@@ -152,8 +152,8 @@ TEST_CASE("bad usage gives one error and exit code 2", "[cli]") {
     CHECK(result.errors == "error: " + error + "\n");
     CHECK(result.out.empty());
   };
-  refused("", "no command given; expected one of run, resume, verify, diff, node, sweep, compare, report, validate, "
-              "calibrate, list, new, schema, completion, doctor, help");
+  refused("", "no command given; expected one of run, resume, verify, diff, node, sweep, compare, report, benchmark, "
+              "validate, calibrate, list, new, schema, completion, doctor, help");
   refused("rnu a.toml", "unknown command 'rnu'; did you mean 'run'?");
   refused("resum runs/x", "unknown command 'resum'; did you mean 'resume'?");
   refused("resume", "no run given; expected mneme resume RUN_DIR, as in mneme resume "

@@ -60,7 +60,7 @@ def checked_form(name, folder):
     """Returns the path of the scenario to check. Adds missing parts and generates rows, some of them in folder/data."""
     path = os.path.join(FOLDER, name)
     data, more = data_name(path), ""
-    if name.startswith("base" + os.sep):  # these scenarios name no method
+    if "base" in name.split(os.sep)[:-1]:  # these scenarios name no method
         more += '[strategy]\nname = "fedavg"\n'
     if not reads_data(name):
         if data in IN_FILES:

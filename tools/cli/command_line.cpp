@@ -1,16 +1,13 @@
 #include "tools/cli/command_line.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/options/deprecated_names.hpp"
+#include "tools/cli/checked_output.hpp"
 #include "tools/cli/messages.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
-#include <iostream>
 #include <map>
-#include <poll.h>
 namespace mneme {
 namespace {
 
@@ -31,9 +28,10 @@ struct command_line {
   std::string shell{};
   std::string topic{}; // used only in the help text of `help`
   doctor_arguments doctor{};
+  benchmark_arguments benchmark{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
-  CLI::App *node_command, *calibrate_command, *verify_command, *diff_command;
+  CLI::App *node_command, *calibrate_command, *verify_command, *diff_command, *benchmark_command;
   CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
@@ -49,6 +47,8 @@ struct command_line {
     compare_command =
         app.add_subcommand("compare", "Print tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
+    benchmark_command =
+        app.add_subcommand("benchmark", "Run the scenarios of the benchmark, check a recorded row, or write its page.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     calibrate_command = app.add_subcommand(
         "calibrate", "Measure the training speed of this machine for a scenario's net, and write a device profile.");
@@ -74,6 +74,7 @@ struct command_line {
     bind_validate();
     bind_calibrate();
     bind_doctor();
+    bind_benchmark();
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -290,6 +291,20 @@ private:
     to.add_option("--in", list.folder, "runs: folder that contains them; default: runs.")->type_name("DIR");
     bind_where(to, list.where);
   }
+  void bind_benchmark() {
+    auto& to = *benchmark_command;
+    to.add_option("ACTION", benchmark.words, "run [TRACK [METHOD]], check TRACK/METHOD/SEED, or page.")
+        ->type_name("...");
+    to.add_option("--folder", benchmark.folder, "Folder of the benchmark; default: scenarios/benchmark.")
+        ->type_name("DIR");
+    to.add_option("--seeds", benchmark.seeds, "run: seeds of each scenario; default: 1-3.")->type_name("1-3");
+    to.add_option("--out", benchmark.out, "Folder of the runs (runs/benchmark) or of the page (docs/benchmark).")
+        ->type_name("DIR");
+    to.add_option("--jobs", benchmark.jobs, "run: number of concurrent runs; default: one per core.")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+    to.add_flag("--quiet", benchmark.quiet, "Print nothing but failures.");
+  }
   static void bind_where(CLI::App& to, std::vector<std::string>& into) {
     to.add_option("--where", into, "Only runs that satisfy a condition, as in rounds.cohort=5 or 'final_accuracy>=70'.")
         ->type_name("FILTER")
@@ -380,6 +395,8 @@ int dispatch(const command_line& line) {
     return validate_scenarios(line.validate);
   if (*line.calibrate_command)
     return calibrate_scenario(line.calibrate);
+  if (*line.benchmark_command)
+    return run_benchmark(line.benchmark);
   if (*line.list_command)
     return list_things(line.list);
   if (*line.compare_command)
@@ -463,24 +480,6 @@ int parse_and_dispatch(int count, const char* const* words) {
     if (const auto empty = empty_words(*command); !empty.empty())
       return print_errors(empty);
   return dispatch(line);
-}
-
-/// False if the reader of stdout has closed it. Lost output is then no error.
-bool stdout_has_reader() {
-  pollfd out{.fd = ::fileno(stdout), .events = POLLOUT, .revents = 0};
-  return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
-}
-
-/// Returns `code`, or exit_failed if output was lost.
-int with_output_checked(int code) {
-  std::cout.flush();
-  errno = 0;
-  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  if (!lost || code != exit_done || !stdout_has_reader())
-    return code;
-  std::fprintf(stderr, "error: cannot write all of the output%s%s\n", errno != 0 ? ": " : "",
-               errno != 0 ? std::strerror(errno) : "");
-  return exit_failed;
 }
 
 } // namespace

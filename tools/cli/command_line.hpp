@@ -112,6 +112,17 @@ struct sweep_arguments {
   bool quiet = false, json = false;
 };
 
+/// `mneme benchmark run [TRACK [METHOD]] | check TRACK/METHOD/SEED | page [--folder DIR] [--seeds 1-3] [--out DIR]
+/// [--jobs N] [--quiet]`
+struct benchmark_arguments {
+  std::vector<std::string> words{}; ///< The action and its names.
+  std::string folder{};             ///< Empty: scenarios/benchmark
+  std::string seeds{};              ///< Empty: 1-3
+  std::string out{};                ///< Empty: runs/benchmark, or docs/benchmark for the page
+  std::int64_t jobs = 0;            ///< Number of concurrent runs; 0: one per core
+  bool quiet = false;
+};
+
 /// `mneme compare DIR... [--by KEY,...] [--columns KEY] [--metric NAME,...] [--baseline LABELS] [--where FILTER]...
 /// [--format text|csv|markdown|latex]`
 struct compare_arguments {
@@ -166,6 +177,7 @@ struct list_arguments {
 [[nodiscard]] int diff_runs(const diff_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const validate_arguments& arguments);
 [[nodiscard]] int calibrate_scenario(const calibrate_arguments& arguments);
+[[nodiscard]] int run_benchmark(const benchmark_arguments& arguments);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
 [[nodiscard]] int report_runs(const report_arguments& arguments);
 [[nodiscard]] int new_scenario(const new_arguments& arguments);
