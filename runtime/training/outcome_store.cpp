@@ -28,7 +28,7 @@ tensors_ref outcome_store::find(const program_job& job) {
     return nullptr;
   auto outcome = read_checksummed_tensors(file);
   if (outcome && !is_outcome_of(job, *outcome))
-    outcome = failed(file.string(), "the file holds something else than the program makes");
+    outcome = failed(file.string(), "the file holds something other than the program's outcome");
   if (!outcome) {
     if (on_damage_)
       on_damage_(outcome.error());
