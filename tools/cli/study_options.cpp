@@ -31,7 +31,7 @@ expected<std::vector<run_filter>> where_option(const std::vector<std::string>& t
       continue;
     errors.push_back(
         {"", "--where '" + text + "': no run has '" + filter->name + "'; " +
-                 name_suggestion(filter->name, known, "expected a key of scenarios or a name of summary.json")});
+                 name_suggestion(filter->name, known, "expected a scenario key or a field of summary.json")});
   }
   return errors.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(errors));
 }

@@ -201,11 +201,12 @@ events.onmessage = (event) => renew(event.data);
 events.addEventListener('end', (event) => {
   events.close();
   renew(event.data);
-  say('This run is no longer served: its last state is shown.');
+  say('This run is no longer served; the page shows its last state.');
 });
 events.onerror = () => {
   events.close();
-  say('This run has not been served since ' + new Date().toLocaleTimeString() + ': its last known state is shown.');
+  say('This run has not been served since ' + new Date().toLocaleTimeString() +
+    '; the page shows its last known state.');
 };
 )";
 

@@ -129,12 +129,12 @@ void expect_whole(const database& held, const std::string& file) {
        facts.next();) {
     const auto of_run = rows.find(facts.integer(0));
     if (of_run == rows.end())
-      fail("it has facts of no run");
+      fail("it has facts without a run");
     of_run->second.digest.add(fact_in(facts, 1));
   }
   for (const auto& [id, checked] : rows)
     if (checked.digest.text() != checked.stated)
-      fail("what it says of a run has another digest than what was written");
+      fail("the facts of a run have another digest than when they were written");
   held.run("COMMIT");
 }
 
@@ -162,7 +162,7 @@ run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
       open(file);
       expect_whole(*database_, file.string());
     } catch (const damaged_database& damage) {
-      damage_ = {{file.string(), std::string("is damaged (") + damage.what() + "); it is made again of the runs"}};
+      damage_ = {{file.string(), std::string("is damaged (") + damage.what() + "); it is rebuilt from the runs"}};
       make_again(file);
     }
     refresh();

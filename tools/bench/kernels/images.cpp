@@ -124,7 +124,7 @@ kernel_comparison norm_backward_of(const norm_shape& shape) {
 // -- pixels -----------------------------------------------------------------------------------------------------------
 
 kernel_comparison pixels_of(std::int64_t count) {
-  return {.kernel = "normalise (bytes)",
+  return {.kernel = "normalize (bytes)",
           .shape = std::to_string(count),
           .in = {(drawn({1, count}, 1) * 40 + 128).clamp(0, 255).to(at::kByte)},
           .out = at::empty({1, count}),
