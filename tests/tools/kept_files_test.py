@@ -107,7 +107,7 @@ class KeptFiles(unittest.TestCase):
                 os.symlink(self.path("not there"), self.path(name))
             refused = mneme("report", self.path("run"), "-o", self.path(name))
             self.assertEqual(refused.returncode, 1)
-            self.assertIn(f"which is {kind} and no ordinary file", refused.stderr)
+            self.assertIn(f"which is {kind}, not an ordinary file", refused.stderr)
         words = ["new", "fedavg", "synthetic", "-o", "/dev/stdout"]
         made = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -122,7 +122,7 @@ class KeptFiles(unittest.TestCase):
                 file = os.path.join(absent, "page")
                 done = mneme(*words, "-o", file)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(f"cannot write '{file}', whose folder '{absent}' is not there", done.stderr)
+                self.assertIn(f"cannot write '{file}', whose folder '{absent}' does not exist", done.stderr)
                 self.assertNotIn(".part", done.stderr)
 
     def without_reader(self, *words):
@@ -291,7 +291,7 @@ class KeptFiles(unittest.TestCase):
             file.write(b"lost")
         again = mneme("sweep", scenario, "--out", self.path("runs"), "--json")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("it is made again of the runs", again.stdout)
+        self.assertIn("it is rebuilt from the runs", again.stdout)
         self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
 
     def without_rights(self, *words):

@@ -60,7 +60,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.run_.terminate()
         self.run_.wait()
         self.wait_while("!" + STATE)
-        self.assertEqual(self.browser.value(STATE), "This run is no longer served: its last state is shown.")
+        self.assertEqual(self.browser.value(STATE), "This run is no longer served; the page shows its last state.")
         self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
                          r"^interrupted: round \d+ ")
         self.assertGreater(self.browser.value("document.querySelectorAll('#accuracy-tasks-1 polyline').length"), 1)

@@ -122,7 +122,7 @@ TEST_CASE("a run may add adapters to a backbone without adapters but may not rem
   CHECK(adds.run("adds").status == "done");
   const two_scenarios takes(with_vit(trained_scenario(), 3), with_vit(learning, 0));
   CHECK_THAT(takes.refusal(),
-             ContainsSubstring("trains a different net: adapter = 0, there 3; expected the same keys"));
+             ContainsSubstring("trains a different net: adapter = 0, but 3 in that scenario; expected the same keys"));
 }
 
 TEST_CASE("a damaged backbone file is trained again") {
