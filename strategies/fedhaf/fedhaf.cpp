@@ -199,10 +199,10 @@ diagnostics fedhaf::check(const method_setup& setup) const {
          "distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
   const bool collapses = options_.terms.scope == label_scope::seen && options_.terms.rows == label_rows::fresh;
   if (collapses && options_.ablation != ablation_kind::cross_entropy)
-    errors.push_back(
-        {"strategy.ce_rows", "strategy.ce_rows = \"new\" with ce_scope = \"seen\": every step would lower the logits "
-                             "of old classes, which looks like forgetting; expected ce_rows = \"all\" or ce_scope = "
-                             "\"task\", or ablation = \"cross-entropy\", which means exactly this"});
+    errors.push_back({"strategy.ce_rows",
+                      "strategy.ce_rows = \"new\" with ce_scope = \"seen\": every step would lower the logits "
+                      "of old classes, which looks like forgetting; expected ce_rows = \"all\" or ce_scope = "
+                      "\"task\", or ablation = \"cross-entropy\", which means exactly this"});
   return errors;
 }
 

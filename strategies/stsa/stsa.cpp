@@ -413,13 +413,13 @@ diagnostics stsa::check(const method_setup& setup) const {
                                                   options_.width, statistics, statistics, bytes / gibibyte,
                                                   static_cast<double>(room.bytes) / gibibyte, room.source)});
   if (setup.transition == task_transition::staggered)
-    errors.push_back(
-        {"tasks.transition", "tasks.transition = \"staggered\": stsa requests the statistics of a task once, when it "
-                             "opens, so clients that enter it later could not send theirs; expected \"round\""});
+    errors.push_back({"tasks.transition",
+                      "tasks.transition = \"staggered\": stsa requests the statistics of a task once, when it "
+                      "opens, so clients that enter it later could not send theirs; expected \"round\""});
   if (setup.staying_share > 0.0)
-    errors.push_back(
-        {"tasks.keep_task_share", "tasks.keep_task_share > 0: stsa requests the statistics of a task once, when it "
-                                  "opens, so clients that keep their old task could not send theirs; expected 0"});
+    errors.push_back({"tasks.keep_task_share",
+                      "tasks.keep_task_share > 0: stsa requests the statistics of a task once, when it "
+                      "opens, so clients that keep their old task could not send theirs; expected 0"});
   if (options_.secure_sum && options_.estimated())
     errors.push_back({"strategy.secure_aggregation",
                       "secure_aggregation = true with estimator = \"estimated\": the server needs each dummy "

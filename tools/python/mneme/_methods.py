@@ -324,5 +324,8 @@ def expect_method(method):
                         "mneme.AveragingServer or mneme.Server")
     if not method.summary:
         method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
+    server = method.Server
+    if server._written("figures") and server._written("summary_metrics"):
+        raise TypeError(f"{server.__name__}: figures is the old name of summary_metrics; expected only one of them")
     if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
         raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")
