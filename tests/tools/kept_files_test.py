@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from made_data import write_grey  # noqa: E402
+from made_data import write_gray  # noqa: E402
 from program import PROGRAM, mneme, run_tests  # noqa: E402
 
 SCENARIO = """title = "Kept"
@@ -209,7 +209,7 @@ class KeptFiles(unittest.TestCase):
         return f'name = "mnist"\nroot = "{self.path("data", "mnist")}"'
 
     def test_runs_do_not_resume_with_other_data(self):
-        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        write_gray(self.path("data"), "mnist", 10, 28, 8, 4)
         scenario = self.scenario(self.data())
         stopped = self.started("run", scenario, "--set", f"rounds.per_task={LONG}", "--out", self.path("run"),
                                "--quiet")
@@ -238,7 +238,7 @@ class KeptFiles(unittest.TestCase):
         self.assertIn("3 runs, 2 of them done before", again.stdout)
 
     def test_a_backbone_is_trained_again_if_its_data_have_changed(self):
-        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        write_gray(self.path("data"), "mnist", 10, 28, 8, 4)
         shared = f'[data]\n{self.data()}\n[model]\nname = "mlp"\nhidden = [8, 6]\n'
         self.write("backbone.toml", shared + '[tasks]\nkind = "single"\nclasses = 6\n[clients]\ncount = 1\n[rounds]\n'
                                              'per_task = 1\n[strategy]\nname = "fedavg"\n')

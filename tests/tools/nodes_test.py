@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from made_data import write_data, write_grey  # noqa: E402
+from made_data import write_data, write_gray  # noqa: E402
 from node_processes import NodesCase, free_port, kib_of, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
@@ -308,8 +308,8 @@ class Nodes(NodesCase):
     def test_a_node_with_other_data_is_rejected_and_not_counted(self):
         ours, theirs = (os.path.join(self.scratch.name, name) for name in ("ours_data", "theirs_data"))
         write_data(ours, "mnist")
-        write_grey(theirs, "mnist", 10, 28, 40, 11)
-        scenario = os.path.join(self.scratch.name, "grey.toml")
+        write_gray(theirs, "mnist", 10, 28, 40, 11)
+        scenario = os.path.join(self.scratch.name, "gray.toml")
         with open(scenario, "w", encoding="utf-8") as file:
             file.write("[data]\nname = \"mnist\"\n[clients]\ncount = 2\n[model]\nname = \"linear\"\n"
                        "[strategy]\nname = \"fedavg\"\n")

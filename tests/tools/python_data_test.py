@@ -334,7 +334,7 @@ class Forms(unittest.TestCase):
         except ImportError as missing:
             self.skipTest(f"{missing.name} is not installed")
 
-        coloured = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
+        colored = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
 
         class Folder(torch.utils.data.Dataset):
             """Like torchvision's ImageFolder: (image, class number)."""
@@ -348,16 +348,16 @@ class Forms(unittest.TestCase):
 
             def __getitem__(self, row):
                 mode = self.modes[row % len(self.modes)]
-                pixels = IMAGES[row] if mode == "L" else coloured[row].permute(1, 2, 0)
+                pixels = IMAGES[row] if mode == "L" else colored[row].permute(1, 2, 0)
                 return Image.fromarray(pixels.numpy()).convert(mode), int(LABELS[row])
 
-        grey = Folder(["L"])
+        gray = Folder(["L"])
         self.same({"arrays": mneme.Data(IMAGES, LABELS, IMAGES, LABELS, class_names=Folder.classes),
-                   "dataset": mneme.Data.from_datasets(grey, grey),
-                   "lists": mneme.Data([row for row, _ in grey], LABELS, IMAGES, LABELS, class_names=Folder.classes)})
-        self.same({"arrays": mneme.Data(coloured, LABELS, coloured, LABELS, class_names=Folder.classes),
+                   "dataset": mneme.Data.from_datasets(gray, gray),
+                   "lists": mneme.Data([row for row, _ in gray], LABELS, IMAGES, LABELS, class_names=Folder.classes)})
+        self.same({"arrays": mneme.Data(colored, LABELS, colored, LABELS, class_names=Folder.classes),
                    "dataset": mneme.Data.from_datasets(Folder(["RGB"]), Folder(["RGBA"]))})
-        mixed = mneme.Data.from_datasets(Folder(["RGB"]), grey)
+        mixed = mneme.Data.from_datasets(Folder(["RGB"]), gray)
         self.assertTrue(torch.equal(mixed.arrays["test_x"], IMAGES[:, None].expand(-1, 3, -1, -1)))
         with self.assertRaisesRegex(mneme.ScenarioError, "row 0 is an image of mode 'F'; expected 8 bits"):
             mneme.Data.from_datasets(Folder(["F"]))

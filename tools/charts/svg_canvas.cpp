@@ -106,7 +106,7 @@ void svg_canvas::open(const chart_series& series, std::string_view attributes) {
   if (place_ == image_place::file)
     text_ += "><title>" + escaped_markup(series.name) + "</title>";
   else
-    text_ += fmt::format(" data-name=\"{}\" data-colour=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
+    text_ += fmt::format(" data-name=\"{}\" data-color=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
                          attributes);
 }
 

@@ -73,7 +73,7 @@ box.setAttribute('role', 'status');
 document.body.append(box);
 const short = (value) => String(Number(Number(value).toPrecision(5)));
 const curvesOf = (svg) => [...svg.querySelectorAll('.curve')].filter((curve) => curve.style.display !== 'none')
-  .map((curve) => ({ name: curve.dataset.name, colour: curve.dataset.colour,
+  .map((curve) => ({ name: curve.dataset.name, color: curve.dataset.color,
                      points: curve.dataset.values.split(';').map((point) => point.split(',').map(Number)) }));
 const nearest = (points, x) =>
   points.reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best);
@@ -104,12 +104,12 @@ const tellCurves = (svg, wished, pointer) => {
   svg.append(line);
   const axis = svg.closest('figure').dataset.axis;
   box.replaceChildren(words('b', axis + ' ' + short(x)));
-  for (const { name, colour, points } of curves) {
+  for (const { name, color, points } of curves) {
     const [px, py, least, most] = nearest(points, x);
     if (Math.abs(px - x) * (right - left) / (high - low) > 8)
       continue; // this curve has nothing there
     const row = words('span', '');
-    row.style.borderLeftColor = colour;
+    row.style.borderLeftColor = color;
     row.append(words('i', (name ? name + ': ' : '') + short(py) +
       (least < most ? ' (' + short(least) + ' to ' + short(most) + ')' : '')));
     box.append(row);

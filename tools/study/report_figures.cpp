@@ -393,7 +393,7 @@ private:
       return points;
     });
     add_unless_constant(
-        {.text = {"utilisation", "Utilization of the federation", "Uploads that arrive per second of virtual time.",
+        {.text = {"utilization", "Utilization of the federation", "Uploads that arrive per second of virtual time.",
                   "virtual time (s)", "uploads per second"},
          .curves = std::move(curves),
          .y_min = 0.0});

@@ -303,7 +303,7 @@ TEST_CASE("layers are selected by name, or by the part of it before a dot", "[mo
   CHECK(chosen({"bn1", "conv1"}) ==
         std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
   CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has only one block
-  CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
+  CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalizations of four each
   CHECK(parameter_choice::layers_of(*net, {"layer2"}).couples_batch_rows(*net));
   CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).couples_batch_rows(*net));
   CHECK(parameter_choice{}.couples_batch_rows(*net));

@@ -259,7 +259,7 @@ TEST_CASE("the largest memory of server and clients is counted") {
   const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + sample_images + model);
   const latent_shape shape{.image = images, .kinds = classes};
   const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() + 64 * 64 +
-                    64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
+                    64 + 64 + 1 + 1; // components of 64 pixels: basis, center, spread, scale, shift
   CHECK(rest == static_cast<double>(4 * nets));
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("a curve and its band are drawn at the positions of their values") {
   CHECK(count(text, "xmlns") == 0);
   // Data for the tooltip: x, y and the band, and their positions.
   CHECK(count(text,
-              "data-name=\"curve\" data-colour=\"#3182ce\" class=\"curve\" data-values=\"0,0,0,50;10,100,50,100\"") ==
+              "data-name=\"curve\" data-color=\"#3182ce\" class=\"curve\" data-values=\"0,0,0,50;10,100,50,100\"") ==
         1);
   CHECK(count(text, "data-x=\"0,10\" data-plot=\"56,542,30,292\"") == 1);
   CHECK(svg_of(chart, page) == text);

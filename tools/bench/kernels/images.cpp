@@ -31,7 +31,7 @@ kernel_comparison mean_pool_of(std::int64_t rows, std::int64_t pixels, std::int6
           .theirs = [](const operands& in) { return at::mean(in[0], {2}); }};
 }
 
-// -- batch normalisation ----------------------------------------------------------------------------------------------
+// -- batch normalization ----------------------------------------------------------------------------------------------
 
 constexpr double epsilon = 1e-5;
 
