@@ -5,7 +5,6 @@
 #include <caf/init_global_meta_objects.hpp>
 #include <condition_variable>
 #include <limits>
-#include <limits>
 using namespace mneme;
 
 namespace {
