@@ -109,7 +109,7 @@ class Foreign(Runs):
         def use(ctx, weights):
             KEPT.append(ctx.rows)
             return ctx.train(rows=KEPT[0])
-        self.assert_refused(using(use), r"ctx.train: rows are rows of client \d, and client \d requests the job")
+        self.assert_refused(using(use), r"ctx.train: rows are rows of client \d, but client \d requests the job")
 
     def test_rows_are_refused_after_their_run(self):
         self.run_of(using(lambda ctx, w: KEPT.append(ctx.rows)))
