@@ -65,7 +65,7 @@ document.getElementById('theme').addEventListener('click', () => {
   document.documentElement.dataset.theme = dark ? 'light' : 'dark';
 });
 
-// Values of figures: a box beside the pointer, and a line across the curves.
+// Values of figures: a box next to the pointer, and a line across the curves.
 const box = document.createElement('div');
 box.id = 'told';
 box.hidden = true;
