@@ -208,9 +208,8 @@ expected<path> image_root(const data_section& data, const std::vector<path>& roo
                                              "data.root, or below an entry of $MNEME_DATA",
                                              data.folder));
   if (data.root.empty() && below.empty())
-    return failed("data.root",
-                  "names no folder; expected data.root = \"pictures\", or data.folder, the name of one below "
-                  "an entry of $MNEME_DATA (nodes look for it below their own)");
+    return failed("data.root", "is not set; expected data.root = \"images\", or data.folder, the name of a folder "
+                               "below an entry of $MNEME_DATA (nodes search their own entries)");
   std::vector<std::string> searched;
   for (const auto& root : roots) {
     std::error_code ignored;

@@ -9,8 +9,8 @@ round_failure broken_promise(const assignment_in_flight& owner, job_id at) {
   return {.last_job = at,
           .client = owner.client,
           .round = owner.round,
-          .reason = "the method says that upload sizes are known (method_needs::upload_size_known), but this round "
-                    "asks for a second job or uploads something other than weights; expected upload_size_known = false "
+          .reason = "the method declares that upload sizes are known (method_needs::upload_size_known), but this round "
+                    "requests a second job or uploads something other than weights; expected upload_size_known = false "
                     "in needs() of the method"};
 }
 

@@ -45,8 +45,8 @@ diagnostics validate_backbone_of_method(const method_setup& setup, const std::st
   diagnostics errors;
   if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, layer))
     errors.push_back({"strategy.feature_layer",
-                      fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
-                                  "features from; expected {}",
+                      fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no layer of this name to "
+                                  "read features from; expected {}",
                                   layer, setup.net->identity(),
                                   maps.empty() ? "\"\", its last ones"
                                                : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});

@@ -91,7 +91,7 @@ class Parts(unittest.TestCase):
 
     def test_a_module_without_a_declaration_of_its_rows_is_refused(self):
         shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt"), os.path.join(self.parts, "decoder.pt"))
-        self.refused("picture_decoder", "the module does not say which rows it takes")
+        self.refused("picture_decoder", "the module does not declare the shape of its rows")
 
     def test_a_condition_that_the_modules_lack_is_refused(self):
         self.refused("text_encoder", "the module returns 192 numbers for a text; the condition has 77 x 768 = 59136",

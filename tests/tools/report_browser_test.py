@@ -101,8 +101,8 @@ class ReportBrowserTest(unittest.TestCase):
         self.assertNotEqual(self.browser.value("getComputedStyle(document.body).backgroundColor"), before)
 
     def told(self):
-        return self.browser.value("document.getElementById('told').hidden ? '' : "
-                                  "document.getElementById('told').innerText").split("\n")
+        return self.browser.value("document.getElementById('tooltip').hidden ? '' : "
+                                  "document.getElementById('tooltip').innerText").split("\n")
 
     def test_values_appear_at_the_pointer_and_by_arrow_keys(self):
         self.show(1440)

@@ -158,7 +158,7 @@ first_difference unlike_step(const recorded_run& a, const recorded_run& b, std::
     const auto& longer = at < a.steps.size() ? a : b;
     return {.part = differing_part::length,
             .round = longer.steps[at].round,
-            .details = fmt::format("the {} run has no such round", at < a.steps.size() ? "second" : "first")};
+            .details = fmt::format("the {} run does not have this round", at < a.steps.size() ? "second" : "first")};
   }
   const auto &left = a.steps[at], &right = b.steps[at];
   const bool same_model = left.fields[step_model] == right.fields[step_model];

@@ -187,7 +187,7 @@ TEST_CASE("a header with repeated, differently spelled or missing names is refus
              ContainsSubstring("names no column 'part' (data.split_column)"));
   CHECK_THAT(errors_of("a,b\n1,x\n", {.label_column = "b", .split_column = "b"}),
              ContainsSubstring("'b' is named by data.split_column and by another key"));
-  CHECK_THAT(errors_of("label\nx\n"), ContainsSubstring("no column of numbers beside the label"));
+  CHECK_THAT(errors_of("label\nx\n"), ContainsSubstring("no column of numbers besides the label"));
   CHECK_THAT(errors_of("a,\"label\n1,x\n"), ContainsSubstring("t.csv:1: error: a quote that opens on line 1"));
   CHECK_THAT(errors_of(" \n\n"), ContainsSubstring("holds only blanks"));
   CHECK_THAT(errors_of("\xFF\xFE" + std::string("a\0,\0", 4)), ContainsSubstring("is UTF-16; expected UTF-8"));

@@ -44,7 +44,7 @@ TEST_CASE("training loss is drawn as mean over seeds, its terms per group, and c
   REQUIRE(terms);
   CHECK(terms->names.size() == 2);
   CHECK(terms->group == 0U);
-  CHECK(shows(figure_of(drawing, "classes-1"), "data-told=\"after task 1, class 0 (T-shirt): 40.25\""));
+  CHECK(shows(figure_of(drawing, "classes-1"), "data-tooltip=\"after task 1, class 0 (T-shirt): 40.25\""));
   CHECK(drawing.constants == std::vector<std::string>{"Clients enrolled: 7 clients at all times.",
                                                       "Uploads: 0 MiB at all times.",
                                                       "Downloads: 0 MiB at all times."});

@@ -163,7 +163,7 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   std::filesystem::remove(root / "test/stray.png");
   write_below(root / "train/emu/x.png", colour_png(0));
   CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
-  CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: names no folder"));
+  CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: is not set"));
   CHECK_THAT(error_text(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
              ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
 }
