@@ -42,7 +42,8 @@ figcaption { color: var(--soft); font-size: 0.85rem; }
 #tooltip { position: fixed; z-index: 2; pointer-events: none; max-width: min(90vw, 420px); padding: 6px 10px;
         border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: var(--ink);
         font-size: 0.85rem; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-#tooltip b { display: block; } #tooltip span { display: block; padding-left: 10px; border-left: 4px solid; margin: 1px 0; }
+#tooltip b { display: block; }
+#tooltip span { display: block; padding-left: 10px; border-left: 4px solid; margin: 1px 0; }
 #tooltip i { font-style: normal; color: var(--ink); }
 pre { overflow-x: auto; background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: 12px;
       font-size: 0.85rem; }
