@@ -27,7 +27,7 @@ class PlainUnpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if (module, name) in (("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")):
             return dict
-        raise pickle.UnpicklingError(f"it names {module}.{name}; expected plain dictionaries, lists and numbers")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}; expected plain dictionaries, lists and numbers")
 
 
 def entries_of(path):
@@ -35,7 +35,7 @@ def entries_of(path):
         try:
             read = PlainUnpickler(file).load()
         except (pickle.UnpicklingError, EOFError, AttributeError, ValueError) as error:
-            sys.exit(f"{path}: no trace of FedScale's: {error}")
+            sys.exit(f"{path}: not a FedScale trace: {error}")
     if not isinstance(read, dict) or not read:
         sys.exit(f"{path}: expected a dictionary of clients, found {type(read).__name__}")
     return list(read.values())

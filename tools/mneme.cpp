@@ -31,7 +31,7 @@ void open_standard_streams() {
   try {
     if (const auto thrown = std::current_exception())
       std::rethrow_exception(thrown);
-    std::fputs("error: the program cannot go on\n", stderr);
+    std::fputs("error: the program cannot continue\n", stderr);
   } catch (const std::bad_alloc& error) { // without an allocation
     std::fputs("error: ", stderr);
     std::fputs(error.what(), stderr);
@@ -39,7 +39,7 @@ void open_standard_streams() {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", mneme::printable_message(error.what()).c_str());
   } catch (...) {
-    std::fputs("error: something was thrown that is not a std::exception\n", stderr);
+    std::fputs("error: an exception of an unknown type was thrown\n", stderr);
   }
   std::_Exit(mneme::exit_failed);
 }

@@ -6,7 +6,7 @@
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
   elif command -v sudo >/dev/null; then sudo "$@"
-  else fail "needs root. Run this once, then start again (docs/install.md says what works without):  sudo $*"; fi
+  else fail "needs root. Run this once, then start again (docs/install.md lists what works without root):  sudo $*"; fi
 }
 missing() { # missing PACKAGE...: prints the packages that are not installed
   local name

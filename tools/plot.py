@@ -19,23 +19,23 @@ class Picture:
         self.width, self.height, self.font_size = width, height, font_size
         self.shapes = []
 
-    def text(self, x, y, words, anchor="start", bold=False, colour="#222"):
+    def text(self, x, y, words, anchor="start", bold=False, color="#222"):
         weight = ' font-weight="bold"' if bold else ""
-        self.shapes.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{weight}>'
+        self.shapes.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}"{weight}>'
                            f'{escape(str(words))}</text>')
 
-    def rectangle(self, x, y, width, height, colour):
-        self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
+    def rectangle(self, x, y, width, height, color):
+        self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{color}"/>')
 
-    def line(self, points, colour="#222", stroke=1.0, dashed=False):
+    def line(self, points, color="#222", stroke=1.0, dashed=False):
         """Draws a line through the points (x, y)."""
         dashes = ' stroke-dasharray="4 3"' if dashed else ""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.shapes.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{stroke}"'
+        self.shapes.append(f'<polyline points="{places}" fill="none" stroke="{color}" stroke-width="{stroke}"'
                            f'{dashes}/>')
 
-    def dot(self, x, y, colour, radius=4):
-        self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}"/>')
+    def dot(self, x, y, color, radius=4):
+        self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{color}"/>')
 
     def svg(self):
         """Returns a self-contained SVG document."""
@@ -65,10 +65,10 @@ class Axes:
             self.picture.text(x - 8, y + 4, f"{tick:g}", anchor="end")
         self.picture.text(self.picture.width / 2, self.picture.height - 15, x_label, anchor="middle")
 
-    def curve(self, points, label, colour):
+    def curve(self, points, label, color):
         """Draws points joined by a line, with the label above the first point."""
         places = [self.place(x, y) for x, y in points]
-        self.picture.line(places, colour, stroke=2.0)
+        self.picture.line(places, color, stroke=2.0)
         for x, y in places:
-            self.picture.dot(x, y, colour)
-        self.picture.text(places[0][0], places[0][1] - 10, label, colour=colour)
+            self.picture.dot(x, y, color)
+        self.picture.text(places[0][0], places[0][1] - 10, label, color=color)

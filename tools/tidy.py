@@ -59,7 +59,7 @@ def file_length(tree):
     for path, text in tree.items():
         lines = text.count("\n")
         if path.endswith(CODE + (".py", ".cmake")) and lines > FILE_LINES_MAX:
-            what = f"{lines} lines, at most {FILE_LINES_MAX}: look for the second idea"
+            what = f"{lines} lines, at most {FILE_LINES_MAX}: split it by topic"
             yield Finding(path, lines, "file-length", what)
 
 
@@ -107,7 +107,7 @@ def header_starts(tree):
     for path, text in tree.items():
         if path.endswith((".hpp", ".cuh")):
             if not text.startswith("/// "):
-                yield Finding(path, 1, "header", "the first line is a `///` sentence that says what the thing is")
+                yield Finding(path, 1, "header", "the first line is a `///` sentence that describes the file")
             if not re.search(r"^#pragma once$", text, re.M):
                 yield Finding(path, 1, "header", "`#pragma once` is missing")
 
@@ -142,11 +142,11 @@ def forbidden_include(tree, path, own, other):
     folder = top(path)
     name = own or other
     if folder == "tools" and top(name) == "tests":
-        yield f"tools/ may not know tests/ ({name})"
+        yield f"tools/ must not include tests/ ({name})"
     if own and own not in tree:
         yield f'"{own}" does not exist; paths are relative to the root'
     if name.startswith("caf/") and folder in ("runtime", "strategies"):
-        yield f"{folder}/ may not know CAF ({name})"
+        yield f"{folder}/ must not include CAF ({name})"
     if folder == "strategies" and other in NOT_FOR_METHODS:
         yield f"a method has no threads, locks or files (<{other}>)"
     if name == "torch/" + "torch.h":
@@ -183,7 +183,7 @@ def layer_arrows(tree):
         here, there = layer_of(path, layers), layer_of(name, layers)
         used.add((here, there))
         if here and top(name) in OWN_FOLDERS and there != here and there not in layers[here]:
-            yield Finding(path, line, "layer", f"{here} may not know {there or top(name)} ({LAYERS_FILE})")
+            yield Finding(path, line, "layer", f"{here} must not include {there or top(name)} ({LAYERS_FILE})")
     text = tree.get(LAYERS_FILE, "")
     optional = set(OPTIONAL_LINE.findall(text))
     for match in LAYER_LINE.finditer(text):
@@ -237,7 +237,7 @@ def families(tree):
         if source in tree:
             uses[own].append(source)
         if not own.startswith(SHARED) and family_of(own) != family_of(path):
-            what = f"{family_of(path)} may not know {family_of(own)}; what both use belongs in {SHARED}"
+            what = f"{family_of(path)} must not include {family_of(own)}; what both use belongs in {SHARED}"
             yield Finding(path, line, "family", what)
     for path in tree:
         if top(path) == "strategies" and path.endswith(CODE) and not path.startswith(SHARED):
@@ -267,7 +267,7 @@ def clocks_and_generators(tree):
             continue
         for line, content in numbered(code_of(text)):
             if not MAY_READ_CLOCK.search(path) and CLOCKS.search(content):
-                yield Finding(path, line, "clock", "no wall-clock, no thread ids: time is a value that arrives")
+                yield Finding(path, line, "clock", "no wall clock or thread ids: time arrives in messages")
             if GENERATORS.search(content):
                 yield Finding(path, line, "generator", "randomness comes from a key: runtime/base/rng.hpp")
 

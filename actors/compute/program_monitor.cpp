@@ -32,7 +32,7 @@ void program_monitor::save(bool at_once) {
   const recorder_stopwatch saving;
   const auto reason = exception_message_of([&] { run_->slices->save(); });
   if (recorder_ && !reason.empty())
-    worker_->send(recorder_, run_warning{"how far a program has come was not written: " + reason});
+    worker_->send(recorder_, run_warning{"the progress of a program was not written: " + reason});
   save_took_s_ = saving.seconds();
   since_saved_ = {};
 }

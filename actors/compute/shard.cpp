@@ -228,7 +228,7 @@ work& shard::waiting_job(const job_id& id) {
   auto* const round = rounds_.find(id.assignment);
   if (!round || id.stage != round->stage || id.step >= round->parked.size() || is_released(round->parked[id.step]))
     throw std::invalid_argument(
-        fmt::format("job {}.{}.{} was released and does not wait", id.assignment.value, id.stage, id.step));
+        fmt::format("job {}.{}.{} was released, but is not waiting", id.assignment.value, id.stage, id.step));
   return round->parked[id.step];
 }
 

@@ -10,7 +10,7 @@ node_gateway_state::node_gateway_state(node_gateway_actor::pointer self, run_con
 
 node_gateway_actor::behavior_type node_gateway_state::make_behavior() {
   self_->set_down_handler([this](const caf::down_msg& down) {
-    hooks_.fail("has asked for what cannot be done: " + caf::to_string(down.reason));
+    hooks_.fail("sent a command that a worker of this node could not execute: " + caf::to_string(down.reason));
   });
   return {
       [this](worker_links& peers) {
@@ -86,7 +86,7 @@ void node_gateway_state::take(node_message kind, archive& content) {
     serialize_wave(content, rounds);
     forward_command(std::move(rounds));
   } else {
-    throw archive_error("has no place here");
+    throw archive_error("is not valid in this state");
   }
 }
 
@@ -100,20 +100,20 @@ void node_gateway_state::check(const start_rounds& wave) const {
   };
   for (const auto& assigned : wave.assignments) {
     if (assigned.client.value >= static_cast<std::uint64_t>(run.population->size()))
-      throw archive_error("has an assignment for a client that there is not");
+      throw archive_error("has an assignment for an unknown client");
     const auto& info = assigned.in->info;
     if (assigned.task.value >= tasks || info.task.value >= tasks || !lies_within(info.seen_classes) ||
         !lies_within(info.current_classes))
-      throw archive_error("has an assignment of a task, or of classes, that there are not");
+      throw archive_error("has an assignment of an unknown task or of unknown classes");
     if (info.round_of_task < 0 || info.round_of_task >= info.rounds_of_task)
-      throw archive_error("has an assignment of a round that its task does not have");
+      throw archive_error("has an assignment of an unknown round");
   }
 }
 
 template <class Command>
 void node_gateway_state::forward_command(Command command) {
   if (command.to.value >= static_cast<std::uint64_t>(context_->shards))
-    throw archive_error("is for a shard that there is not");
+    throw archive_error("is for an unknown shard");
   const auto host = command.to.value % static_cast<std::uint32_t>(context_->hosts);
   self_->send(workers_.at(host), std::move(command));
 }

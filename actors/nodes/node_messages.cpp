@@ -61,7 +61,7 @@ std::vector<std::string> differences(const fingerprint_fields& of_run, const fin
   };
   for (const auto& [name, value] : of_run)
     if (const auto other = value_in(of_node, name); other != value)
-      differing.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
+      differing.push_back("has a different " + name + ": " + other + "; expected that of the run, " + value);
   return differing;
 }
 

@@ -89,7 +89,7 @@ void node_pool::begin(const node_layout& layout, node_pool_hooks hooks) {
   layout_ = layout;
   hooks_ = std::move(hooks);
   for (const auto& [where, text] : refused_)
-    log(where + " takes no part: it " + text);
+    log(where + " does not join: it " + text);
   for (auto& node : nodes_)
     if (node.reached == stage::ready) {
       node.is_initial = true;
@@ -260,7 +260,7 @@ void node_pool::handle(node_state& node, node_message kind, archive& content) {
     content(in);
     hooks_.leaving(number_of(node));
   } else {
-    throw archive_error("has no place here (kind " + std::to_string(static_cast<int>(kind)) + ")");
+    throw archive_error("is not valid in this state (kind " + std::to_string(static_cast<int>(kind)) + ")");
   }
 }
 
@@ -330,10 +330,10 @@ void node_pool::start_work(node_state& node) {
 /// Sends the reasons to the node, which then ends, because another attempt could not succeed.
 void node_pool::refuse(connection_id id, const std::string& node, std::vector<std::string> reasons) {
   if (reasons.empty())
-    reasons.emplace_back("takes no part and gives no reason");
+    reasons.emplace_back("gave no reason");
   for (const auto& reason : reasons)
     if (layout_)
-      log("node " + node + " takes no part: it " + reason);
+      log("node " + node + " does not join: it " + reason);
     else
       refused_.push_back({"node " + node, reason});
   const auto first = reasons.front();

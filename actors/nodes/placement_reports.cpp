@@ -37,16 +37,16 @@ void placement_state::on_report(archive& content, node_number number, std::size_
   pending_report held{.bytes = bytes};
   content(figures);
   if (!node.tensors->acknowledge(figures.messages_handled))
-    throw archive_error("confirms messages that it was not sent");
+    throw archive_error("acknowledges messages that were not sent");
   if (figures.busy_ns < node.busy_ns)
-    throw archive_error("states less computing time than before");
+    throw archive_error("states less computing time than the report before it");
   serialize_wave(content, held.report, *node.tensors);
   content.expect_end();
   held.busy_ns = figures.busy_ns - std::exchange(node.busy_ns, figures.busy_ns);
   const auto shard = held.report.from;
   if (shard.value >= journals_.size() ||
       map_.location_of(shard) != shard_location{.where = shard_location::kind::node, .node = number})
-    throw archive_error("is of a shard that it does not host");
+    throw archive_error("is of a shard that the node does not host");
   held_[shard.value].push_back(std::move(held));
   accept_reports(shard);
 }

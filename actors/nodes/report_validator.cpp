@@ -121,7 +121,8 @@ validation_result report_validator::validate(const wave_report& report, const sh
                                    replayed->failure),
               .has_other_result = true};
     else if (!same_bits(finished.result, *replayed->result))
-      return {.error = fmt::format("finishes {} with another result than this process", describe(finished.id, given)),
+      return {.error = fmt::format("finishes {} with a result that differs from that of this process",
+                                   describe(finished.id, given)),
               .has_other_result = true};
   }
   return verdict;
@@ -139,27 +140,27 @@ std::string report_validator::failure_error(const round_failure& failure) const 
 std::string report_validator::value_error(const finished_round& finished, const assignment& given) const {
   const auto& result = finished.result;
   const auto format = run_->scenario.devices.wire;
-  const auto reject = [&](const char* text) {
+  const auto reject = [&](const std::string& text) {
     return fmt::format("finishes {} with {}", describe(given.id, given), text);
   };
   if (!lies_within(result.rows, 0, rows_max))
     return reject("a weight out of range");
   for (std::size_t p = 0; p < parties.size(); ++p)
-    if (finished.bytes[p] != wire_bytes((result.*parties[p].part).get(), format))
-      return reject("an upload of other bytes than it states");
+    if (const auto bytes = wire_bytes((result.*parties[p].part).get(), format); finished.bytes[p] != bytes)
+      return reject(fmt::format("an upload of {} bytes, reported as {}", bytes, finished.bytes[p]));
   if (given.observes && (result.upload || result.to_proxy))
     return reject("an upload, although the client only observes");
   if (result.to_proxy && !run_->needs.has_proxy)
     return reject("a message for a proxy, which the method does not have");
   if (!are_names(counts_of(result)))
-    return reject("metrics without valid names");
+    return reject("metrics with invalid names");
   for (const auto& [name, value] : counts_of(result))
     if (!std::isfinite(value))
       return reject("metrics that are not finite");
   const auto terms = terms_of(result);
   if (result.losses && !(are_names(terms) && terms.size() == result.losses->terms.size() &&
                          result.losses->rows >= 0.0 && std::isfinite(result.losses->rows)))
-    return reject("losses of less than no rows, or without valid names");
+    return reject("losses of a negative number of rows, or with invalid names");
   return {};
 }
 

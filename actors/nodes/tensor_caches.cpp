@@ -10,7 +10,7 @@ digest128 name_for(const at::Tensor& value) {
 }
 
 [[noreturn]] void fail_unknown(const digest128& name) {
-  throw archive_error("names the tensor " + hex_text(name) + ", which is not known here");
+  throw archive_error("refers to the tensor " + hex_text(name) + ", which is not in the cache");
 }
 
 } // namespace

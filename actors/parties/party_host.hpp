@@ -37,23 +37,23 @@ public:
   [[nodiscard]] const step_runner& steps() const { return steps_; }
 
   caf::result<void> take(const deliveries& in) {
-    return tried("taking in what clients sent", [&]() -> caf::result<void> {
+    return tried("receiving uploads", [&]() -> caf::result<void> {
       for (const auto& sent : in.uploads)
         (half_.get()->*Receive)(sent);
       return {};
     });
   }
   caf::result<saved_state> save(save_state& in) {
-    return tried("saving its state", [&]() -> caf::result<saved_state> {
+    return tried("saving state", [&]() -> caf::result<saved_state> {
       half_->persist(in.so_far.section(section()));
       return saved_state{.state = std::move(in.so_far)};
     });
   }
   caf::result<restored_state> restore(restore_state& in) {
-    return tried("going on from a checkpoint", [&]() -> caf::result<restored_state> {
+    return tried("restoring a checkpoint", [&]() -> caf::result<restored_state> {
       const auto damage = archive_error_of([&] { half_->persist(in.sections.section(section())); });
       if (!damage.empty())
-        return steps_.step_error("going on from a checkpoint", "it " + damage);
+        return steps_.step_error("restoring a checkpoint", "it " + damage);
       return restored_state{.sections = std::move(in.sections)};
     });
   }

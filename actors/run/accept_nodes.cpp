@@ -35,13 +35,13 @@ node_offer offer_of(const scenario& settings) {
 diagnostics data_that_stay_here(const scenario& settings) {
   const auto& data = settings.data;
   if (data.name == "folder" && data.folder.empty())
-    return {{settings.where("data.root"), "data.root: nodes look for pictures below folders of their own; expected "
-                                          "data.folder, the name of a folder below an entry of $MNEME_DATA here and "
-                                          "there"}};
+    return {{settings.where("data.root"),
+             "data.root: every node searches its own folders for images; expected data.folder, the name of a folder "
+             "below an entry of $MNEME_DATA on this machine and on the nodes"}};
   std::error_code failed;
   if (data.name == "arrays" && (file_ending(data.file) == ".npy" || std::filesystem::is_directory(data.file, failed)))
-    return {{settings.where("data.file"), "data.file: nodes are sent one file, and these arrays are several; expected "
-                                          ".npz or .safetensors"}};
+    return {{settings.where("data.file"), "data.file: a run sends one file to its nodes, but these arrays are in "
+                                          "several files; expected .npz or .safetensors"}};
   return {};
 }
 
@@ -92,8 +92,8 @@ void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_opti
   context.batches_per_worker = layout_of_nodes(context, context.node_workers).batches_per_worker;
   const auto hosts = options.nodes_min + (options.computes ? 1 : 0);
   if (context.device != "cpu" && context.shards < hosts && options.log)
-    options.log(fmt::format("warning: {} shards give work to as many of {} processes; set worker.shards = {}",
-                            context.shards, hosts, hosts));
+    options.log(fmt::format("warning: {0} shards keep only {0} of {1} processes busy; set worker.shards = {1}",
+                            context.shards, hosts));
   const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // without a minimum, more nodes may join
   if (context.device == "cpu")
     context.shards = std::max(context.shards, std::min(context.node_workers * spare, shards_of_nodes_max));

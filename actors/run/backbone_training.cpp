@@ -59,7 +59,7 @@ std::string differences(const scenario& settings, const scenario& trained) {
   std::vector<std::string> names;
   for (const auto& [name, value] : here)
     if (value != value_there(name) && !(may_add_adapters && name.starts_with("adapter")))
-      names.push_back(fmt::format("{} = {}, there {}", name, value, value_there(name)));
+      names.push_back(fmt::format("{} = {}, but {} in that scenario", name, value, value_there(name)));
   return fmt::format("{}", fmt::join(names, "; "));
 }
 

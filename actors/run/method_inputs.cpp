@@ -10,8 +10,8 @@
 namespace mneme {
 namespace {
 
-/// Adds the location in the scenario to a diagnostic of the method. Where it concerns model.name, whose line does not
-/// name the method, its text begins with the method's name.
+/// Adds the location in the scenario to a diagnostic of the method. If it concerns model.name, the text starts with the
+/// method's name, because that line does not contain it.
 diagnostic placed(const scenario& settings, const diagnostic& problem) {
   const auto lead = problem.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(problem.where), lead + problem.text};

@@ -213,7 +213,7 @@ void node_service::handle(node_message kind, archive& content, const archive::bu
   } else if (kind == node_message::end) {
     ended_ = leaving_ ? node_exit::left : node_exit::run_over;
   } else {
-    throw archive_error("has no place here");
+    throw archive_error("is not valid in this state");
   }
   loop_.consumed(connection_, message->size());
 }
@@ -291,7 +291,7 @@ void node_service::handle(const scenario_loaded& in) {
   for (const auto& problem : in.context.error())
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(problem));
   send(message_of(node_message::refusal, std::move(refusal)));
-  loop_.close(connection_, "was refused"); // once the refusal has been sent
+  loop_.close(connection_, "was rejected"); // once the refusal has been sent
   failure_ = in.context.error();
 }
 
@@ -345,16 +345,16 @@ std::string node_service::metrics() {
   add_process_metrics(to);
   const std::lock_guard hold(mutex_); // keeps the actors
   const auto traffic = loop_.figures(working_);
-  set_gauge(to, {node, "workers", "Threads that compute."}, workers_of(settings_.threads));
+  set_gauge(to, {node, "workers", "Worker threads."}, workers_of(settings_.threads));
   set_gauge(to, {node, "working", "1 while the node computes for a run."}, std::int64_t{actors_ != nullptr});
-  set_counter(to, {node, "runs", "Runs for which it has computed."}, runs_);
-  set_gauge(to, {node, "busy", "Time in batches of all workers, in the latest run.", "seconds"},
+  set_counter(to, {node, "runs", "Runs that the node has joined."}, runs_);
+  set_gauge(to, {node, "busy", "Time that all workers spent in batches, in the latest run.", "seconds"},
             busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0);
   set_gauge(to, {node, "queued_batches", "Batches that wait for a worker."},
             actors_ ? static_cast<std::int64_t>(actors_->queued_batches()) : 0);
-  set_gauge(to, {node, "sent", "To the current run.", "bytes"}, bytes(traffic.bytes_sent));
-  set_gauge(to, {node, "received", "From the current run.", "bytes"}, bytes(traffic.bytes_received));
-  set_gauge(to, {node, "waiting", "Results that wait for the network.", "bytes"}, bytes(traffic.waiting_bytes()));
+  set_gauge(to, {node, "sent", "Bytes sent to the current run.", "bytes"}, bytes(traffic.bytes_sent));
+  set_gauge(to, {node, "received", "Bytes received from the current run.", "bytes"}, bytes(traffic.bytes_received));
+  set_gauge(to, {node, "waiting", "Results in the send queue.", "bytes"}, bytes(traffic.waiting_bytes()));
   return prometheus_text(to) + (actors_ ? prometheus_text(actors_->metrics()) : std::string());
 }
 

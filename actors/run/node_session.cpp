@@ -47,7 +47,7 @@ node_files::node_files() {
   remove_leftovers(around);
   auto name = (around / (std::string(folder_begin) + "XXXXXX")).string();
   if (!::mkdtemp(name.data()))
-    throw std::system_error(errno, std::generic_category(), "no folder can be made below '" + name + "'");
+    throw std::system_error(errno, std::generic_category(), "cannot create a folder below '" + name + "'");
   folder_ = name;
   lock_ = owned_descriptor(::open((folder_ / lock_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock_.get() < 0 || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
@@ -76,7 +76,7 @@ std::filesystem::path node_files::find(const offered_file& file) const {
 
 void node_files::put(const offered_file& file, const std::vector<std::byte>& bytes) {
   if (digest_of(bytes) != file.content)
-    throw archive_error("has another content for " + file.key + " than was offered");
+    throw archive_error("has content for " + file.key + " that differs from the offer");
   write(path_of(file), bytes);
 }
 
@@ -99,11 +99,10 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
   if (local_rank)
     read->value.worker.device = device_of_rank(read->value.worker.device, *local_rank);
   if (!read->value.model.module.empty() && read->value.model.native_code && !native_code)
-    return failed("model.native_code",
-                  "expected false: this node loads modules of others only after a trial without "
-                  "rights; start it with --native-code if you trust whoever may run scenarios on it");
+    return failed("model.native_code", "expected false: this node loads modules only after a trial in a sandbox; start "
+                                       "it with --native-code if you trust everyone who can run scenarios on it");
   if (!read->value.model.backbone.empty()) // a backbone scenario would name files itself
-    return failed("model.backbone", "expected the weights that it leads to");
+    return failed("model.backbone", "expected the trained weights instead of a scenario");
   return load_run_context(read->value, {});
 }
 

@@ -151,7 +151,7 @@ std::string progress::block_text() const {
                      percent_text(accuracy_)) +
          fmt::format("virtual {}  {} clients in flight{}\n", elapsed_text(in_seconds(last_.at)), last_.in_flight,
                      last_.training_loss ? fmt::format("  training loss {:.4f}", *last_.training_loss) : "") +
-         fmt::format("{} client-rounds, {:.1f} per second  {} gone, {} left\n", last_.client_rounds,
+         fmt::format("{} client-rounds, {:.1f} per second  {} elapsed, {} left\n", last_.client_rounds,
                      static_cast<double>(last_.client_rounds - client_rounds_before_) / elapsed, elapsed_text(elapsed),
                      left) +
          (program_ ? fmt::format("program '{}': {:3.0f} %\n", program_->name, 100.0 * program_->share) : "");

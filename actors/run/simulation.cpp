@@ -236,7 +236,7 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
   auto past = std::make_shared<resume_state>();
   auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& kept) -> std::string {
     if (kept.sections.size() != checkpoint_parts)
-      return "this checkpoint has different parts than this version of mneme writes";
+      return "this checkpoint has other sections than this version of mneme writes";
     auto recorder = kept.sections[recorder_part];
     recorder(past->recorded);
     recorder.expect_end();

@@ -15,7 +15,7 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
     else if (down.reason == run_errc::round_failed)
       federation_.finish(run_status::failed, error_message(down.reason));
     else
-      federation_.finish(run_status::failed, "an actor ended although the run goes on: " + caf::to_string(down.reason));
+      federation_.finish(run_status::failed, "an actor ended before the run was over: " + caf::to_string(down.reason));
     carry_out();
   });
   return {

@@ -90,7 +90,7 @@ archive::buffer archive::contents() const {
 
 void archive::expect_end() const {
   if (at_ != end_)
-    throw archive_error("goes on for another " + std::to_string(end_ - at_) + " bytes");
+    throw archive_error("has another " + std::to_string(end_ - at_) + " bytes");
 }
 
 // -- values -----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ void archive::visit(bool& value) {
   auto byte = static_cast<std::uint8_t>(value ? 1 : 0);
   raw(&byte, 1);
   if (byte > 1)
-    throw archive_error("has the byte " + std::to_string(byte) + " where yes or no was expected");
+    throw archive_error("has the byte " + std::to_string(byte) + " where a boolean was expected");
   value = byte == 1;
 }
 
@@ -120,7 +120,7 @@ std::pair<std::size_t, bool> archive::numbered(const std::shared_ptr<const void>
     shared_.push_back(loading() ? nullptr : handle);
     kinds_.push_back(kind);
   } else if (number > shared_.size() || (number > 0 && (kinds_[number - 1] != kind || !shared_[number - 1])))
-    throw archive_error("names shared thing " + std::to_string(number) + " of " + std::to_string(shared_.size()));
+    throw archive_error("refers to shared object " + std::to_string(number) + " of " + std::to_string(shared_.size()));
   return {number, is_new};
 }
 
@@ -187,7 +187,7 @@ void archive::frozen_tensor(at::Tensor& value) {
     number = frozen_numbers_.emplace(value.unsafeGetTensorImpl(), frozen_.size() + 1).first->second;
   visit(number);
   if (number > frozen_.size() + 1)
-    throw archive_error("names tensor " + std::to_string(number) + " of " + std::to_string(frozen_.size()));
+    throw archive_error("refers to tensor " + std::to_string(number) + " of " + std::to_string(frozen_.size()));
   if (number == frozen_.size() + 1) {
     if (loading())
       load_frozen(value);
@@ -221,7 +221,7 @@ void archive::load_frozen(at::Tensor& value) {
   auto comes = exchanged_as::itself;
   visit(comes);
   if (comes > exchanged_as::name)
-    throw archive_error("has a tensor that comes neither as itself nor by its name");
+    throw archive_error("has an entry that is neither a tensor nor a reference to one");
   digest128 name;
   if (comes != exchanged_as::itself)
     (*this)(name);
@@ -231,7 +231,7 @@ void archive::load_frozen(at::Tensor& value) {
   }
   load_tensor(value);
   if (comes == exchanged_as::named && !value.defined())
-    throw archive_error("has a name for a tensor that is none");
+    throw archive_error("has a reference to an undefined tensor");
   if (comes == exchanged_as::named)
     exchange_->keep(name, value);
 }
@@ -267,7 +267,7 @@ void archive::load_tensor(at::Tensor& value) {
     throw archive_error("has something else where a tensor was expected");
   const auto count = elements_within(sizes, c10::elementSize(dtype), end_ - at_);
   if (!count)
-    throw archive_error("has a tensor that is larger than the bytes that are left");
+    throw archive_error("has a tensor that is larger than the remaining bytes");
   value = new_tensor(sizes, dtype);
   prefer_huge_pages(value.data_ptr(), value.nbytes());
   raw(value.data_ptr(), *count * c10::elementSize(dtype));

@@ -55,7 +55,7 @@ void expect_ordinary(const std::filesystem::path& path) {
   if (const auto kind = other_kind_of(path); !kind.empty())
     throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
                             "cannot write '" + path.string() + "', which is " + kind +
-                                " and no ordinary file; name another one, or move it away");
+                                ", not an ordinary file; choose another name, or move it away");
 }
 
 /// Flags that reject symbolic links and do not block on a pipe without a reader.

@@ -16,9 +16,8 @@ void mark_checkpoint_loaded() { resumed_from_file = true; }
 void check_failed(const char* file, int line, const char* condition, const std::string& values) {
   std::fprintf(stderr, "%s:%d: check failed: %s (%s)\n", file, line, condition, values.c_str());
   if (resumed_from_file) {
-    std::fputs("error: the run went on from a checkpoint, and what it stands for is impossible: the file has been "
-               "changed, or the program has an error; remove the newest checkpoint and resume again, or run the "
-               "scenario again\n",
+    std::fputs("error: the run was resumed from a checkpoint with an invalid state: the file was changed, or mneme has "
+               "a fault; remove the newest checkpoint and resume again, or run the scenario again\n",
                stderr);
     std::fflush(stderr);
     constexpr int failed_run = 1;

@@ -20,7 +20,7 @@ std::string current_exception_message() {
     return e.what_without_backtrace();
   } catch (const std::exception& e) {
     const std::string text = e.what();
-    return text.empty() ? "threw an exception without words" : text;
+    return text.empty() ? "threw an exception without a message" : text;
   } catch (...) {
     return "threw something that is not a std::exception";
   }

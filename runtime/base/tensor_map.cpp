@@ -11,7 +11,7 @@ void tensor_map::put(std::string name, at::Tensor value) {
 const at::Tensor& tensor_map::at(std::string_view name) const {
   if (const auto* value = find(name))
     return *value;
-  std::string text = "no tensor is named '" + std::string(name) + "'; there are:";
+  std::string text = "no tensor is named '" + std::string(name) + "'; expected one of:";
   for (const auto& [other, value] : entries_)
     text += " '" + other + "'";
   throw std::out_of_range(text);

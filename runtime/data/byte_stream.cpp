@@ -41,8 +41,8 @@ expected<bool> is_packed(const disk_file& file, const std::string& first, const 
   const bool named = file.path().extension() == kind.suffix;
   const bool filled = first.starts_with(kind.magic);
   if (named && !filled)
-    return failed(file.place(0), fmt::format("the name ends with {}, but this is no {} file: fetch it again, or, if it "
-                                             "was unpacked on its way, take {} off its name",
+    return failed(file.place(0), fmt::format("the name ends with {}, but this is not a {} file: fetch it again, or, if "
+                                             "it is already unpacked, remove {} from its name",
                                              kind.suffix, kind.name, kind.suffix));
   if (filled && !named)
     return failed(file.place(0), fmt::format("these are {} data: add {} to the name", kind.name, kind.suffix));

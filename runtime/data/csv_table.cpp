@@ -58,7 +58,7 @@ public:
     if (!errors_.empty())
       return tl::unexpected(std::move(errors_));
     if (train_.labels.empty())
-      return failed(path_, test_.labels.empty() ? "has no line behind its header; expected a row in each"
+      return failed(path_, test_.labels.empty() ? "has no line after its header; expected a row in each"
                                                 : "has no training row; expected some with split = train");
     return finished();
   }
@@ -72,7 +72,7 @@ private:
     if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF"))
       return {{path_, "is UTF-16; expected UTF-8: save it as \"CSV UTF-8\""}};
     if (!records_.next())
-      return {{path_, "holds only blanks; expected a header that names the columns, and a row in each further line"}};
+      return {{path_, "holds only blanks; expected a header that names the columns, and a row in every other line"}};
     const auto place = fmt::format("{}:{}", path_, records_.line());
     if (!records_.error().empty())
       return {{place, records_.error()}};
@@ -145,9 +145,9 @@ private:
     if (csv::parse_number(digits, into) && std::isfinite(into))
       return true;
     if (++broken_[column] <= findings_of_column_max)
-      add_error(fmt::format("the column '{}' {}{}", printable(columns_.names[column]), number_error(digits, column),
-                            broken_[column] == findings_of_column_max ? " (further lines of this column are not named)"
-                                                                      : ""));
+      add_error(
+          fmt::format("the column '{}' {}{}", printable(columns_.names[column]), number_error(digits, column),
+                      broken_[column] == findings_of_column_max ? " (other lines of this column are not listed)" : ""));
     return false;
   }
   [[nodiscard]] std::string number_error(std::string_view field, std::size_t column) const {

@@ -79,8 +79,8 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_v
       names.push_back(known.name);
     const auto meant = closest_match(data.name, names);
     return failed("data.name",
-                  fmt::format("no data set is called '{}'; there are {}{}", data.name, fmt::join(names, ", "),
-                              meant.empty() ? "" : ": " + meant + " is the nearest"));
+                  fmt::format("unknown data set '{}'; expected one of {}{}", data.name, fmt::join(names, ", "),
+                              meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
   auto loaded = values == row_values::zeros && source->load_zeros ? source->load_zeros(data)
                                                                   : source->load(data, data_roots(data), seed);

@@ -88,7 +88,7 @@ expected<raw_data> read_domain_lists(const std::vector<image_list>& train, const
   about.classes = std::max<std::int64_t>(about.classes, *labels.rbegin() + 1);
   for (std::int32_t label = 0; label < about.classes; ++label)
     if (!labels.contains(label))
-      return failed(train.front().file.string(), "and the other lists have no training picture of class " +
+      return failed(train.front().file.string(), "and the other lists have no training image of class " +
                                                      std::to_string(label) + "; labels count from 0");
   return read({.train = std::move(*entries), .test = std::move(*others)}, data, std::move(about));
 }

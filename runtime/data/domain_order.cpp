@@ -30,7 +30,7 @@ expected<std::vector<std::int32_t>> parse_domain_list(const scenario& from, cons
   for (const auto& entry : list) {
     const auto domain = find_domain(entry, names, by_name);
     if (domain < 0)
-      return order_error(from, "there is no domain " + quote_text(entry) + "; expected names of " + word_list(names));
+      return order_error(from, "unknown domain " + quote_text(entry) + "; expected names of " + word_list(names));
     if (std::find(order.begin(), order.end(), domain) != order.end())
       return order_error(from, "the domain " + quote_text(names[static_cast<std::size_t>(domain)]) +
                                    " occurs twice; expected each at most once");
@@ -38,7 +38,7 @@ expected<std::vector<std::int32_t>> parse_domain_list(const scenario& from, cons
   }
   if (std::ssize(order) < from.tasks.count)
     return order_error(from, "the list has " + std::to_string(order.size()) + " of " + std::to_string(names.size()) +
-                                 " domains, and there are " + std::to_string(from.tasks.count) +
+                                 " domains, but the run has " + std::to_string(from.tasks.count) +
                                  " tasks (tasks.count); expected a domain for each task");
   return order;
 }

@@ -13,20 +13,20 @@ struct generated_rows final : dataset {
 };
 
 void check(const at::Tensor& images, const at::Tensor& labels) {
-  const auto refuse = [](const std::string& text) { throw std::invalid_argument("made rows: " + text); };
+  const auto refuse = [](const std::string& text) { throw std::invalid_argument("generated rows: " + text); };
   if (!images.defined() || !labels.defined())
     refuse("images or labels are an undefined tensor");
   if (images.dim() != 4 || images.numel() == 0)
-    refuse(fmt::format("images have the shape [{}], and [rows, channels, height, width] is expected",
+    refuse(fmt::format("images have the shape [{}]; expected [rows, channels, height, width]",
                        fmt::join(images.sizes(), ", ")));
   if (images.scalar_type() != at::kByte && images.scalar_type() != at::kFloat)
-    refuse(fmt::format("images are of type {}; uint8 (Byte) or float32 (Float) is expected",
+    refuse(fmt::format("images are of type {}; expected uint8 (Byte) or float32 (Float)",
                        c10::toString(images.scalar_type())));
   if (labels.dim() != 1 || labels.size(0) != images.size(0))
-    refuse(fmt::format("labels have the shape [{}], and [{}] is expected, one for each image",
-                       fmt::join(labels.sizes(), ", "), images.size(0)));
+    refuse(fmt::format("labels have the shape [{}]; expected [{}], one for each image", fmt::join(labels.sizes(), ", "),
+                       images.size(0)));
   if (labels.scalar_type() != at::kInt && labels.scalar_type() != at::kLong)
-    refuse(fmt::format("labels are of type {}; int32 (Int) or int64 (Long) is expected",
+    refuse(fmt::format("labels are of type {}; expected int32 (Int) or int64 (Long)",
                        c10::toString(labels.scalar_type())));
 }
 
@@ -37,7 +37,7 @@ std::vector<std::int32_t> labels_in(const at::Tensor& labels, std::int64_t class
   for (std::int64_t i = 0; i < host.numel(); ++i) {
     if (values[i] < 0 || (classes > 0 && values[i] >= classes))
       throw std::invalid_argument(
-          fmt::format("made rows: row {} has the label {}, and labels lie in 0 .. {}", i, values[i], classes - 1));
+          fmt::format("generated rows: row {} has the label {}; expected 0 to {}", i, values[i], classes - 1));
     numbers.push_back(static_cast<std::int32_t>(values[i]));
   }
   return numbers;
@@ -58,8 +58,8 @@ std::shared_ptr<const dataset> made_of(const at::Tensor& images, const at::Tenso
   }
   const auto channels = static_cast<std::size_t>(host.size(1));
   if (format.scale.size() != channels)
-    throw std::invalid_argument(
-        fmt::format("made rows: images have {} channels, and the data of the run {}", channels, format.scale.size()));
+    throw std::invalid_argument(fmt::format("generated rows: images have {} channels, but the data of the run {}",
+                                            channels, format.scale.size()));
   rows->images = host;
   rows->scale = format.scale;
   rows->shift = format.shift;

@@ -35,7 +35,7 @@ expected<std::array<std::uint32_t, Dimensions>> read_header(byte_stream& stream,
         fmt::format("the file begins with {:#010x}, but an idx{} file of unsigned bytes begins with {:#010x}{}", *value,
                     Dimensions, magic,
                     *value == (magic ^ images_magic ^ labels_magic)
-                        ? ": images and labels have been exchanged"
+                        ? ": are images and labels swapped?"
                         : ": it is another format, or damaged; fetch it again"));
   std::array<std::uint32_t, Dimensions> sizes{};
   for (auto& size : sizes) {

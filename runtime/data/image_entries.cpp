@@ -58,9 +58,10 @@ expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, image_f
   if (fit != image_fit::exact)
     return fit_image(*planes, side_px, fit);
   if (height != side_px || width != side_px)
-    return failed(file.string(), fmt::format("the picture has {}x{} pixels, but this data set has {}x{}: is it the "
-                                             "file of another data set?",
-                                             width, height, side_px, side_px));
+    return failed(
+        file.string(),
+        fmt::format("the image has {}x{} pixels, but this data set has {}x{}: is it the file of another data set?",
+                    width, height, side_px, side_px));
   return planes;
 }
 
@@ -70,8 +71,8 @@ expected<at::Tensor> of_equal_size(const path& file, const image_size& size) {
   const auto pixels_max = std::max<std::int64_t>(times_larger * size.height * size.width, 1 << 16);
   auto planes = read_image(file, pixels_max);
   if (planes && (planes->size(1) != size.height || planes->size(2) != size.width))
-    return failed(file.string(), fmt::format("the picture has {}x{} pixels, and {} has {}x{}; expected one size, or "
-                                             "data.side = {}, which brings all to squares",
+    return failed(file.string(), fmt::format("the image has {}x{} pixels, but {} has {}x{}; expected one size, or "
+                                             "data.side = {}, which resizes all to squares",
                                              planes->size(2), planes->size(1), size.like.string(), size.width,
                                              size.height, std::clamp<std::int64_t>(size.height, 8, 1024)));
   return planes;
@@ -149,8 +150,8 @@ expected<image_table> table_of(const std::vector<image_entry>& entries, image_ta
   const auto row_bytes = 3 * size[0] * size[1];
   if (const auto room = available_memory(); table.size() > 0 && row_bytes > room.bytes / table.size())
     return failed(entries.front().file.parent_path().string(),
-                  fmt::format("{} pictures of {} bytes take more than the {} bytes that are {}", table.size(),
-                              row_bytes, room.bytes, room.source));
+                  fmt::format("{} images of {} bytes take more than the {} bytes that are {}", table.size(), row_bytes,
+                              room.bytes, room.source));
   table.images = new_tensor({table.size(), 3, size[0], size[1]}, at::kByte);
   auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
   std::vector<diagnostics> findings(table.labels.size());

@@ -25,12 +25,12 @@ tl::expected<listed_image, std::string> parse_line(std::string_view line) {
   const auto number = line.substr(space + 1);
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), image.label);
   if (error != std::errc{} || end != number.data() + number.size() || image.label < 0 || image.label >= labels_max)
-    return tl::unexpected(fmt::format("'{}' is no label; expected a whole number from 0", number));
+    return tl::unexpected(fmt::format("'{}' is not a label; expected a whole number from 0", number));
   const std::filesystem::path path(line.substr(0, line.find_last_not_of(" \t", space) + 1));
   if (path.empty() || path.is_absolute() ||
       std::any_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; }))
     return tl::unexpected(
-        fmt::format("'{}' lies elsewhere; expected a path below the data set's folder", path.string()));
+        fmt::format("'{}' is outside the data set's folder; expected a path below it", path.string()));
   image.name = path.string();
   return image;
 }
@@ -53,12 +53,12 @@ void read_list(const image_list& list, const std::filesystem::path& folder, std:
     const auto image = parse_line(line);
     std::string text_of_line = image ? "" : image.error();
     if (image && !labels.try_emplace(image->name, image->label).second)
-      text_of_line = fmt::format("'{}' is there twice", image->name);
+      text_of_line = fmt::format("'{}' is listed twice", image->name);
     if (!text_of_line.empty() && errors.size() < list_diagnostics_max)
       errors.push_back({fmt::format("{}:{}", list.file.string(), number), text_of_line});
   }
   if (labels.empty() && errors.empty())
-    errors.push_back({list.file.string(), "names no pictures; expected lines of a path and a label"});
+    errors.push_back({list.file.string(), "lists no images; expected lines of a path and a label"});
   for (const auto& [name, label] : labels)
     into.push_back({folder / name, label, list.domain});
 }

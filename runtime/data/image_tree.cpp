@@ -107,18 +107,18 @@ private:
     const bool is_test = part != root_ && part_role_of(folder_name(part)) != part_role::train;
     report(part, fmt::format("holds {} images and no folders of classes; expected {}{}", content.images.size(),
                              (part / "CLASS" / content.images.front().filename()).string(),
-                             is_test ? ", or no such folder and data.test_share = 0.2, which draws a test part" : ""));
+                             is_test ? ", or neither of them and data.test_share = 0.2, which draws a test part" : ""));
   }
   void report_misplaced_images(const path& folder, const folder_content& content) {
     for (const auto* images : {&content.images, &content.unsupported_images})
       if (!images->empty())
         report(images->front(),
-               fmt::format("lies beside the folders of {}; expected images in the folder of their class only",
+               fmt::format("is next to the folders of {}; expected images in the folders of their classes only",
                            folder.string()));
   }
   void add_class(const path& folder, const folder_content& content, listed_classes& to) {
     if (!content.folders.empty())
-      report(content.folders.front(), "lies within the folder of a class; expected images there only");
+      report(content.folders.front(), "is a folder within the folder of a class; expected only images there");
     if (!content.unsupported_images.empty())
       report(content.unsupported_images.front(),
              fmt::format("is {}; expected PNG or JPEG{}", unsupported_format(content.unsupported_images.front()),
@@ -132,8 +132,8 @@ private:
   void add_domain(const path& folder, const folder_content& content, listed_domains& to) {
     report_misplaced_images(folder, content);
     if (content.folders.empty())
-      report(folder, "holds no folders, and others beside it do: they are taken for domains; expected a folder for "
-                     "each class in each of them");
+      report(folder, "holds no folders, but its siblings do and are read as domains; expected a folder for each class "
+                     "in each of them");
     if (report_inner_parts(folder, content))
       return;
     for (const auto& inner : content.folders)
@@ -147,11 +147,10 @@ private:
           return part_role_of(folder_name(inner)) != part_role::none;
         });
     if (are_parts)
-      report(
-          content.folders.front(),
-          fmt::format("is named like a part of the data, but lies below '{}'; expected parts at the top, as in {}, or "
-                      "data.root = \"{}\" for the parts of this folder alone",
-                      folder_name(folder), (root_ / "train" / folder_name(folder)).string(), folder.string()));
+      report(content.folders.front(),
+             fmt::format("is named like a part of the data, but is below '{}'; expected parts at the top, as in {}, or "
+                         "data.root = \"{}\" for the parts of this folder alone",
+                         folder_name(folder), (root_ / "train" / folder_name(folder)).string(), folder.string()));
     return are_parts;
   }
 
@@ -205,13 +204,12 @@ std::vector<image_entry> numbered(const listed_domains& part, const user_classes
 expected<path> image_root(const data_section& data, const std::vector<path>& roots) {
   const path below(data.folder);
   if (below.is_absolute() || std::any_of(below.begin(), below.end(), [](const path& part) { return part == ".."; }))
-    return failed("data.folder", fmt::format("'{}' lies elsewhere; expected the name of a folder below data.root, or "
-                                             "below an entry of $MNEME_DATA",
+    return failed("data.folder", fmt::format("'{}' is not below the data; expected the name of a folder below "
+                                             "data.root, or below an entry of $MNEME_DATA",
                                              data.folder));
   if (data.root.empty() && below.empty())
-    return failed("data.root",
-                  "names no folder; expected data.root = \"pictures\", or data.folder, the name of one below "
-                  "an entry of $MNEME_DATA (nodes look for it below their own)");
+    return failed("data.root", "is not set; expected data.root = \"images\", or data.folder, the name of a folder "
+                               "below an entry of $MNEME_DATA (nodes search their own entries)");
   std::vector<std::string> searched;
   for (const auto& root : roots) {
     std::error_code ignored;

@@ -58,9 +58,9 @@ public:
     }
     if (errors_.empty() && !gives_rows_)
       return failed(path_, parsed_.drawn_rows == 0
-                               ? "gives no row to a client; expected a line for each row, as in client,row"
-                               : "gives no row to a client but the " + std::to_string(parsed_.drawn_rows) +
-                                     " that data.test_share has drawn for the test; expected training rows, too");
+                               ? "assigns no row to a client; expected a line for each row, as in client,row"
+                               : "assigns only the " + std::to_string(parsed_.drawn_rows) +
+                                     " rows that data.test_share selects as test rows; expected training rows, too");
     if (!errors_.empty())
       return tl::unexpected(std::move(errors_));
     return std::move(parsed_);
@@ -84,7 +84,7 @@ private:
           std::find(known.begin(), known.end(), name) == known.end() && !meant.empty() &&
           problems.size() < csv::diagnostics_max)
         problems.push_back({place(), "the header names a column '" + printable(name) +
-                                         "', which nothing reads; did you mean '" + meant +
+                                         "', which is not used; did you mean '" + meant +
                                          "'? Rename it, also if it holds something else"});
     return problems;
   }
@@ -133,8 +133,8 @@ private:
         continue;
       const auto field = trim(fields[column]); // blanks inside of quotes
       if (!csv::parse_number(field, row.*named.columns[column]))
-        return refuse("found '" + printable(field.substr(0, 100)) + "' where a " + name_of(named.columns[column]) +
-                      " is due; expected a whole number");
+        return refuse("found '" + printable(field.substr(0, 100)) + "' as " + name_of(named.columns[column]) +
+                      "; expected an integer");
     }
     if (named.has(&entry::task) && (row.task < 1 || row.task > std::ssize(tasks_.tasks)))
       return refuse("task " + std::to_string(row.task) + " does not exist; expected 1.." +

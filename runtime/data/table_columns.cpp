@@ -52,7 +52,8 @@ public:
     check_made_up_names();
     columns_.numbers = std::count(columns_.uses.begin(), columns_.uses.end(), column_use::number);
     if (columns_.numbers == 0 && problems_.empty())
-      add(fmt::format("the header names no column of numbers beside the label but {}; expected some", listed_names()));
+      add(fmt::format("the header names no column of numbers besides the label, only {}; expected at least one",
+                      listed_names()));
     columns_.has_domains =
         std::find(columns_.uses.begin(), columns_.uses.end(), column_use::domain) != columns_.uses.end();
     if (!problems_.empty())

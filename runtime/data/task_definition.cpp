@@ -86,9 +86,9 @@ expected<plans> domain_incremental(const scenario& from, const extent& data) {
 expected<extent> offered(const scenario& from, const raw_data& data) {
   const std::int64_t classes = from.tasks.classes;
   if (classes > data.classes)
-    return failed(from.where("tasks.classes"), counted(classes, "class", "classes") + " asked for and " + data.name +
+    return failed(from.where("tasks.classes"), counted(classes, "class", "classes") + " requested, but " + data.name +
                                                    " has " + number(data.classes) +
-                                                   "; expected at most so many, or 0 for all");
+                                                   "; expected no more than that, or 0 for all");
   return extent{classes > 0 ? classes : data.classes, std::max<std::int64_t>(1, std::ssize(data.domain_names)),
                 data.name, data.domain_names};
 }

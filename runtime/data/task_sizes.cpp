@@ -21,10 +21,10 @@ sizes_or_error size_error(const std::string& key, const Value& value, const std:
 sizes_or_error listed_sizes(const tasks_section& tasks, std::int64_t classes) {
   const auto& sizes = tasks.sizes;
   if (tasks.first_classes > 0)
-    return size_error("tasks.sizes", sizes,
-                      fmt::format("the list says the size of the first task, too; expected tasks.first_classes = 0, "
-                                  "found {}",
-                                  tasks.first_classes));
+    return size_error(
+        "tasks.sizes", sizes,
+        fmt::format("the list already contains the size of the first task; expected tasks.first_classes = 0, found {}",
+                    tasks.first_classes));
   if (std::ssize(sizes) != tasks.count)
     return size_error("tasks.sizes", sizes,
                       fmt::format("{} size{} for {}; expected one for each, or no tasks.count", sizes.size(),

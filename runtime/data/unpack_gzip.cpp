@@ -77,7 +77,7 @@ private:
     else if (answer != Z_OK && answer != Z_BUF_ERROR)
       return failed(file_.place(file_.position() - stream_.avail_in),
                     fmt::format("the gzip data are corrupt ({}): fetch the file again",
-                                stream_.msg ? stream_.msg : "a preset dictionary is asked for"));
+                                stream_.msg ? stream_.msg : "it requires a preset dictionary"));
     return {};
   }
 

@@ -60,8 +60,8 @@ public:
     }
     if (answer != LZMA_STREAM_END)
       return failed(file_.place(file_.size_bytes()),
-                    fmt::format("the file does not end as xz files do ({}): it is truncated or has other bytes "
-                                "behind it, fetch it again",
+                    fmt::format("the file does not end as xz files do ({}): it is truncated or has other bytes after "
+                                "its end, fetch it again",
                                 words(answer)));
     const std::uint64_t bytes = lzma_index_uncompressed_size(index);
     lzma_index_end(index, nullptr);

@@ -46,11 +46,12 @@ std::string class_text(const user_classes& classes, std::int64_t label) {
 
 diagnostics validate_test_share(bool has_test, const data_section& data, const std::string& where) {
   if (has_test && data.test_share > 0.0)
-    return {{"data.test_share", fmt::format("is {}, and {} has a test part: expected 0, lest another one is drawn",
-                                            data.test_share, where)}};
+    return {{"data.test_share",
+             fmt::format("is {}, but {} has a test part; expected 0, since otherwise a second test part would be drawn",
+                         data.test_share, where)}};
   if (!has_test && data.test_share <= 0.0)
-    return {{where, "has no test part; bring one, or set data.test_share to the share of each class that is drawn for "
-                    "it, as in data.test_share = 0.2"}};
+    return {{where, "has no test part; add one, or set data.test_share to the share of each class to select for it, as "
+                    "in data.test_share = 0.2"}};
   return {};
 }
 
@@ -82,11 +83,10 @@ expected<random_split> split_off_test_rows(const user_part& rows, double share, 
   const auto counts = rows_of_classes(rows, classes.count);
   for (std::int64_t label = 0; label < classes.count; ++label)
     if (counts[static_cast<std::size_t>(label)] > 0 && !tested.contains(static_cast<std::int32_t>(label)))
-      add_finding(
-          errors, classes.where,
-          fmt::format("{} has no two rows together, of which data.test_share could draw one; bring more rows, or "
-                      "a test part",
-                      class_text(classes, label)));
+      add_finding(errors, classes.where,
+                  fmt::format("{} has fewer than two rows in every domain, so data.test_share can select none; add "
+                              "rows, or a test part",
+                              class_text(classes, label)));
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   return parts;
@@ -116,7 +116,7 @@ diagnostics validate_names(const std::vector<std::string>& names, const std::str
                               "control characters",
                               printable(name.substr(0, bytes_max)), bytes_max));
     else if (!known.insert(name).second)
-      add_finding(errors, where, fmt::format("the name '{}' is there twice; names must differ", name));
+      add_finding(errors, where, fmt::format("the name '{}' occurs twice; names must differ", name));
   }
   return errors;
 }

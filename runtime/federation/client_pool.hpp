@@ -47,7 +47,7 @@ public:
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
   /// Marks the client as busy. Returns the number of its earlier assignments.
   std::uint32_t begin_visit(client_id client);
-  /// Records the assignment of a busy client, so that it can be cancelled if the client leaves.
+  /// Records the assignment of a busy client, so that it can be canceled if the client leaves.
   void assigned(client_id client, assignment_id id);
   /// Marks the client as idle.
   void end_visit(client_id client);

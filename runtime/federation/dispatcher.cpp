@@ -229,7 +229,8 @@ void dispatcher::persist_memories(archive& state) {
     memory_ref memory;
     state(client)(memory);
     if (client.value >= settings_.clients->size())
-      throw archive_error("remembers what a client knows that there is not");
+      throw archive_error("holds memory for client " + std::to_string(client.value) +
+                          ", but the run has clients 0 to " + std::to_string(settings_.clients->size() - 1));
     memories_.put(client, std::move(memory));
   }
 }

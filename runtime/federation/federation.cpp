@@ -87,7 +87,7 @@ void federation::handle(const federation_event& now) {
   if (now.event_kind == link_change)
     return work_.links_changed();
   auto* const owner = in_flight_.find(now.assignment);
-  if (!owner) // the assignment was cancelled
+  if (!owner) // the assignment was canceled
     return;
   if (now.event_kind == drop_out) {
     ++out_.report().dropped;

@@ -24,7 +24,7 @@ struct federation_event {
   void persist(archive& state) {
     state(event_kind)(where)(assignment)(round);
     if (event_kind > last_kind || index_of(where) >= parties.size())
-      throw archive_error("has an event of a kind, or at a party, that there is not");
+      throw archive_error("has an event of an unknown kind or at an unknown party");
   }
 };
 

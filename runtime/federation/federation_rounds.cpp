@@ -42,9 +42,9 @@ std::vector<class_range> masks_of_evaluation(const federation_settings& settings
 
 /// Error message for a round in which no client can take part any more.
 std::string no_client_text(round_id round, virtual_time now) {
-  return fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
-                     "devices.availability_file have ended for everybody who could take part; expected traces that "
-                     "last as long as the run, or devices.trace_end = \"repeat\"",
+  return fmt::format("round {} has no client and cannot end: at {:.9g} s of virtual time the traces of "
+                     "devices.availability_file have ended for every enrolled client; expected traces that last as "
+                     "long as the run, or devices.trace_end = \"repeat\"",
                      round.value + 1, in_seconds(now));
 }
 

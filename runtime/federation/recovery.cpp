@@ -70,7 +70,7 @@ void recovery::persist_assignments(archive& state) {
     assignment_in_flight loaded;
     persist_assignment(state, state.loading() ? loaded : in_flight_.at(id), with_results);
     if (state.loading() && (loaded.id != id || in_flight_.find(id)))
-      throw archive_error("has an assignment in the place of another");
+      throw archive_error("has an assignment at the index of another");
     if (state.loading())
       in_flight_.add(std::move(loaded));
   }

@@ -27,13 +27,13 @@ void run_clock::schedule_churn(std::optional<virtual_time> next) {
 std::string run_clock::stall_reason(round_id open) const {
   const auto& next = queue_.top();
   if (next.at >= end_of_runs)
-    return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long{}",
+    return fmt::format("virtual time would exceed {:.0f} years in round {} because of {}{}",
                        in_seconds(end_of_runs) / (365.25 * 24 * 3600), open.value + 1, next.event.related_keys(),
                        link_traces_end_ ? "; a trace of devices.link_file may have ended: expected longer ones, "
                                           "devices.trace_end = \"repeat\", or a rounds.deadline"
                                         : "");
-  return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
-                     "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
+  return fmt::format("no upload arrived in the last {} events: in round {} clients join and leave, but none delivers; "
+                     "expected stays ([enrolment], devices.availability) long enough for a client's work "
                      "(devices.rows_per_second and links), and devices.dropout below 1",
                      fruitless_max_, open.value + 1);
 }

@@ -14,7 +14,7 @@ std::vector<composition> batches_of(const std::vector<parked_job>& jobs) {
 }
 
 std::string unknown(assignment_id id) {
-  return fmt::format("names assignment {}, which is not at its shard", id.value);
+  return fmt::format("names assignment {}, which its shard does not have", id.value);
 }
 
 } // namespace
@@ -71,7 +71,7 @@ void shard_journal::accept(wave_report report) {
 /// Checks that the report contains only pending rounds, each once. The last report must contain all of them.
 std::string shard_journal::report_error(const wave_report& report) const {
   if (!awaits_reply())
-    return "reports what nobody asked for";
+    return "was not requested";
   std::vector<assignment_id> ended;
   ended.reserve(report.finished.size() + report.failed.size());
   if (auto error = ends_error(report, ended); !error.empty())
@@ -81,7 +81,7 @@ std::string shard_journal::report_error(const wave_report& report) const {
     return error;
   for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both lists are ascending
     if (const auto id = report.issued[i].id.assignment; id == ended[e])
-      return fmt::format("tells of assignment {} twice", id.value);
+      return fmt::format("names assignment {} twice", id.value);
     else
       id < ended[e] ? ++i : ++e;
   if (report.released)
@@ -90,7 +90,7 @@ std::string shard_journal::report_error(const wave_report& report) const {
   const auto answered =
       ended.size() + (report.released ? 0 : reported_rounds); // a round whose jobs run immediately is pending again
   if (report.last && answered != rounds_pending())
-    return fmt::format("ends its wave and owes {} rounds", rounds_pending() - answered);
+    return fmt::format("ends its wave, but {} rounds are missing", rounds_pending() - answered);
   return {};
 }
 
@@ -100,7 +100,7 @@ std::string shard_journal::round_error(assignment_id id) const {
     return unknown(id);
   const bool is_pending = host_ == host_state::rerunning ? not_rerun_.contains(id) : round->is_pending();
   if (!is_pending || host_ == host_state::catching_up)
-    return fmt::format("goes on with assignment {} before its time", id.value);
+    return fmt::format("continues assignment {} too early", id.value);
   return {};
 }
 
@@ -108,11 +108,11 @@ std::string shard_journal::round_error(assignment_id id) const {
 std::string shard_journal::ends_error(const wave_report& report, std::vector<assignment_id>& ended) const {
   for (const auto& finished : report.finished) {
     if (!ended.empty() && !(ended.back() < finished.id))
-      return fmt::format("tells of assignment {} out of its order", finished.id.value);
+      return fmt::format("names assignment {} out of order", finished.id.value);
     if (auto error = round_error(finished.id); !error.empty())
       return error;
     if (host_ == host_state::rerunning && rounds_.by_id().at(finished.id).is_reported)
-      return fmt::format("ends assignment {} before its time", finished.id.value);
+      return fmt::format("ends assignment {} too early", finished.id.value);
     ended.push_back(finished.id);
   }
   for (const auto& failure : report.failed) {
@@ -120,17 +120,17 @@ std::string shard_journal::ends_error(const wave_report& report, std::vector<ass
     if (auto error = round_error(id); !error.empty())
       return error;
     if (failure.client != rounds_.by_id().at(id).given.client)
-      return fmt::format("blames another client for assignment {} than was given it", id.value);
+      return fmt::format("names a wrong client for assignment {}", id.value);
     const bool is_reported = host_ == host_state::rerunning && rounds_.by_id().at(id).is_reported;
     if (!wave_ || (is_reported && failure.reason != interrupted_text))
-      return "cannot repeat a round: " + failure.reason;
+      return "cannot rerun a round: " + failure.reason;
     ended.push_back(id);
   }
   if (report.failed.empty())
     return {};
   std::sort(ended.begin(), ended.end());
   const auto twice = std::adjacent_find(ended.begin(), ended.end());
-  return twice == ended.end() ? std::string() : fmt::format("tells of assignment {} twice", twice->value);
+  return twice == ended.end() ? std::string() : fmt::format("names assignment {} twice", twice->value);
 }
 
 std::string shard_journal::released_jobs_error(const wave_report& report) const {
@@ -145,7 +145,7 @@ std::string shard_journal::released_jobs_error(const wave_report& report) const 
   const auto same = [](const job_id& id, const issued_job& job) { return id == job.id; };
   if (has_empty || host_ != host_state::healthy || !wave_->at_once || wave_->is_listed ||
       !std::equal(listed.begin(), listed.end(), report.issued.begin(), report.issued.end(), same))
-    return "lists other batches than it was asked for";
+    return "lists batches that were not requested";
   return {};
 }
 
@@ -160,7 +160,7 @@ std::string shard_journal::jobs_error(const std::vector<issued_job>& issued, std
     if (!error.empty())
       return;
     if (before && !(*before < id)) {
-      error = fmt::format("tells of assignment {} out of its order", id.value);
+      error = fmt::format("names assignment {} out of order", id.value);
       return;
     }
     before = id;
@@ -173,7 +173,7 @@ std::string shard_journal::jobs_error(const std::vector<issued_job>& issued, std
       if (jobs[step].id != job_id{id, stage, step})
         error = fmt::format("has a stage of assignment {} that is not its next one", id.value);
     if (host_ == host_state::rerunning && kept.is_reported && stage == kept.stage() && jobs.size() != kept.jobs.size())
-      error = fmt::format("takes another course with assignment {} than before", id.value);
+      error = fmt::format("runs assignment {} differently than before", id.value);
   });
   return error;
 }

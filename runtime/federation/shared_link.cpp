@@ -91,7 +91,7 @@ void shared_link::persist(archive& state) {
     return;
   for (const auto& transfer : transfers_)
     if (!(transfer.bits_left >= 0.0) || !(transfer.client_mbit >= 0.0) || std::isinf(transfer.bits_left))
-      throw archive_error("has a transfer of less than no bits");
+      throw archive_error("has a transfer of negative size");
   share();
 }
 

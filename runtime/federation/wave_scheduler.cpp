@@ -9,9 +9,9 @@ round_failure broken_promise(const assignment_in_flight& owner, job_id at) {
   return {.last_job = at,
           .client = owner.client,
           .round = owner.round,
-          .reason = "the method says that upload sizes are known (method_needs::upload_size_known), but this "
-                    "round asks for a second job or uploads something else than weights; needs() in the "
-                    "method's file has to say that they are not"};
+          .reason = "the method declares that upload sizes are known (method_needs::upload_size_known), but this round "
+                    "requests a second job or uploads something other than weights; expected upload_size_known = false "
+                    "in needs() of the method"};
 }
 
 } // namespace
@@ -186,10 +186,11 @@ void wave_scheduler::record_durations(const wave_report& report) {
     if (owner.upload_size_known && id.stage > 0)
       wave_.failed(broken_promise(owner, id));
     if (!owner.matches_duration(id.stage, duration)) {
-      wave_.failed({.last_job = id,
-                    .client = owner.client,
-                    .round = owner.round,
-                    .reason = "this round took another time before: the checkpoint is not of this run"});
+      wave_.failed(
+          {.last_job = id,
+           .client = owner.client,
+           .round = owner.round,
+           .reason = "the durations of this round differ from those in the checkpoint: it belongs to another run"});
       continue;
     }
     auto due = owner.set_duration(id.stage, duration);
@@ -237,9 +238,8 @@ void wave_scheduler::keep_failure(round_failure error_text) {
 
 void wave_scheduler::make_room() {
   if (results_.evict(in_flight_, *settings_.clients) && !std::exchange(has_logged_eviction_, true))
-    out_.command(
-        run_warning{"uploads that wait for their virtual time hold more than worker.lookahead_memory allows; those "
-                    "that arrive last are computed again, which a larger value spares"});
+    out_.command(run_warning{"uploads that wait for their virtual time hold more than worker.lookahead_memory allows; "
+                             "the latest of them are computed again; a larger value avoids this"});
 }
 
 } // namespace mneme

@@ -23,7 +23,7 @@ void persist(archive& state, issued_job& issued) {
   persist(state, id);
   state(key.kind)(key.options)(rows)(bytes)(width);
   if (state.loading() && (rows < 0 || bytes < 0 || width < 1))
-    throw archive_error("has a job of less than no rows, or of no width");
+    throw archive_error("has a job with a negative number of rows, or without a width");
 }
 
 void persist(archive& state, round_failure& failure) {
@@ -61,7 +61,7 @@ void serialize_wave(archive& state, finished_round& finished, tensor_exchange& s
   for (auto& part : bytes) {
     state(part);
     if (state.loading() && part < 0)
-      throw archive_error("has an upload of less than no bytes");
+      throw archive_error("has an upload of negative size");
   }
 }
 
@@ -74,7 +74,7 @@ void serialize_wave(archive& state, start_rounds& wave, tensor_exchange& shared)
   persist_each(state, assignments);
   state.exchanging(nullptr)(ready)(at_once);
   if (ready.size() != assignments.size())
-    throw archive_error("has other times than assignments");
+    throw archive_error("has a number of times that differs from its assignments");
 }
 
 void serialize_wave(archive& state, release& command) {

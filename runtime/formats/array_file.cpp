@@ -19,7 +19,7 @@ bool is_among(const std::string& name, const std::vector<std::string>& names) {
 
 diagnostic unknown_array(const std::string& file, const std::string& name, const std::vector<std::string>& names) {
   const auto meant = closest_match(name, names);
-  return {file, fmt::format("has an array '{}', which nothing reads; {}", name,
+  return {file, fmt::format("has an unknown array '{}'; {}", name,
                             meant.empty() ? fmt::format("expected {}", fmt::join(names, ", "))
                                           : fmt::format("did you mean '{}'?", meant))};
 }
@@ -59,15 +59,16 @@ expected<named_arrays> read_siblings(const path& file, const std::vector<std::st
   for (const auto& sibling : array_files(file, names)) {
     const auto name = sibling.stem().string();
     if (arrays.contains(name))
-      errors.push_back({sibling.string(), fmt::format("the array '{}' is in {}, too; expected one file of an array",
-                                                      name, arrays[name].place)});
+      errors.push_back({sibling.string(), fmt::format("the array '{}' is in {}, too; expected one file per array", name,
+                                                      arrays[name].place)});
     else if (auto array = read_npy(sibling))
       arrays[name] = {std::move(*array), sibling.string()};
     else
       append(errors, array.error());
   }
   if (arrays.empty() && errors.empty())
-    return failed(file.string(), fmt::format("no array lies there; expected {}.npy", fmt::join(names, ".npy, ")));
+    return failed(file.string(),
+                  fmt::format("no array file has this name; expected {}.npy", fmt::join(names, ".npy, ")));
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   return arrays;

@@ -119,10 +119,10 @@ std::string set_type(const std::string& given, npy_header& into) {
     return {};
   }
   if (named == "|O")
-    return "the array holds Python objects, which are not read: save numbers, or texts of the dtype str";
-  return fmt::format("the dtype '{}' is not read; known are bool, integers of 8 to 64 bits, float16, float32, float64 "
-                     "and texts",
-                     given);
+    return "the array holds Python objects, which are not supported: save numbers, or texts of the dtype str";
+  return fmt::format(
+      "the dtype '{}' is not supported; expected bool, integers of 8 to 64 bits, float16, float32, float64 or texts",
+      given);
 }
 
 /// Reverses the byte order of `count` items of `width` bytes each.
@@ -135,7 +135,7 @@ void swap_bytes(std::uint8_t* bytes, std::uint64_t count, std::uint64_t width) {
 std::string read_header(std::string_view text, npy_header& into) {
   literal_reader in(text);
   bool has_type = false, has_order = false, has_shape = false;
-  const std::string damaged = "the header is no dictionary of descr, fortran_order and shape; the file is damaged";
+  const std::string damaged = "the header is not a dictionary of descr, fortran_order and shape; the file is damaged";
   if (!in.takes("{"))
     return damaged;
   while (!in.takes("}")) {
@@ -145,7 +145,7 @@ std::string read_header(std::string_view text, npy_header& into) {
     if (*name == "descr") {
       const auto type = in.text();
       if (!type)
-        return "the array has named fields; save each as an array of its own";
+        return "the array has named fields; save each as a separate array";
       if (auto message = set_type(*type, into); !message.empty())
         return message;
       has_type = true;
@@ -218,7 +218,7 @@ bool npy_reader::read_lengths() {
     return refuse("the array does not begin as NumPy's do; is it a .npy file?");
   const auto version = front_[6];
   if (version < 1 || version > 3)
-    return refuse(fmt::format("the array has version {} of its format; known are 1 to 3", version));
+    return refuse(fmt::format("the array has version {} of its format; expected 1 to 3", version));
   length_bytes_ = version == 1 ? 2 : 4;
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < length_bytes_; ++i)
@@ -226,7 +226,7 @@ bool npy_reader::read_lengths() {
   header_.begin = mark_bytes + length_bytes_ + length;
   if (length > npy_header_max || header_.begin > bytes_ || header_.begin < front_.size())
     return refuse(
-        fmt::format("a header of {} bytes is announced, where the array has {}; was it cut short?", length, bytes_));
+        fmt::format("the header should have {} bytes, but the array has {}; is the file truncated?", length, bytes_));
   return true;
 }
 
@@ -236,8 +236,7 @@ bool npy_reader::begin() {
     return refuse(std::move(message));
   const auto bytes = value_bytes(header_);
   if (!bytes || *bytes != bytes_ - header_.begin)
-    return refuse(fmt::format("the header states {} bytes of values, and {} follow; the file is damaged, or was cut "
-                              "short",
+    return refuse(fmt::format("the header states {} bytes of values, and {} follow; the file is damaged or truncated",
                               bytes ? fmt::format("{}", *bytes) : "more than 2^63", bytes_ - header_.begin));
   header_.bytes = *bytes;
   auto stored = header_.shape;
@@ -250,7 +249,7 @@ bool npy_reader::begin() {
 
 bool npy_reader::feed(std::span<const std::uint8_t> piece) {
   if (bytes_ < lengths_bytes)
-    return refuse("the array was cut short");
+    return refuse("the array is truncated");
   while (errors_.empty() && !values_.defined() && !piece.empty()) {
     const auto goal = header_.begin > 0 ? header_.begin : lengths_bytes;
     const auto taken = std::min<std::uint64_t>(piece.size(), goal - front_.size());
@@ -264,7 +263,7 @@ bool npy_reader::feed(std::span<const std::uint8_t> piece) {
   if (!errors_.empty() || piece.empty())
     return errors_.empty();
   if (piece.size() > header_.bytes - filled_)
-    return refuse("the array is longer than its header says");
+    return refuse("the array is longer than its header states");
   std::memcpy(static_cast<std::uint8_t*>(values_.mutable_data_ptr()) + filled_, piece.data(), piece.size());
   filled_ += piece.size();
   return true;
@@ -294,7 +293,7 @@ std::vector<std::string> npy_reader::texts() const {
 
 tl::expected<npy_array, std::string> npy_reader::finish() {
   if (errors_.empty() && (!values_.defined() || filled_ < header_.bytes))
-    errors_ = "the array was cut short";
+    errors_ = "the array is truncated";
   if (!errors_.empty())
     return tl::unexpected(errors_);
   if (header_.high_bytes_first && header_.bytes > 0)

@@ -111,7 +111,7 @@ public:
   bool parse_error(std::size_t position, const std::string&, const json::exception& problem) override {
     if (dynamic_cast<const json::parse_error*>(&problem))
       flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
-                    "the header is not valid JSON; is this a safetensors file, and whole?");
+                    "the header is not valid JSON; is this a complete safetensors file?");
     else // a number outside of the range of double
       flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
     return false;
@@ -150,7 +150,7 @@ std::optional<json> parse_header(const std::string& header, diagnostic_list& err
   }
   auto parsed = json::parse(header);
   if (!parsed.is_object())
-    errors.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
+    errors.add(length_bytes, "the header is not a JSON object; is this a safetensors file?");
   return parsed;
 }
 
@@ -194,20 +194,19 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   const bool all = types == safetensors_types::all;
   if (type == dtypes.end() || (is_wide_unsigned(type->type) && !all))
     return tl::unexpected(
-        fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, {}U8, BOOL", name,
+        fmt::format("'{}' has dtype '{}'; expected F64, F32, F16, BF16, I64, I32, I16, I8, {}U8 or BOOL", name,
                     type_name, all ? "U64, U32, U16, " : ""));
   const auto shape = whole_numbers(from, "shape", dimensions_max);
   if (!shape)
-    return tl::unexpected(
-        fmt::format("the shape of '{}' is no list of at most {} whole numbers", name, dimensions_max));
+    return tl::unexpected(fmt::format("the shape of '{}' is not a list of at most {} integers", name, dimensions_max));
   const auto offsets = whole_numbers(from, "data_offsets", 2);
   if (!offsets || offsets->size() != 2)
-    return tl::unexpected(fmt::format("the data_offsets of '{}' are no two whole numbers", name));
+    return tl::unexpected(fmt::format("the data_offsets of '{}' are not two integers", name));
   const auto begin = (*offsets)[0], end = (*offsets)[1];
   if (begin > end || end > content_bytes)
-    return tl::unexpected(fmt::format("'{}' lies at bytes {} to {} of the contents, which have {} bytes; "
-                                      "the file is damaged, or was cut short",
-                                      name, begin, end, content_bytes));
+    return tl::unexpected(
+        fmt::format("'{}' is at bytes {} to {} of the contents, which have {} bytes; the file is damaged or truncated",
+                    name, begin, end, content_bytes));
   const auto bytes = bytes_of(*shape, type->type);
   if (!bytes || *bytes != end - begin)
     return tl::unexpected(fmt::format("'{}' takes {} bytes by its shape and dtype, but {} by its offsets", name,
@@ -239,7 +238,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& object
       errors.add(byte_of(header, checked.name),
                  fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
                              checked.begin, expected_begin,
-                             checked.begin < expected_begin ? "overlap" : "leave a hole"));
+                             checked.begin < expected_begin ? "overlap" : "leave a gap"));
     expected_begin = checked.end;
   }
   if (expected_begin != content_bytes && errors.empty())
@@ -256,7 +255,7 @@ at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents
   in.seekg(static_cast<std::streamoff>(contents_begin + from.begin));
   if (!in.read(bytes, static_cast<std::streamsize>(value.nbytes())))
     errors.add(contents_begin + from.begin,
-               fmt::format("'{}' cannot be read; the file shrank, or the disk fails", from.name));
+               fmt::format("'{}' cannot be read; the file shrank, or the disk has errors", from.name));
   else if (from.type == at::kBool)
     if (const auto* odd = std::find_if(bytes, bytes + value.nbytes(), [](char byte) { return byte != 0 && byte != 1; });
         odd != bytes + value.nbytes())
@@ -274,8 +273,8 @@ std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_byt
     return std::nullopt;
   }
   if (header_bytes > file_bytes - length_bytes || header_bytes > header_bytes_max) {
-    errors.add(0, fmt::format("a header of {} bytes is announced, but {} follow; at most {} are taken. Is this a "
-                              "safetensors file, and whole?",
+    errors.add(0, fmt::format("the header should have {} bytes, but {} follow; at most {} are accepted. Is this a "
+                              "complete safetensors file?",
                               header_bytes, file_bytes - length_bytes, header_bytes_max));
     return std::nullopt;
   }

@@ -55,7 +55,7 @@ tl::expected<directory, zip_flaw> wide_directory(bytes_view file, std::uint64_t 
   const auto locator = end - locator_bytes;
   const auto at = read_number<std::uint64_t>(file, locator + 8);
   if (!lies_within(at, wide_end_bytes, locator) || read_number<std::uint32_t>(file, at) != wide_end_mark)
-    return flaw({locator, "the archive's wide end record is not where it should be; the file is damaged"});
+    return flaw({locator, "the archive's zip64 end record is not at its offset; the file is damaged"});
   return directory{.begin = read_number<std::uint64_t>(file, at + 48),
                    .bytes = read_number<std::uint64_t>(file, at + 40),
                    .lines = read_number<std::uint64_t>(file, at + 32),
@@ -65,7 +65,7 @@ tl::expected<directory, zip_flaw> wide_directory(bytes_view file, std::uint64_t 
 tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
   const auto end = end_record(file);
   if (!end)
-    return flaw({file.size(), "the archive's directory is missing at the end; was the file cut short?"});
+    return flaw({file.size(), "the archive's directory is missing at the end; is the file truncated?"});
   directory place{.begin = read_number<std::uint32_t>(file, *end + 16),
                   .bytes = read_number<std::uint32_t>(file, *end + 12),
                   .lines = read_number<std::uint16_t>(file, *end + 10),
@@ -77,10 +77,9 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
     place = *wide;
   }
   if (!lies_within(place.begin, place.bytes, place.end) || place.lines > place.bytes / line_bytes)
-    return flaw(
-        {place.end, fmt::format("the archive's directory of {} entries lies at bytes {} to {}, where it cannot; "
-                                "the file is damaged, or was cut short",
-                                place.lines, place.begin, place.begin + place.bytes)});
+    return flaw({place.end, fmt::format("the archive's directory of {} entries is at bytes {} to {}, outside its "
+                                        "bounds; the file is damaged or truncated",
+                                        place.lines, place.begin, place.begin + place.bytes)});
   return place;
 }
 
@@ -111,7 +110,7 @@ bool read_wide(bytes_view file, std::uint64_t at, std::uint64_t end, zip_entry& 
 
 /// Parses the directory record at `at` and moves `at` past it.
 tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& at, std::uint64_t end) {
-  const auto damaged = [&] { return flaw({at, "a line of the archive's directory is damaged"}); };
+  const auto damaged = [&] { return flaw({at, "an entry of the archive's directory is damaged"}); };
   if (!lies_within(at, line_bytes, end) || read_number<std::uint32_t>(file, at) != line_mark)
     return damaged();
   const auto name_bytes = read_number<std::uint16_t>(file, at + 28),
@@ -129,8 +128,8 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   if ((read_number<std::uint16_t>(file, at + 8) & encrypted_flag) != 0)
     return flaw({at, fmt::format("'{}' is encrypted", entry.name)});
   if (method != stored_method && method != deflated_method)
-    return flaw(
-        {at, fmt::format("'{}' is packed by method {}; known are 0 (stored) and 8 (deflated)", entry.name, method)});
+    return flaw({at, fmt::format("'{}' is compressed with method {}; expected 0 (stored) or 8 (deflated)", entry.name,
+                                 method)});
   entry.deflated = method == deflated_method;
   if (!read_wide(file, extra, extra + extra_bytes, entry))
     return damaged();
@@ -141,21 +140,22 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
 /// Finds an entry's content through its local header. @param end offset of the central directory
 std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_entry& entry) {
   if (!lies_within(entry.header, own_bytes, end) || read_number<std::uint32_t>(file, entry.header) != own_mark)
-    return zip_flaw{entry.header,
-                    fmt::format("'{}' is not where the archive's directory has it; the file is damaged", entry.name)};
+    return zip_flaw{
+        entry.header,
+        fmt::format("'{}' is not at its offset in the archive's directory; the file is damaged", entry.name)};
   const auto name_bytes = read_number<std::uint16_t>(file, entry.header + 26);
   entry.begin = entry.header + own_bytes + name_bytes + read_number<std::uint16_t>(file, entry.header + 28);
   if (!lies_within(entry.begin, entry.stored_bytes, end))
-    return zip_flaw{entry.header,
-                    fmt::format("'{}' has {} bytes, which reach beyond the archive's contents; the file is damaged, or "
-                                "was cut short",
-                                entry.name, entry.stored_bytes)};
+    return zip_flaw{
+        entry.header,
+        fmt::format("'{}' has {} bytes, which reach beyond the archive's contents; the file is damaged or truncated",
+                    entry.name, entry.stored_bytes)};
   const std::string own_name(reinterpret_cast<const char*>(file.data() + entry.header + own_bytes), name_bytes);
   if (own_name != entry.name)
     return zip_flaw{entry.header, fmt::format("'{}' is called '{}' in the archive's directory", own_name, entry.name)};
   if (!entry.deflated && entry.stored_bytes != entry.bytes)
-    return zip_flaw{entry.header, fmt::format("'{}' is stored as it is, yet {} bytes are said to be {}", entry.name,
-                                              entry.stored_bytes, entry.bytes)};
+    return zip_flaw{entry.header, fmt::format("'{}' is stored uncompressed, but its {} bytes should become {}",
+                                              entry.name, entry.stored_bytes, entry.bytes)};
   return std::nullopt;
 }
 
@@ -198,8 +198,9 @@ std::optional<zip_flaw> check_content(bytes_view file, const zip_entry& entry) {
       unpack(file, entry, [&](bytes_view piece) { checksum = crc32_z(checksum, piece.data(), piece.size()); });
   if (whole && checksum == entry.checksum)
     return std::nullopt;
-  return zip_flaw{entry.begin, fmt::format("'{}' has another {} than the archive says; the file is damaged", entry.name,
-                                           whole ? "checksum" : "size")};
+  return zip_flaw{entry.begin,
+                  fmt::format("'{}' has another {} than the archive's directory states; the file is damaged",
+                              entry.name, whole ? "checksum" : "size")};
 }
 
 /// Checks conditions that involve several entries: overlaps, equal names, total size.
@@ -208,15 +209,15 @@ std::optional<zip_flaw> check_together(const std::vector<zip_entry>& entries, st
   std::uint64_t behind = 0, inflated = 0;
   for (const auto& entry : entries) {
     if (!names.insert(entry.name).second)
-      return zip_flaw{entry.header, fmt::format("'{}' is there twice", entry.name)};
+      return zip_flaw{entry.header, fmt::format("'{}' occurs twice", entry.name)};
     if (entry.header < behind)
       return zip_flaw{entry.header, fmt::format("'{}' overlaps the entry before it", entry.name)};
     behind = entry.begin + entry.stored_bytes;
     if (!entry.deflated)
       continue;
     if (entry.bytes > inflated_bytes_max - inflated)
-      return zip_flaw{entry.header, fmt::format("'{}' would unpack to {} bytes; at most {} bytes are taken", entry.name,
-                                                entry.bytes, inflated_bytes_max)};
+      return zip_flaw{entry.header, fmt::format("'{}' would unpack to {} bytes; at most {} bytes are accepted",
+                                                entry.name, entry.bytes, inflated_bytes_max)};
     inflated += entry.bytes;
   }
   return std::nullopt;

@@ -18,7 +18,7 @@ round_step client_round_runner::advance(Act act) {
     }
     auto result = round_.take();
     if (assigned_.observes && (result.upload || result.to_proxy))
-      throw std::logic_error("client_look() sends something; what it finds goes into the client's memory");
+      throw std::logic_error("client_observe() returned an upload; an observing client may only change its memory");
     result.losses = std::move(losses_);
     next = std::move(result);
   });

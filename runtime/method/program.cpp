@@ -36,7 +36,7 @@ void check_declared(const program_job& job) {
     for (const auto extent : promised.shape)
       if (extent < 0)
         throw std::invalid_argument(lead + " with an extent of " + std::to_string(extent) +
-                                    ": sizes have to be known before the job runs");
+                                    ": expected sizes that are fixed before the job runs");
   }
   if (names.empty())
     throw std::invalid_argument("program '" + job.body->name() + "' declares no outcome");

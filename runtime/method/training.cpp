@@ -39,7 +39,7 @@ training_options options_for_round(const training_section& from, trainable_part 
 parameter_choice trained_parameters(const model& net, trainable_part part, const std::vector<std::string>& layers,
                                     bool update_running_stats) {
   if (part == trainable_part::layers && layers.empty())
-    throw std::invalid_argument("layers are to be trained, and none is named; expected a name at least");
+    throw std::invalid_argument("training of named layers is requested, but none is named; expected at least one name");
   const auto chosen = part == trainable_part::all    ? parameter_choice{}
                       : part == trainable_part::head ? parameter_choice::head_of(net)
                       : part == trainable_part::body ? parameter_choice::body_of(net)
@@ -48,8 +48,7 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
   for (std::size_t i = 0; i < net.layout().size(); ++i)
     changes = changes || chosen.changes(net, i);
   if (!changes)
-    throw std::invalid_argument("the net '" + net.identity() +
-                                "' is nothing but a head, so its body cannot be trained");
+    throw std::invalid_argument("the net '" + net.identity() + "' consists of a head only, so it has no body to train");
   return update_running_stats ? chosen.with_statistics(net) : chosen;
 }
 

@@ -10,7 +10,7 @@ const std::vector<std::pair<std::string, activation>> words{
 
 void activation_key(key_table& table, activation& chosen) {
   table.choice("activation", chosen, words,
-               "What follows each layer but the head; leaky has a slope of 0.01 below zero, silu is x sigmoid(x).");
+               "Activation after each layer except the head; leaky: slope 0.01 below zero; silu: x sigmoid(x).");
 }
 
 std::string in_identity(activation chosen) {

@@ -13,17 +13,17 @@ class bert_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
     table.integer("vocabulary", vocabulary_, {.low = 0, .high = 16'777'216},
-                  "Tokens that the net knows; 0: those of the data set.");
-    table.integer("width", width_, {.low = 1, .high = 65'536}, "Channels of a token.");
-    table.integer("depth", depth_, {.low = 1, .high = 200}, "Blocks of attention and MLP.");
-    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
-    table.integer("mlp", mlp_, {.low = 0, .high = 1'048'576}, "Channels within an MLP; 0: four times the width.");
+                  "Vocabulary size of the net; 0: that of the data set.");
+    table.integer("width", width_, {.low = 1, .high = 65'536}, "Width of a token's vector.");
+    table.integer("depth", depth_, {.low = 1, .high = 200}, "Number of blocks, each of attention and an MLP.");
+    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Number of attention heads; must divide the width.");
+    table.integer("mlp", mlp_, {.low = 0, .high = 1'048'576}, "Hidden width of an MLP; 0: four times the width.");
     table.integer("positions", positions_, {.low = 0, .high = 1'048'576},
-                  "Positions that have a vector, 512 in the published files; 0: those of the data set's rows.");
+                  "Number of position embeddings, 512 in the published files; 0: the length of the data set's rows.");
     table.integer("padding", padding_, {.low = -1, .high = 16'777'215},
-                  "Token that fills rows up: none looks at it and it learns nothing; -1: there is none.");
+                  "Padding token: no token attends to it, and its vector is not trained; -1: none.");
     table.number("dropout", dropout_, {.low = 0.0, .high = 0.99},
-                 "Chance that a number of a token is dropped behind embeddings, attention, MLP and the last layer.");
+                 "Dropout rate after embeddings, attention, MLP and the last layer.");
     head_keys(table);
   }
   [[nodiscard]] bool reads_tokens() const override { return true; }
@@ -34,24 +34,23 @@ public:
     const auto positions = positions_ > 0 ? positions_ : row;
     if (shape[0] != 1 || shape[1] != 1 || known == 0)
       return tl::unexpected(
-          fmt::format("bert reads rows of tokens, and these data have images of {} x {} x {}; vit reads images",
+          fmt::format("bert reads rows of tokens, but these data have images of {} x {} x {}; vit reads images",
                       shape[0], shape[1], shape[2]));
     if (known < tokens())
-      return tl::unexpected(fmt::format("bert knows {} tokens, the data set has {}; model.vocabulary must not be less, "
-                                        "0 takes the data set's",
+      return tl::unexpected(fmt::format("bert has a vocabulary of {} tokens, but the data set has {}; expected a "
+                                        "model.vocabulary of at least that, or 0 for the data set's",
                                         known, tokens()));
     if (positions < row)
-      return tl::unexpected(fmt::format("bert has vectors for {} positions, rows have {} tokens; model.positions must "
-                                        "not be less, 0 takes the rows'",
+      return tl::unexpected(fmt::format("bert has {} position embeddings, but rows have {} tokens; expected "
+                                        "model.positions of at least that, or 0 for the length of rows",
                                         positions, row));
     if (padding_ >= known)
-      return tl::unexpected(fmt::format("bert knows {} tokens, and model.padding = {} is none of them; expected less, "
-                                        "or -1 for none",
-                                        known, padding_));
+      return tl::unexpected(fmt::format(
+          "bert has {} tokens, and model.padding = {} is not one of them; expected a smaller number, or -1 for none",
+          known, padding_));
     if (width_ % heads_ != 0)
-      return tl::unexpected(fmt::format("bert cannot share {} channels evenly among {} heads; model.heads must divide "
-                                        "model.width",
-                                        width_, heads_));
+      return tl::unexpected(fmt::format(
+          "bert cannot split a width of {} evenly over {} heads; model.heads must divide model.width", width_, heads_));
     network_builder net(
         fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}",
                     row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes),

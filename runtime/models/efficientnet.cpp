@@ -78,8 +78,8 @@ public:
     const auto [channels, height, width] = shape;
     constexpr auto multiple = std::int64_t{1} << halvings;
     if (height % multiple != 0 || width % multiple != 0)
-      return tl::unexpected(fmt::format("efficientnet-lite0 halves images {} times, and {} x {} pixels cannot be; "
-                                        "expected multiples of {}, as data.resize = 224 gives",
+      return tl::unexpected(fmt::format("efficientnet-lite0 halves images {} times, but {} x {} pixels cannot be "
+                                        "halved so often; expected multiples of {}, as data.resize = 224 gives",
                                         halvings, height, width, multiple));
     network_builder net(fmt::format("efficientnet-lite0 {}x{}x{}-{}", channels, height, width, classes), shape);
     lite_builder(net).add_all(classes, head());
@@ -89,8 +89,8 @@ public:
 
 const model_registration line{
     {.name = "efficientnet-lite0",
-     .summary = "EfficientNet-Lite0 (Tan and Le 2019): 3.4 million weights, 1,280 features; tools/fetch_weights has "
-                "those of ImageNet",
+     .summary = "EfficientNet-Lite0 (Tan and Le 2019): 3.4 million weights, 1,280 features; tools/fetch_weights "
+                "downloads those of ImageNet",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<efficientnet_lite_kind>(); }}};
 
 } // namespace

@@ -61,8 +61,8 @@ std::string embedding_model::shape_error(const embedding_shape& embedding, std::
   }
   if (height > 0 && width > 0)
     return {};
-  return fmt::format("images of {} x {} pixels are too small for {} convolutions of {} x {} and their pools; fewer "
-                     "filters or a padding of 2 may do",
+  return fmt::format("images of {} x {} pixels are too small for {} convolutions of {} x {} and their pools; try fewer "
+                     "filters or a padding of 2",
                      shape[1], shape[2], embedding.filters.size(), kernel_px, kernel_px);
 }
 

@@ -99,8 +99,9 @@ tl::expected<model_ref, std::vector<std::string>> with_frozen(const model_ref& n
     return tl::unexpected(std::move(errors));
   if (auto frozen = net->with_frozen(chosen))
     return frozen;
-  return tl::unexpected(std::vector{fmt::format(
-      "model.frozen: the net '{}' trains parts that the method chooses; expected no model.frozen", net->identity())});
+  return tl::unexpected(std::vector{
+      fmt::format("model.frozen: in the net '{}' the method selects the trained parts; expected no model.frozen",
+                  net->identity())});
 }
 
 bool has_trained_parameters(const model& net, bool head_only) {

@@ -63,7 +63,7 @@ private:
       }
       ++at_;
       if (!names_.insert(layer.name).second)
-        add_error(layer.position, fmt::format("the name {} is there twice; names must differ", layer.name));
+        add_error(layer.position, fmt::format("the name {} occurs twice; names must differ", layer.name));
       if (words.empty()) {
         add_error(layer.position, "expected a layer, as \"conv 32 3x3 pad 1\"");
         continue;
@@ -79,7 +79,7 @@ private:
 
   void read_block(layer_spec& layer, std::size_t depth) {
     if (layer.words != std::vector<std::string>{"["} || depth == nesting_max)
-      return add_error(layer.position, depth == nesting_max ? "lies deeper in blocks than anybody nests them"
+      return add_error(layer.position, depth == nesting_max ? "blocks are nested too deeply"
                                                             : "expected \"residual [\", the block's layers, and \"]\"");
     layer.words.clear();
     layer.body = list(layer.name + ".body.", depth + 1);
@@ -94,7 +94,7 @@ private:
       return;
     }
     if (at_ == texts_.size())
-      return add_error(layer.position, "the block is not closed; expected \"]\" behind its layers");
+      return add_error(layer.position, "the block is not closed; expected \"]\" after its layers");
     if (words_of(texts_[at_]) != std::vector<std::string>{"]"})
       add_error(at_, "expected \"]\"");
     ++at_;
@@ -141,8 +141,7 @@ std::int64_t layer_spec_reader::integer(const char* noun, std::int64_t low, std:
     return std::max(otherwise, low);
   }
   if (!whole(words_.front(), low, high, value)) {
-    refuse(
-        fmt::format("found '{}' where the {} is due, a whole number from {} to {}", words_.front(), noun, low, high));
+    refuse(fmt::format("found '{}' as the {}; expected an integer from {} to {}", words_.front(), noun, low, high));
     value = low;
   }
   words_.erase(words_.begin());
@@ -159,7 +158,7 @@ double layer_spec_reader::number(const char* noun, double low, double high, doub
   const auto& word = words_.front();
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc{} || end != word.data() + word.size() || !(low <= value && value <= high)) {
-    refuse(fmt::format("found '{}' where the {} is due, a number from {} to {}", word, noun, low, high));
+    refuse(fmt::format("found '{}' as the {}; expected a number from {} to {}", word, noun, low, high));
     value = low;
   }
   words_.erase(words_.begin());
@@ -171,7 +170,7 @@ std::int64_t layer_spec_reader::square(const char* noun, std::int64_t high) {
     auto& word = words_.front();
     if (const auto cross = word.find('x'); cross != std::string::npos) {
       if (word.substr(0, cross) != word.substr(cross + 1))
-        refuse(fmt::format("the {} {} is no square, as layers here have them", noun, word));
+        refuse(fmt::format("the {} {} is not square; expected equal sides", noun, word));
       word.resize(cross);
     }
   }
@@ -194,7 +193,7 @@ std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low,
   std::int64_t value = low;
   const auto behind = place + 1;
   if (behind == words_.end() || !whole(*behind, low, high, value)) {
-    refuse(fmt::format("'{}' needs a whole number from {} to {} behind it", word, low, high));
+    refuse(fmt::format("'{}' must be followed by an integer from {} to {}", word, low, high));
     words_.erase(place);
     return low;
   }
@@ -204,7 +203,7 @@ std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low,
 
 std::string layer_spec_reader::finish() {
   if (errors_.empty() && !words_.empty())
-    refuse(fmt::format("'{}' belongs to no such layer", words_.front()));
+    refuse(fmt::format("'{}' is not an option of this layer", words_.front()));
   return errors_;
 }
 

@@ -51,9 +51,9 @@ public:
   std::string add_all(const std::vector<layer_spec>& layers) {
     add_list(layers, true);
     if (errors_.empty() && !ended_)
-      refuse(layers.back(), fmt::format("the net ends without its head; expected \"linear classes\" as the last layer, "
-                                        "and {} arrive there",
-                                        arrived()));
+      refuse(layers.back(),
+             fmt::format("the net has no head; expected \"linear classes\" as the last layer, whose input would be {}",
+                         arrived()));
     return errors_;
   }
 
@@ -98,7 +98,7 @@ private:
     for (std::size_t i = 0; i < layers.size() && errors_.empty(); ++i) {
       const auto& layer = layers[i];
       if (ended_)
-        return refuse(layer, "stands behind the head; expected \"linear classes\" as the last layer");
+        return refuse(layer, "follows the head; expected \"linear classes\" as the last layer");
       is_last_ = is_top && i + 1 == layers.size();
       // A layer with parameters computes a ReLU after it, if it can, as in mneme's other nets.
       const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
@@ -121,7 +121,7 @@ private:
       for (const auto& [name, usage] : known())
         names.push_back(name);
       const auto meant = closest_match(layer.kind, names);
-      return refuse(layer, fmt::format("there is no layer '{}'; {}", layer.kind,
+      return refuse(layer, fmt::format("unknown layer '{}'; {}", layer.kind,
                                        meant.empty() ? fmt::format("expected one of {}", fmt::join(names, ", "))
                                                      : fmt::format("did you mean '{}'?", meant)));
     }
@@ -129,14 +129,14 @@ private:
     if (!reads_rows)
       make_channels_last();
     if (kind_ == arriving::indices && layer.kind != "embedding")
-      return refuse(layer, fmt::format("{} arrive; expected embedding as the first layer", arrived()));
+      return refuse(layer, fmt::format("the input is {}; expected embedding as the first layer", arrived()));
     words_ = std::make_unique<layer_spec_reader>(layer, entry->second.usage);
     (this->*entry->second.add)(layer);
   }
 
   void residual(const layer_spec& layer) {
     if (kind_ == arriving::indices)
-      return refuse(layer, fmt::format("{} arrive; expected embedding before the first block", arrived()));
+      return refuse(layer, fmt::format("the input is {}; expected embedding before the first block", arrived()));
     const auto after = after_;
     if (net_.cursor() == 0)
       make_channels_last();
@@ -151,7 +151,7 @@ private:
     if (!errors_.empty())
       return;
     if (ended_)
-      return refuse(layer, "the head stands in the block; expected it behind all blocks");
+      return refuse(layer, "the head is inside a block; expected it after all blocks");
     net_.set_cursor(start);
     kind_ = kind;
     add_list(layer.shortcut, false);
@@ -159,8 +159,8 @@ private:
       return;
     if (kind_ != end_kind || !is_same(net_.shape_here(), end_shape))
       return refuse(layer,
-                    fmt::format("the block's layers end with {} and its shortcut with {} ({} arrive); expected the "
-                                "same, as \"] shortcut [\", \"conv {} 1x1 stride N\", \"]\" makes them",
+                    fmt::format("the block's layers end with {} and its shortcut with {} (the block's input is {}); "
+                                "expected the same, as with \"] shortcut [\", \"conv {} 1x1 stride N\", \"]\"",
                                 shape_text(end_shape, end_kind), arrived(), shape_text(begin_shape, kind),
                                 end_shape.channels));
     if (layer.shortcut.empty()) {
@@ -198,18 +198,19 @@ private:
     if (!end_words())
       return;
     if (kind_ == arriving::images)
-      return refuse(layer, fmt::format("{} arrive; expected flatten or global-avg-pool before it", arrived()));
+      return refuse(layer, fmt::format("the input is {}; expected flatten or global-avg-pool before it", arrived()));
     if (is_last_ || is_head) {
       if (!is_last_)
         return refuse(layer, "\"linear classes\" is the head; expected it as the last layer");
       if (units != classes_)
         return refuse(layer,
-                      fmt::format("the last layer has {} rows, and the run {} classes; expected \"linear classes\"",
+                      fmt::format("the last layer has {} rows, but the run has {} classes; expected \"linear classes\"",
                                   units, classes_));
       if (!biased)
         return refuse(layer, "heads have a bias; expected no \"no-bias\"");
       if (kind_ == arriving::tokens)
-        return refuse(layer, fmt::format("{} arrive; expected first-token or last-token before the head", arrived()));
+        return refuse(layer,
+                      fmt::format("the input is {}; expected first-token or last-token before the head", arrived()));
       if (head_.hidden.empty() && net_.cursor() > 0)
         make_flat(); // rows of the head are stored as in files
       net_.add_head(layer.name, classes_, head_);
@@ -243,10 +244,11 @@ private:
     if (!end_words())
       return;
     if (kind_ == arriving::images)
-      return refuse(layer,
-                    fmt::format("{} arrive, and layer-norm reads rows of numbers or tokens; expected batch-norm or "
-                                "group-norm",
-                                arrived()));
+      return refuse(
+          layer,
+          fmt::format(
+              "the input is {}, but layer-norm reads rows of numbers or tokens; expected batch-norm or group-norm",
+              arrived()));
     make_flat();
     add_tokens_norm(net_, layer.name, epsilon);
   }
@@ -290,7 +292,7 @@ private:
     if (!end_words())
       return;
     if (kind_ == arriving::tokens)
-      return refuse(layer, fmt::format("{} arrive; expected first-token or last-token", arrived()));
+      return refuse(layer, fmt::format("the input is {}; expected first-token or last-token", arrived()));
     kind_ = arriving::numbers; // weights of the next layer are in channels-first order, as in PyTorch
   }
   void subsample(const layer_spec& layer) {
@@ -326,7 +328,8 @@ private:
     const auto in = net_.shape_here();
     if (net_.cursor() != 0 || in.height % patch != 0 || in.width % patch != 0)
       return refuse(
-          layer, fmt::format("{} arrive; expected images as the first layer reads them, of whole patches", arrived()));
+          layer, fmt::format("the input is {}; expected images with sides that the patch divides, and this layer first",
+                             arrived()));
     add_patch_embedding(net_, patch, width);
     kind_ = arriving::tokens;
   }
@@ -366,14 +369,14 @@ private:
       return true;
     const char* const expected = kind == arriving::images    ? "images"
                                  : kind == arriving::numbers ? "rows of numbers"
-                                 : kind == arriving::tokens  ? "tokens as vectors (behind embedding or patch-embedding)"
-                                                             : "rows of tokens, as the first layer reads them";
-    refuse(layer, fmt::format("{} arrive; expected {}", arrived(), expected));
+                                 : kind == arriving::tokens  ? "tokens as vectors (after embedding or patch-embedding)"
+                                                             : "rows of tokens (as the first layer)";
+    refuse(layer, fmt::format("the input is {}; expected {}", arrived(), expected));
     return false;
   }
   bool not_tokens(const layer_spec& layer) {
     if (kind_ == arriving::tokens)
-      refuse(layer, fmt::format("{} arrive; expected layer-norm", arrived()));
+      refuse(layer, fmt::format("the input is {}; expected layer-norm", arrived()));
     return kind_ != arriving::tokens;
   }
   /// Converts the net's input images from channels first to channels last.
@@ -401,10 +404,10 @@ private:
 class layers_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
-    table.texts(
-        "layers", layers_,
-        "The layers, as in [\"conv 32 3x3 pad 1\", \"batch-norm\", \"relu\", \"max-pool 2\", \"flatten\", \"linear "
-        "classes\"]; \"residual [\", ..., \"]\" or \"] shortcut [\", ..., \"]\" are blocks. docs/nets.md has all.");
+    table.texts("layers", layers_,
+                "The layers, as in [\"conv 32 3x3 pad 1\", \"batch-norm\", \"relu\", \"max-pool 2\", \"flatten\", "
+                "\"linear classes\"]; \"residual [\", ..., \"]\" or \"] shortcut [\", ..., \"]\" are blocks. "
+                "docs/nets.md lists all layers.");
     head_keys(table);
   }
   [[nodiscard]] bool reads_tokens() const override {
@@ -437,7 +440,7 @@ private:
 
 const model_registration layers_line{
     {.name = "layers",
-     .summary = "a net of your own, layer by layer in model.layers, fused as all others; docs/nets.md",
+     .summary = "a user-defined net, layer by layer in model.layers, fused like all others; docs/nets.md",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<layers_kind>(); }}};
 
 } // namespace

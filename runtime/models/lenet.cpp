@@ -18,7 +18,7 @@ public:
     if (height < smallest_px || width < smallest_px)
       return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
-                            std::to_string(width) + "; mlp takes any shape");
+                            std::to_string(width) + "; mlp accepts any shape");
     network_builder net("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
                             std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
                         shape);

@@ -17,9 +17,9 @@ public:
 };
 
 const model_registration linear_line{
-    {.name = "linear", .summary = "softmax regression on the pixels", .make = []() -> std::unique_ptr<model_kind> {
-       return std::make_unique<linear_kind>();
-     }}};
+    {.name = "linear",
+     .summary = "softmax regression on the pixels or numbers of a row",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<linear_kind>(); }}};
 
 } // namespace
 } // namespace mneme

@@ -11,10 +11,10 @@ class lstm_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
     table.integer("vocabulary", vocabulary_, {.low = 0, .high = 16'777'216},
-                  "Tokens that the net knows; 0: those of the data set.");
-    table.integer("embedding", embedding_, {.low = 1, .high = 65'536}, "Numbers in a token's vector.");
-    table.integer("hidden", hidden_, {.low = 1, .high = 65'536}, "Numbers in the memory of a layer.");
-    table.integer("layers", layers_, {.low = 1, .high = 64}, "Layers of memory.");
+                  "Vocabulary size of the net; 0: that of the data set.");
+    table.integer("embedding", embedding_, {.low = 1, .high = 65'536}, "Width of a token's vector.");
+    table.integer("hidden", hidden_, {.low = 1, .high = 65'536}, "Hidden units of a layer.");
+    table.integer("layers", layers_, {.low = 1, .high = 64}, "Number of LSTM layers.");
     head_keys(table);
   }
   [[nodiscard]] bool reads_tokens() const override { return true; }
@@ -24,12 +24,11 @@ public:
     const auto known = vocabulary_ > 0 ? vocabulary_ : tokens();
     if (shape[0] != 1 || shape[1] != 1 || known == 0)
       return tl::unexpected(
-          fmt::format("lstm reads rows of tokens, and these data have images of {} x {} x {}; mlp takes "
-                      "any shape",
+          fmt::format("lstm reads rows of tokens, but these data have images of {} x {} x {}; mlp accepts any shape",
                       shape[0], shape[1], shape[2]));
     if (known < tokens())
-      return tl::unexpected(fmt::format("lstm knows {} tokens, the data set has {}; model.vocabulary must not be less, "
-                                        "0 takes the data set's",
+      return tl::unexpected(fmt::format("lstm has a vocabulary of {} tokens, but the data set has {}; expected a "
+                                        "model.vocabulary of at least that, or 0 for the data set's",
                                         known, tokens()));
     network_builder net(
         fmt::format("lstm {} tokens of {}, {}-{}x{}-{}", shape[2], known, embedding_, layers_, hidden_, classes),

@@ -8,7 +8,8 @@ namespace {
 class mlp_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
-    table.integers("hidden", hidden_, {.low = 1, .high = 65'536}, "Widths of the hidden layers, from the input on.");
+    table.integers("hidden", hidden_, {.low = 1, .high = 65'536},
+                   "Widths of the hidden layers, starting at the input.");
     activation_key(table, activation_);
     head_keys(table);
   }

@@ -132,12 +132,12 @@ public:
     table.integer("width", width_, {.low = 2, .high = 4096},
                   "Channels of the first stage; each of the others has twice as many as the one before it.");
     table.choice("norm", norm_, {{"batch", norm_kind::batch}, {"group", norm_kind::group}},
-                 "Normalisation: over a step's rows, or over groups of channels of each row.");
+                 "Normalization: over the rows of a step, or over groups of channels of each row.");
     table.integer("groups", groups_, {.low = 1, .high = 1024},
-                  "Groups of channels, norm = \"group\": at most so many, with two channels or more in each.");
-    table.choice(
-        "last_relu", last_relu_, {{"auto", last_relu::automatic}, {"on", last_relu::on}, {"off", last_relu::off}},
-        "The ReLU behind the last block: without it features may be negative; \"auto\": as the method has it.");
+                  "norm = \"group\": maximum number of groups; every group has at least two channels.");
+    table.choice("last_relu", last_relu_,
+                 {{"auto", last_relu::automatic}, {"on", last_relu::on}, {"off", last_relu::off}},
+                 "ReLU after the last block; without it features may be negative; \"auto\": the method's default.");
     table.omit_default_from_digest();
     head_keys(table);
   }
@@ -163,7 +163,7 @@ protected:
     if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || pixels < smallest_px)
       return tl::unexpected(name + " needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
-                            std::to_string(pixels) + "; mlp takes any shape");
+                            std::to_string(pixels) + "; mlp accepts any shape");
     const auto norm = net_shape.norm == norm_kind::batch ? "batch" : "group" + std::to_string(net_shape.groups_max);
     const auto width = width_ == usual_width_ ? std::string{} : "width " + std::to_string(width_) + " ";
     const auto* const ending = net_shape.last_relu ? " " : " no last relu ";
@@ -198,8 +198,8 @@ public:
                  {{"option-a", shortcut_kind::option_a},
                   {"option-a-both-sides", shortcut_kind::option_a_both_sides},
                   {"conv1x1", shortcut_kind::convolution}},
-                 "Where the image is halved: every second pixel and channels of zeros behind the others, or half of "
-                 "them before, as usual in weights for CIFAR; or a convolution of 1x1.");
+                 "Shortcut of a block that halves the image: every second pixel, with zero channels after the others "
+                 "or half of them before (as common in weights for CIFAR); or a 1x1 convolution.");
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
@@ -226,7 +226,7 @@ public:
     resnet_kind::keys(table);
     table.choice(
         "stem", stem_, {{"auto", stem_kind::automatic}, {"cifar", stem_kind::cifar}, {"imagenet", stem_kind::imagenet}},
-        "First layers: convolution of 3x3, or of 7x7 with stride 2 and pooling; \"auto\": imagenet above 64 pixels.");
+        "First layers: a 3x3 convolution, or a 7x7 one with stride 2 and pooling; \"auto\": imagenet above 64 pixels.");
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,

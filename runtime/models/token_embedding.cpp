@@ -15,10 +15,9 @@ namespace mneme {
 std::int64_t token_of(float value, std::int64_t vocabulary) {
   const auto token = static_cast<std::int64_t>(value);
   if (!(value >= 0.0F) || token >= vocabulary || static_cast<float>(token) != value)
-    throw std::runtime_error(
-        fmt::format("{} is no token: this net knows whole numbers from 0 to {}; a data set of tokens "
-                    "and a model.vocabulary that holds them all would do",
-                    value, vocabulary - 1));
+    throw std::runtime_error(fmt::format("{} is not a token of this net; expected integers from 0 to {}: use a data "
+                                         "set of tokens and a model.vocabulary that covers them",
+                                         value, vocabulary - 1));
   return token;
 }
 

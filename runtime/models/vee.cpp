@@ -11,10 +11,10 @@ public:
 
   void keys(key_table& table) override {
     table.integers("filters", shape_.filters, {.low = 1, .high = 4'096},
-                   "Channels of the encoder's convolutions of 5x5, each followed by a max-pool of 2x2.");
-    table.integer("padding", shape_.padding, {.low = 0, .high = 2}, "Of the convolutions, in pixels.");
+                   "Channels of the encoder's 5x5 convolutions, each followed by 2x2 max-pooling.");
+    table.integer("padding", shape_.padding, {.low = 0, .high = 2}, "Padding of the convolutions in pixels.");
     table.integers("hidden", shape_.hidden, {.low = 1, .high = 65'536}, "Widths of the encoder's linear layers.");
-    table.integer("embedding", shape_.embedding, {.low = 1, .high = 65'536}, "Numbers in an embedding.");
+    table.integer("embedding", shape_.embedding, {.low = 1, .high = 65'536}, "Width of an embedding.");
     table.integers("classifier", shape_.classifier, {.low = 1, .high = 65'536},
                    "Widths of the classifier's hidden layers.");
   }

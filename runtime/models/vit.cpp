@@ -13,13 +13,14 @@ class vit_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
     table.integer("image", image_px_, {.low = 0, .high = 4096},
-                  "Height and width that images are resized to, bilinear; 0: as the data set has them.");
-    table.integer("patch", patch_px_, {.low = 1, .high = 4096}, "Height and width of a patch.");
-    table.integer("width", width_, {.low = 1, .high = 65'536}, "Channels of a token.");
-    table.integer("depth", depth_, {.low = 1, .high = 200}, "Blocks of attention and MLP.");
-    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
+                  "Side length to which images are resized (bilinear); 0: original size.");
+    table.integer("patch", patch_px_, {.low = 1, .high = 4096}, "Side length of a patch in pixels.");
+    table.integer("width", width_, {.low = 1, .high = 65'536}, "Width of a token's vector.");
+    table.integer("depth", depth_, {.low = 1, .high = 200}, "Number of blocks, each of attention and an MLP.");
+    table.integer("heads", heads_, {.low = 1, .high = 1024}, "Number of attention heads; must divide the width.");
     table.integer("adapter", adapter_, {.low = 0, .high = 65'536},
-                  "Bottleneck of the adapter beside each MLP: only adapters and head are trained then; 0: none.");
+                  "Bottleneck width of an adapter parallel to each MLP; only adapters and the head are trained then; "
+                  "0: no adapters.");
     head_keys(table);
   }
 
@@ -32,7 +33,7 @@ public:
                             " pixels into patches of " + std::to_string(patch_px_) +
                             "; model.patch must divide both, model.image resizes");
     if (width_ % heads_ != 0)
-      return tl::unexpected("vit cannot share " + std::to_string(width_) + " channels evenly among " +
+      return tl::unexpected("vit cannot split a width of " + std::to_string(width_) + " evenly over " +
                             std::to_string(heads_) + " heads; model.heads must divide model.width");
     network_builder net(identity_of(shape, classes), shape);
     add_body(net, height, width);
@@ -61,16 +62,15 @@ private:
       for (const auto block : *blocks)
         if (block >= depth_)
           return (prompts().form == prompt_form::low_rank ? "a low-rank part" : "a prompt") +
-                 std::string(" of block ") + std::to_string(block) + " has no place in a vit of " +
-                 std::to_string(depth_) +
-                 " blocks, which are counted from 0; fewer strategy.blocks or a larger model.depth";
+                 std::string(" of block ") + std::to_string(block) + " is outside a vit of " + std::to_string(depth_) +
+                 " blocks, which are counted from 0; expected smaller numbers in strategy.blocks, or a larger "
+                 "model.depth";
     if (prompts().form == prompt_form::low_rank && prompts().rank > width_)
-      return "a low-rank part of rank " + std::to_string(prompts().rank) + " is no part of a vit of " +
-             std::to_string(width_) +
-             " channels, whose matrices have at most that rank; expected strategy.rank <= model.width";
+      return "a low-rank part of rank " + std::to_string(prompts().rank) + " exceeds a vit of width " +
+             std::to_string(width_) + ", whose matrices have at most that rank; expected strategy.rank <= model.width";
     if (!head().hidden.empty())
       return prompts().form == prompt_form::low_rank
-                 ? "a vit with low-rank parts ends with a centre per class; expected no model.head_hidden"
+                 ? "a vit with low-rank parts ends with a center per class; expected no model.head_hidden"
                  : "a vit with prompts ends with one linear layer; expected no model.head_hidden";
     if (adapter_ == 0)
       return "";
@@ -153,7 +153,7 @@ private:
 
 const model_registration vit_line{
     {.name = "vit",
-     .summary = "vision transformer as in timm, with adapters beside a frozen body if wanted",
+     .summary = "vision transformer as in timm; optional adapters in a frozen body",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(); }}};
 
 } // namespace

@@ -148,7 +148,7 @@ private:
       throw exported_error("it is none of the operators that a module may use");
     call.op = c10::Dispatcher::singleton().findSchema({"aten::" + call.name, overload == "default" ? "" : overload});
     if (!call.op)
-      throw exported_error("LibTorch 2.11 has no such operator");
+      throw exported_error("LibTorch 2.11 does not have this operator");
     const auto& schema = call.op->schema();
     call.contract = find_contract(schema);
     read_arguments(node, schema, call);

@@ -90,8 +90,8 @@ probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements&
   if (demands.native_code)
     return std::nullopt;
   return tl::unexpected(
-      std::vector{fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). "
-                              "If you trust who made it, set model.native_code = true: the checks of the file remain",
+      std::vector{fmt::format("a module is first tried in a sandbox, which this machine does not support ({}). If you "
+                              "trust the module's author, set model.native_code = true; the checks of the file remain",
                               fmt::join(answer.reasons, "; "))});
 }
 
@@ -165,7 +165,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
   if (demands.scores && classes > 0 && tried->width != classes)
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
-                                    "model.module_output = \"features\" a head of the run's own stands behind them",
+                                    "model.module_output = \"features\" the run adds a head",
                                     tried->width, classes));
   const bool in_training = demands.trained && demands.training && read->graph->has_training_mode();
   return std::make_shared<const module_net>(
@@ -182,7 +182,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                            .rows_at_once = tried->rows_at_once,
                                            .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {
-  return failed(file.string(), "the module needs more memory than there is");
+  return failed(file.string(), "the module needs more memory than is available");
 }
 
 const module_registration module_line{

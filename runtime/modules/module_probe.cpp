@@ -22,8 +22,8 @@ constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} <<
 /// Checks the rows that a module declares. Returns the error, or "".
 std::string rows_error(const std::vector<std::int64_t>& rows) {
   if (rows.empty())
-    return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
-           "W], as tools/research/export/picture_parts.py writes it";
+    return "the module does not declare the shape of its rows; expected a member `rows`, a list of four numbers [B, C, "
+           "H, W], as tools/research/export/picture_parts.py writes it";
   double numbers = 1.0;
   for (std::size_t i = 1; i < rows.size(); ++i)
     numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
@@ -176,7 +176,7 @@ private:
                                     scores.device().str(), rows_.device().str()));
     if (errors_.size() == before && !at::isfinite(scores).all().item<bool>())
       errors_.emplace_back(
-          "forward returned values that are NaN or infinite for rows around 0; are its weights whole?");
+          "forward returned values that are NaN or infinite for rows around 0; are its weights intact?");
     return errors_.size() == before;
   }
 
@@ -217,9 +217,8 @@ private:
     constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";
     if (const auto call = graph_.unseeded_draw(); !call.empty())
       errors_.push_back(
-          fmt::format("{} draws in training by LibTorch's own generator, so that no run could be repeated; "
-                      "expected dropout, and dropout of attention or between the layers of an LSTM or "
-                      "GRU{}",
+          fmt::format("{} draws from LibTorch's generator in training, so no run could be reproduced; expected "
+                      "dropout, and dropout of attention or between the layers of an LSTM or GRU{}",
                       call, advice));
     if (graph_.draws() > draws_max)
       errors_.push_back(

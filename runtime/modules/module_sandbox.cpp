@@ -105,24 +105,24 @@ sandbox_reply accepted(const std::vector<std::string>& numbers) {
   const probe_result result{
       .width = number(0, 1, width_max), .rows_at_once = number(1, 1, rows_max), .row_bytes = number(2, 0, bytes_max)};
   if (result.width < 0 || result.rows_at_once < 0 || result.row_bytes < 0)
-    return refused("its trial, in a process of its own, gave no answer");
+    return refused("its trial process returned no result");
   return {.verdict = sandbox_status::accepted, .found = result};
 }
 
 /// Interprets the output and exit status of a sandbox process.
 sandbox_reply answer_of(const std::string& said, int status, const sandbox_limits& limits) {
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-    return refused(
-        fmt::format("its trial took more than {} s of processor time, or was ended by the system", limits.seconds));
+    return refused(fmt::format("its trial process took more than {} s of processor time, or was ended by the system",
+                               limits.seconds));
   if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS) // SIGSYS ends a denied call if no handler is installed
-    return refused(fmt::format("its trial, in a process of its own, ended by signal {} ({})", WTERMSIG(status),
-                               ::strsignal(WTERMSIG(status))));
+    return refused(
+        fmt::format("its trial process was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status))));
   const int code = WIFSIGNALED(status) ? denied_exit_code : WEXITSTATUS(status);
   if (code == denied_exit_code)
-    return refused(fmt::format("it reaches beyond its arguments: its trial tried system call {}, which it may not",
+    return refused(fmt::format("it does more than compute: its trial process tried the forbidden system call {}",
                                said.empty() ? "?" : said.substr(said.rfind('!') + 1)));
   if (code != 0 || said.empty())
-    return refused(fmt::format("its trial, in a process of its own, ended with exit code {}", code));
+    return refused(fmt::format("its trial process ended with exit code {}", code));
   auto reasons = parts_of(std::string_view(said).substr(1));
   switch (said[0]) {
   case '+':
@@ -132,7 +132,7 @@ sandbox_reply answer_of(const std::string& said, int status, const sandbox_limit
   case '?':
     return {sandbox_status::not_supported, std::move(reasons), {}};
   default:
-    return refused("its trial, in a process of its own, gave no answer");
+    return refused("its trial process returned no result");
   }
 }
 
@@ -145,7 +145,7 @@ void set_probe_program(const std::filesystem::path& program, sandbox_start begin
 sandbox_reply run_in_sandbox(std::span<const std::uint8_t> file, sandbox_request question) {
   const auto& program = program_of_cells();
   if (program.path.empty())
-    return unavailable("this program has none");
+    return unavailable("this program has no sandbox");
   const auto limits = limits_for(file.size(), question);
   question.seconds = limits.seconds;
   question.memory_bytes = limits.memory_bytes;
@@ -166,7 +166,7 @@ sandbox_reply run_in_sandbox(std::span<const std::uint8_t> file, sandbox_request
     ::kill(id, SIGKILL);
   const auto status = end_of(id);
   if (!ended)
-    return refused("its trial did not end");
+    return refused("its trial process did not end");
   return answer_of(said, status, limits);
 }
 

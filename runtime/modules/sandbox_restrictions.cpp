@@ -116,7 +116,7 @@ void set_limits(const sandbox_limits& limits) {
 
 std::string restrict_process(const sandbox_limits& limits) {
   if (machine == 0)
-    return "this kind of processor is not known to it";
+    return "it does not support this kind of processor";
   set_limits(limits);
   struct sigaction denied {};
   denied.sa_sigaction = end_denied;

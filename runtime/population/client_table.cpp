@@ -77,9 +77,9 @@ private:
   }
   [[nodiscard]] static std::string unknown_column(std::string_view name, const std::vector<std::string>& known) {
     if (name.empty())
-      return "the header has a column without a name, which nothing reads; remove it (pandas: index=False)";
+      return "the header has a column without a name, which is not used; remove it (pandas: index=False)";
     const auto meant = csv::similar_name(name, known);
-    return fmt::format("the header names a column '{}', which nothing reads; {}", printable(name),
+    return fmt::format("the header names an unknown column '{}'; {}", printable(name),
                        meant.empty() ? fmt::format("expected {}", fmt::join(known, ", "))
                                      : fmt::format("did you mean '{}'?", meant));
   }
@@ -112,7 +112,7 @@ private:
     if (column == "period")
       return "seconds";
     if (column == "profile")
-      return "a place in devices.profiles";
+      return "an index in devices.profiles";
     return column == "rows_per_second" ? "rows" : "megabits per second";
   }
 

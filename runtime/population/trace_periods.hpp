@@ -22,10 +22,10 @@ public:
   /// an error if the trace would repeat before its last span has ended, else "".
   std::string extend(client_id client, double ends_s, std::optional<double> period_s) {
     if (period_s && *period_s > 0.0 && *period_s < ends_s)
-      return fmt::format("to = {}, period = {}: expected a period that is not over before its spans", ends_s,
+      return fmt::format("to = {}, period = {}: expected a period that does not end before its spans", ends_s,
                          *period_s);
     if (repeats_ && fixed_.count() > 0 && rounded_up(ends_s) > fixed_)
-      return fmt::format("to = {}: expected no span that ends behind devices.trace_period = {} s", ends_s,
+      return fmt::format("to = {}: expected no span that ends after devices.trace_period = {} s", ends_s,
                          in_seconds(virtual_time(fixed_)));
     if (!lengths_.empty())
       lengths_[client.value] = std::max(lengths_[client.value], rounded_up(std::max(ends_s, period_s.value_or(0.0))));

@@ -43,7 +43,7 @@ geometry geometry_of(const at::Tensor& input, c10::SymIntArrayRef stride, c10::S
 void expect_planes(const at::Tensor& input) {
   if (input.dim() != 3 && input.dim() != 4)
     throw std::runtime_error("a convolution of " + std::to_string(input.dim() - 2) +
-                             " dimensions is not portable; worker.arithmetic = \"machine\" has it");
+                             " dimensions is not portable; use worker.arithmetic = \"machine\"");
 }
 
 /// Gives one-dimensional images and filters an axis of height 1.

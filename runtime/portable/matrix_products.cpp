@@ -114,7 +114,7 @@ void multiply_matrices(const at::Tensor& a, const at::Tensor& b, at::Tensor c, d
     return multiply_whole(a, b, c, alpha, beta);
   if (c.scalar_type() != at::kFloat && c.scalar_type() != at::kDouble)
     throw std::runtime_error(std::string("products of ") + c10::toString(c.scalar_type()) +
-                             " are not portable; worker.arithmetic = \"machine\" has them");
+                             " are not portable; use worker.arithmetic = \"machine\"");
   auto result =
       (c.stride(1) == 1 || c.size(1) == 1) && (c.size(0) == 1 || c.stride(0) >= c.size(1)) ? c : c.contiguous();
   const auto right = with_rows(b);

@@ -110,8 +110,8 @@ std::set<std::pair<std::string, std::string>>& replaced() {
 
 void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
   throw std::runtime_error("'" + op.operator_name().name +
-                           "' may compute other bits on another machine, so it is not part of portable arithmetic; "
-                           "worker.arithmetic = \"machine\" has it");
+                           "' may compute other bits on another machine, so it is not part of portable arithmetic; use "
+                           "worker.arithmetic = \"machine\"");
 }
 
 /// Suppresses LibTorch's warnings about replaced kernels.

@@ -99,7 +99,7 @@ std::string json_text(const run_origin& origin) {
 expected<run_origin> parse_origin(const std::filesystem::path& file) {
   auto object = read(file);
   if (!object.is_object() || !object["scenario"].is_string() || !object["trace"].is_boolean())
-    return failed(file.string(), "this file does not say what was run; run the scenario again with mneme run");
+    return failed(file.string(), "this file does not describe the run; run the scenario again with mneme run");
   const auto text = [&](const char* name) {
     return object[name].is_string() ? object[name].get<std::string>() : std::string();
   };

@@ -77,7 +77,7 @@ expected<open_file> locked(const fs::path& folder) {
   if (const auto reason = exception_message_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !reason.empty())
     return failed("", reason);
   if (::flock(lock->descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
+    return failed("", "another process writes into '" + folder.string() + "'; wait until it ends, or stop it first");
   return std::move(*lock);
 }
 
@@ -205,20 +205,20 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
       return cannot_create(path, error);
     if (!out.empty())
       return failed("", "--out '" + out.string() +
-                            "' exists already, and a run never writes into another's files; name a new folder");
+                            "' already exists, and a run never overwrites another; choose a new folder");
   }
 }
 
 expected<run_directory> run_directory::open(const fs::path& path) {
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return failed(
-        "", fmt::format("'{}' is no folder; expected that of a run, as in mneme resume runs/NAME", path.string()));
-  if (!fs::exists(path / "scenario.toml", none))
-    return failed("", fmt::format("'{}' has no scenario.toml: the run ended before it began, or this is another "
-                                  "folder; run the scenario again with mneme run, which may name the same folder "
-                                  "with --out",
+    return failed("", fmt::format("'{}' is not a folder; expected the folder of a run, as in mneme resume runs/NAME",
                                   path.string()));
+  if (!fs::exists(path / "scenario.toml", none))
+    return failed("",
+                  fmt::format("'{}' has no scenario.toml: the run ended before it started, or this is not the folder "
+                              "of a run; run the scenario again with mneme run (--out may name the same folder)",
+                              path.string()));
   auto lock = locked(path);
   if (!lock)
     return tl::unexpected{lock.error()};
@@ -247,7 +247,7 @@ void run_directory::expect_in_place() const {
   }
   for (const char* name : {"scenario.toml", origin_name})
     if (std::error_code none; has_begun_ && !fs::is_regular_file(path_ / name, none))
-      fail("'" + (path_ / name).string() + "' was moved or removed while the run went on");
+      fail("'" + (path_ / name).string() + "' was moved or removed during the run");
 }
 
 fs::path run_directory::resumable_at() const {

@@ -22,7 +22,7 @@ std::int64_t rounds_in(const timeline_bin& bin) { return std::int64_t{bin.last.v
 
 void timeline::add(timeline_bin round) {
   if (!bins_.empty() && !(bins_.back().last < round.first)) // possible only in a forged checkpoint
-    throw std::invalid_argument(fmt::format("the timeline has round {} already", round.first.value + 1));
+    throw std::invalid_argument(fmt::format("the timeline already has round {}", round.first.value + 1));
   round.in_flight_max = std::max(round.in_flight_max, round.in_flight);
   if (!bins_.empty() && rounds_in(bins_.back()) < rounds_per_bin_)
     return join(bins_.back(), round);

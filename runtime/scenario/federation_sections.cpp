@@ -225,7 +225,7 @@ section_keys enrolment_keys(enrolment_section& to) {
                {"table", enrolment_kind::table},
                {"growing", enrolment_kind::growing},
                {"random", enrolment_kind::random}},
-              "all: every client takes part always; table: by a table; growing: more clients with every task; random: "
+              "all: every client is always enrolled; table: by a table; growing: more clients with every task; random: "
               "clients join and leave at random times.");
   keys.texts("table", to.table,
              "table: one string per block of client ids (blocks of equal size), with one letter per task: A active, O "
@@ -406,13 +406,13 @@ constexpr const char* times_of_devices =
       job_start + n / rate, and round_start more where it is the first of a client's round.
   rate of a profile, for the run's net with B rows in a step (training.batch)
       train_rows_per_second of its [[nets]] entry with the net's name, parameters and batch
-      (forward_rows_per_second for jobs that only look at rows; 0: three times as many), else
+      (forward_rows_per_second for jobs without training; 0: three times as many), else
       B / max(B * operations of a row / flops_per_second, bytes of a step / bytes_per_second)
       with the net's own count of products and convolutions, two operations for each multiplication and
       its addition, forward and backward, and of the bytes that a step touches; a forward pass is counted
       by its own operations and a third of the bytes.
   a download or upload of b bytes
-      latency + jitter + 8 b / (mbit * 1e6) s; of links in link_file until their spans have let so many
+      latency + jitter + 8 b / (mbit * 1e6) s; with link_file, until the link's spans have carried that many
       bits pass; where the server's link is shared, until the transfer's parts of it have.
 A profile is drawn for each client by the shares; jitter for each of its transfers.)";
 
@@ -441,7 +441,7 @@ std::vector<section> federation_sections(scenario& into) {
   sections.push_back({"tasks", "The tasks and their differences.", tasks_keys(into.tasks)});
   sections.push_back({"partition", "Assignment of rows to clients.", partition_keys(into.partition)});
   sections.push_back({"clients", "The population.", clients_keys(into.clients)});
-  sections.push_back({"enrolment", "The clients that take part in each task.", enrolment_keys(into.enrolment)});
+  sections.push_back({"enrolment", "The clients that are enrolled in each task.", enrolment_keys(into.enrolment)});
   sections.push_back({"rounds", "The rounds of a task.", rounds_keys(into)});
   sections.push_back({"devices",
                       "Speed and reliability of clients: a number for all, a list with one per client, or "

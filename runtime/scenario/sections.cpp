@@ -143,7 +143,7 @@ section_keys worker_keys(worker_section& to) {
                "clients.count and, for short rounds, by the threads.");
   keys.size("lookahead_memory", to.lookahead_memory, "Memory for results computed ahead of virtual time.");
   keys.choice("no_nodes", to.without_nodes, {{"local", no_nodes_policy::here}, {"wait", no_nodes_policy::wait}},
-              "With --accept, when there is no node: the run computes in its own process, or waits for a node.");
+              "With --accept, if no node is connected: the run computes in its own process, or waits for a node.");
   keys.choice(
       "arithmetic", to.arithmetic, {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
       "machine: the fastest kernels of this machine; machines with the same instruction set give the same bits. "

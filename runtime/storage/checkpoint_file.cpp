@@ -51,7 +51,7 @@ std::string defect_of(std::span<const std::byte> bytes) {
   if (bytes.size() < head_bytes + digest_bytes)
     return "it ends after " + std::to_string(bytes.size()) + " bytes";
   if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
-    return "it does not begin like one";
+    return "it does not start like a checkpoint";
   digest128 stated;
   static_assert(sizeof stated == digest_bytes);
   std::memcpy(&stated, bytes.data() + bytes.size() - digest_bytes, digest_bytes);
@@ -61,10 +61,10 @@ std::string defect_of(std::span<const std::byte> bytes) {
 std::string complaint(const checkpoint_label& here, const checkpoint_label& expected_label) {
   if (here.scenario_digest != expected_label.scenario_digest)
     return "it belongs to another scenario: its digest is " + here.scenario_digest + ", that of scenario.toml is " +
-           expected_label.scenario_digest + "; a run goes on only with the scenario with which it began";
+           expected_label.scenario_digest + "; a run can be resumed only with the scenario it was started with";
   if (here.program != expected_label.program)
     return "it was written by mneme " + here.program + ", and this is mneme " + expected_label.program +
-           ", which may come to other results; go on with the former, or run the scenario again";
+           ", which may compute other results; resume with the former, or run the scenario again";
   return {};
 }
 
@@ -73,7 +73,7 @@ expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, 
   std::uint32_t format = 0;
   std::memcpy(&format, bytes->data() + magic.size(), sizeof format);
   if (format != checkpoint_format)
-    return failed(path.string(), fmt::format("this checkpoint has format {}, and this program reads format {}; go on "
+    return failed(path.string(), fmt::format("this checkpoint has format {}, and this program reads format {}; resume "
                                              "with the version of mneme that wrote it, or run the scenario again",
                                              format, checkpoint_format));
   archive head(bytes, head_bytes, bytes->size() - head_bytes - digest_bytes);
@@ -81,7 +81,7 @@ expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, 
   std::vector<std::uint64_t> lengths;
   head(label)(lengths);
   if (const auto reason = complaint(label, own_label); !reason.empty())
-    return failed(path.string(), "this checkpoint is of no use here: " + reason);
+    return failed(path.string(), "this checkpoint cannot be used: " + reason);
   checkpoint out{.path = path};
   auto from = bytes->size() - digest_bytes - head.size();
   for (const auto length : lengths) {
@@ -103,7 +103,7 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
     if (!bytes) // an unreadable file may be complete, so older ones must not replace it
       return tl::unexpected{bytes.error()};
     if (const auto flaw = defect_of(**bytes); !flaw.empty()) {
-      out.broken.push_back({path.string(), "this checkpoint is not whole: " + flaw});
+      out.broken.push_back({path.string(), "this checkpoint is incomplete: " + flaw});
       continue;
     }
     expected<checkpoint> read;

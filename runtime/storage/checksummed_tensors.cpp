@@ -32,8 +32,8 @@ expected<tensor_map> read_checksummed_tensors(const std::filesystem::path& file)
   if (stated == texts.end())
     return failed(file.string(), "the file has no digest of its content: it is damaged, or of an earlier version");
   if (const auto actual = digest_text(file, *tensors); stated->second != actual)
-    return failed(file.string(), "the content of the file has the digest " + actual + ", and it says " +
-                                     stated->second + ": it is damaged, or another file's");
+    return failed(file.string(), "the content of the file has the digest " + actual + ", but the file states " +
+                                     stated->second + ": it is damaged, or was copied from another file");
   return tensors;
 }
 

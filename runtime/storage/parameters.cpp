@@ -79,7 +79,7 @@ tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics
   tensor_map result;
   for (const auto& [name, value] : named)
     if (const auto here = name_here(name); here != name && named.find(here))
-      errors.push_back({file, "tensor '" + here + "' is there a second time, as '" + name + "'; remove one"});
+      errors.push_back({file, "tensor '" + here + "' occurs a second time, as '" + name + "'; remove one"});
     else
       result.put(here, value);
   return result;

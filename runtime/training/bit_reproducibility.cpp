@@ -72,9 +72,9 @@ at::Tensor gradient_at(const model& net, const drawn_step& step, std::int64_t pl
 }
 
 reproducibility_check check_places(const std::vector<model_ref>& nets) {
-  reproducibility_check finding{.name = "operands that begin anywhere",
+  reproducibility_check finding{.name = "operands at any address",
                                 .details =
-                                    fmt::format("{} nets, the {} places of a cache line", nets.size(), line_floats)};
+                                    fmt::format("{} nets, {} offsets in a cache line", nets.size(), line_floats)};
   for (const auto& net : nets) {
     const drawn_step step{.weights = drawn({1, net->size()}, 1),
                           .inputs = drawn({1, rows_of_client, shape[0], shape[1], shape[2]}, 2),
@@ -82,7 +82,8 @@ reproducibility_check check_places(const std::vector<model_ref>& nets) {
     const auto at_line = gradient_at(*net, step, 0);
     for (std::int64_t place = 1; place < line_floats; ++place)
       if (!same_bits(gradient_at(*net, step, place), at_line))
-        return {finding.name, fmt::format("{}: other bits {} floats behind a line", net->identity(), place), false};
+        return {finding.name,
+                fmt::format("{}: other bits at an offset of {} floats in a cache line", net->identity(), place), false};
   }
   return finding;
 }
@@ -155,19 +156,19 @@ std::vector<trained_alone> train_alone(const std::vector<model_ref>& nets) {
 }
 
 reproducibility_check check_company(const std::vector<model_ref>& nets, const std::vector<trained_alone>& alone) {
-  reproducibility_check finding{.name = "clients alone and in a group",
+  reproducibility_check finding{.name = "clients alone and fused",
                                 .details = fmt::format("{} nets, {} clients", nets.size(), clients)};
   const auto fused = make_executor("cpu");
   for (std::size_t n = 0; n < nets.size(); ++n)
     if (!are_trained_to(fused->run(alone[n].jobs), alone[n].weights))
-      return {finding.name, nets[n]->identity() + ": a client has other bits in a group", false};
+      return {finding.name, nets[n]->identity() + ": a fused client has other bits", false};
   return finding;
 }
 
 reproducibility_check check_threads(const std::vector<model_ref>& nets, const std::vector<trained_alone>& alone) {
   constexpr std::size_t threads = 3;
   reproducibility_check finding{.name = "one thread and several",
-                                .details = fmt::format("{} nets, {} threads at once", nets.size(), threads)};
+                                .details = fmt::format("{} nets, {} concurrent threads", nets.size(), threads)};
   std::array<std::string, threads> differing;
   {
     std::vector<std::jthread> computing;
@@ -175,7 +176,7 @@ reproducibility_check check_threads(const std::vector<model_ref>& nets, const st
       computing.emplace_back([&] {
         disable_intra_op_threads();
         if (intra_op_threads() != 1)
-          bits = "a thread that computes would share its operations with others";
+          bits = "LibTorch would split an operation over several threads";
         const auto own = make_executor("cpu");
         for (std::size_t n = 0; n < nets.size(); ++n)
           if (!are_trained_to(own->run(alone[n].jobs), alone[n].weights))
@@ -206,8 +207,8 @@ std::vector<reproducibility_check> check_reproducibility(const std::vector<model
 std::string warning_of(const std::vector<reproducibility_check>& findings) {
   for (const auto& finding : findings)
     if (!finding.holds)
-      return fmt::format("this machine does not give equal bits ({}: {}): digests may differ from run to run; "
-                         "`mneme doctor` says more",
+      return fmt::format("this machine does not give equal bits ({}: {}): digests may differ from run to run; run "
+                         "`mneme doctor` for details",
                          finding.name, finding.details);
   return {};
 }

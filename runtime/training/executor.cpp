@@ -160,10 +160,10 @@ tl::expected<std::string, std::string> resolve_device(const std::string& device)
   if (!kernels::cuda::linked)
     return tl::unexpected("device \"" + device +
                           "\" cannot be used: this program was built without kernels for CUDA; " +
-                          "install nvcc 13, run tools/bootstrap and build again, or take \"cpu\"");
+                          "install nvcc 13, run tools/bootstrap and build again, or use \"cpu\"");
   if (index >= devices)
-    return tl::unexpected("device \"" + device + "\" is not there: " +
-                          (devices == 0 ? "no CUDA device was found; \"auto\" takes the CPU then"
+    return tl::unexpected("device \"" + device + "\" was not found: " +
+                          (devices == 0 ? "this machine has no CUDA device; \"auto\" uses the CPU then"
                                         : "CUDA devices are numbered 0 to " + std::to_string(devices - 1)));
   return device;
 }

@@ -120,7 +120,7 @@ diagnostics feature_store::read(table& into) {
   const auto rows = std::ssize(into.known_);
   if (!features || !known || features->sizes() != into.features_.sizes() || features->scalar_type() != at::kFloat ||
       known->numel() != rows || known->scalar_type() != at::kByte)
-    return {{into.file_, "the file holds something else than features of this net and these rows"}};
+    return {{into.file_, "the file holds something other than features of this net and these rows"}};
   into.features_ = features->clone();
   std::copy_n(known->const_data_ptr<std::uint8_t>(), rows, into.known_.begin());
   return {};

@@ -20,7 +20,7 @@ std::string validate_annotations(const row_annotations& annotations, const sampl
                        "column per class of the loss",
                        rows, c10::toString(targets.scalar_type()), targets.sizes().vec(), n, classes);
   if (job.objective && !job.objective->reads_targets())
-    return fmt::format("{} have targets, and the objective '{}' reads labels only", rows, job.objective->identity());
+    return fmt::format("{} have targets, but the objective '{}' reads labels only", rows, job.objective->identity());
   return {};
 }
 
@@ -29,7 +29,7 @@ std::string validate_replay(const train_job& job) {
   if (replay.samples.size() == 0)
     return {};
   if (job.options.replay_rows <= 0)
-    return fmt::format("there are {} rows to replay, and replay_rows = {} of them join a step; expected 1 or more",
+    return fmt::format("{} rows are given for replay, but replay_rows = {} of them join a step; expected 1 or more",
                        replay.samples.size(), job.options.replay_rows);
   if (job.samples.size() > 0 && replay.samples.source->shape() != job.samples.source->shape())
     return fmt::format("rows to replay have the shape {}; expected that of the job's own, {}",
@@ -44,7 +44,7 @@ std::string validate_result(const train_job& job) {
     return fmt::format("gradients are taken in one pass over the rows; expected epochs = 1, not {}",
                        job.options.epochs);
   if (job.replay.samples.size() > 0)
-    return "gradients are those of one set of rows, and there are rows to replay; expected none";
+    return "gradients are computed from one set of rows, but rows to replay are given; expected none";
   return {};
 }
 
@@ -55,25 +55,24 @@ std::string validate_head(const train_job& job) {
     ranges.push_back(teacher.classes);
   for (const auto& range : ranges)
     if (range.size() > 0 && range.high > known)
-      return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
-                         "or none for an objective of features",
+      return fmt::format("classes {} to {} are requested, but the head of the net '{}' has {}; expected classes of the "
+                         "head, or none for an objective of features",
                          range.low, range.high - 1, job.net->identity(), known);
   if (const auto& with = job.options;
       with.trained_classes.size() > 0 &&
       (with.trained_classes.low < with.classes.low || with.trained_classes.high > with.classes.high))
-    return fmt::format("rows of the head of classes {} to {} are to learn, and the loss covers classes {} to {}; "
+    return fmt::format("rows of the head for classes {} to {} are to be trained, but the loss covers classes {} to {}; "
                        "expected classes of the loss",
                        with.trained_classes.low, with.trained_classes.high - 1, with.classes.low,
                        with.classes.high - 1);
   if (const auto& with = job.options;
       with.held_classes < 0 || (with.held_classes > 0 && with.held_classes >= with.classes.high))
-    return fmt::format(
-        "the rows of the head of the first {} classes are to keep their bits, and the loss covers classes {} "
-        "to {}; expected a class behind them",
-        with.held_classes, with.classes.low, with.classes.high - 1);
+    return fmt::format("the rows of the head for the first {} classes are to stay unchanged, but the loss covers "
+                       "classes {} to {}; expected a class after them",
+                       with.held_classes, with.classes.low, with.classes.high - 1);
   const auto objective = job.objective ? job.objective : cross_entropy_objective();
   if (job.options.classes.size() == 0 && job.samples.size() > 0 && objective->reads_logits())
-    return fmt::format("the objective '{}' reads logits, and there are none: {}; expected an objective of features and "
+    return fmt::format("the objective '{}' reads logits, but there are none: {}; expected an objective of features and "
                        "maps (loss::reads_logits)",
                        objective->identity(),
                        known == 0 ? fmt::format("the net '{}' has no head", job.net->identity())
@@ -94,7 +93,7 @@ std::string validate_maps(const train_job& job) {
   const auto known = job.net->maps();
   for (const auto& name : job.options.maps)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return fmt::format("the net '{}' shows no map '{}'; expected names of: {}", job.net->identity(), name,
+      return fmt::format("the net '{}' has no map '{}'; expected names of: {}", job.net->identity(), name,
                          known.empty() ? "none, it has no maps" : fmt::format("{}", fmt::join(known, ", ")));
   return {};
 }
@@ -116,7 +115,7 @@ std::string validate_rows(const sample_view& samples) {
   if (n == 0)
     return {};
   if (!samples.source)
-    return fmt::format("there are {} rows of no data set", n);
+    return fmt::format("{} rows belong to no data set", n);
   if (samples.marks && std::ssize(*samples.marks) != n)
     return fmt::format("there are {} marks of {} rows; expected one of each", samples.marks->size(), n);
   const auto [least, most] = std::minmax_element(samples.rows->begin(), samples.rows->end());
@@ -124,8 +123,7 @@ std::string validate_rows(const sample_view& samples) {
   const auto known = samples.source->files_rows() * transforms;
   if (*least >= 0 && *most < known)
     return {};
-  return fmt::format("row {} is asked for, and the data set has rows from 0 to {}", *least < 0 ? *least : *most,
-                     known - 1);
+  return fmt::format("row {} is requested, but the data set has rows 0 to {}", *least < 0 ? *least : *most, known - 1);
 }
 
 std::string validate_rows(const work& request) {
@@ -167,9 +165,9 @@ std::string validate_training_job(const train_job& job) {
   if (auto reason = validate_head(job); !reason.empty())
     return reason;
   if (job.teachers.size() != job.options.teachers.size())
-    return fmt::format("the job has weights of {} teachers, and its options describe {}; expected one description of "
-                       "each",
-                       job.teachers.size(), job.options.teachers.size());
+    return fmt::format(
+        "the job has weights of {} teachers, but its options describe {}; expected one description of each",
+        job.teachers.size(), job.options.teachers.size());
   if (auto reason = validate_annotations(job.annotations, job.samples, "rows", job); !reason.empty())
     return reason;
   if (auto error = smoothing_error(job); !error.empty())

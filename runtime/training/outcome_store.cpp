@@ -28,7 +28,7 @@ tensors_ref outcome_store::find(const program_job& job) {
     return nullptr;
   auto outcome = read_checksummed_tensors(file);
   if (outcome && !is_outcome_of(job, *outcome))
-    outcome = failed(file.string(), "the file holds something else than the program makes");
+    outcome = failed(file.string(), "the file holds something other than the program's outcome");
   if (!outcome) {
     if (on_damage_)
       on_damage_(outcome.error());
@@ -47,7 +47,7 @@ std::filesystem::path outcome_store::file_of(const program_job& job) {
   name.add(slice_store::content_of(job));
   if (job.samples.source)
     name.add(content_of_rows(job.samples.source));
-  const std::string processor = at::get_cpu_capability(); // libraries choose their kernels by it
+  const std::string processor = at::get_cpu_capability(); // libraries select kernels by it, which may change bits
   name.add(digest_of(std::as_bytes(std::span(processor))));
   return folder_ / (hex_text(name.value()) + ".safetensors");
 }

@@ -24,7 +24,7 @@ public:
     std::vector<augmentation> augment;
     for (const auto position : positions) {
       if (position < 0 || position >= samples.size())
-        throw std::out_of_range(fmt::format("row {} is asked for, and the job has {} rows", position, samples.size()));
+        throw std::out_of_range(fmt::format("row {} is requested, but the job has {} rows", position, samples.size()));
       rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
       if (how.augment != augmentation_kind::none)
         augment.push_back(draw_augmentation(how.augment, how.stream, how.epoch, position));
@@ -59,9 +59,9 @@ void check_values(const std::string& name, const at::Tensor& value) {
     return;
   const auto finite = value.isfinite().sum().item<std::int64_t>();
   if (finite < value.numel())
-    throw std::runtime_error(fmt::format("'{}' has {} values of {} that are not finite; a smaller step or a bound on "
-                                         "what is divided may help",
-                                         name, value.numel() - finite, value.numel()));
+    throw std::runtime_error(fmt::format(
+        "'{}' has {} values of {} that are not finite; a smaller step or a lower bound on divisors may help", name,
+        value.numel() - finite, value.numel()));
 }
 
 std::string names_of(const named_tensors& tensors) {
@@ -83,17 +83,17 @@ tensors_ref checked_outcome(const program_job& job, const named_tensors& tensors
     if (!tensor.defined())
       throw std::runtime_error(fmt::format("'{}' is an undefined tensor", promise.name));
     if (tensor.sizes() != at::IntArrayRef(promise.shape))
-      throw std::runtime_error(fmt::format("'{}' has the shape [{}], and its outcome() declares [{}]", promise.name,
+      throw std::runtime_error(fmt::format("'{}' has the shape [{}], but its outcome() declares [{}]", promise.name,
                                            fmt::join(tensor.sizes(), ", "), fmt::join(promise.shape, ", ")));
     if (tensor.scalar_type() != promise.type)
-      throw std::runtime_error(fmt::format("'{}' is of type {}, and its outcome() declares {}", promise.name,
+      throw std::runtime_error(fmt::format("'{}' is of type {}, but its outcome() declares {}", promise.name,
                                            c10::toString(tensor.scalar_type()), c10::toString(promise.type)));
     check_values(promise.name, tensor);
     out->put(promise.name, frozen(tensor));
   }
   if (tensors.size() > promised.size())
     throw std::runtime_error(
-        fmt::format("it returned {}, and its outcome() declares {} of them", names_of(tensors), promised.size()));
+        fmt::format("it returned {}, but its outcome() declares {} of them", names_of(tensors), promised.size()));
   return out;
 }
 
@@ -115,7 +115,7 @@ public:
   explicit written_inputs(const std::vector<program_call>& calls) : calls_(calls), versions_(versions()) {}
   void expect_none() const {
     if (versions() != versions_)
-      throw std::runtime_error("it writes into a tensor that it was given, which others read; a clone() is its own");
+      throw std::runtime_error("it writes into an input tensor, which is shared; write into a clone() instead");
   }
 
 private:
@@ -225,7 +225,7 @@ private:
       const written_inputs check(calls);
       steps = running_.front().job->body->run(calls);
       if (steps.size() != chosen.size())
-        throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), chosen.size()));
+        throw std::runtime_error(fmt::format("it returned outcomes for {} of {} calls", steps.size(), chosen.size()));
       check.expect_none();
     });
     if (!failure.empty() && chosen.size() > 1) {

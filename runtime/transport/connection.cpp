@@ -99,7 +99,7 @@ void connection::shake_hands() {
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
     return;
   if (const auto verified = SSL_get_verify_result(tls_.get()); verified != X509_V_OK && !has_secret_)
-    throw incompatible_peer(std::string("shows a certificate that is not accepted: ") +
+    throw incompatible_peer(std::string("presents a certificate that is not accepted: ") +
                             X509_verify_cert_error_string(verified));
   const auto reason = ERR_GET_REASON(ERR_peek_error());
   const auto text = "fails the TLS handshake: " + tls_error_text();
@@ -120,7 +120,7 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
   }
   if (count == 0 || errno == ECONNRESET)
     fail(reader_.has_begun() ? "has closed the connection"
-                             : "has closed the connection at once; it may expect MNEME_SECRET or certificates");
+                             : "has closed the connection immediately; it may require MNEME_SECRET or certificates");
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
     return 0;
   fail(std::string(act) + " fails: " + system_text(errno));
@@ -196,9 +196,9 @@ void connection::check_timeouts(clock::time_point now) {
   if (!authenticated_ && now - began_ > limits_.handshake_timeout)
     fail(stage_ == stage::connecting ? "cannot be reached: no answer"
          : stage_ == stage::tls      ? "leaves the TLS handshake unfinished"
-                                     : "does not say who it is");
+                                     : "does not identify itself");
   if (authenticated_ && now - last_received_ > limits_.idle_timeout)
-    fail("has given no sign of life for " + std::to_string(limits_.idle_timeout.count()) + " ms");
+    fail("has sent no heartbeat for " + std::to_string(limits_.idle_timeout.count()) + " ms");
   if (stage_ == stage::open && now - spoke_ >= heartbeat_every()) {
     writer_.add_heartbeat();
     spoke_ = now;

@@ -305,7 +305,7 @@ void connection_loop::evict_unauthenticated() {
     return;
   const auto most = std::max_element(strangers.begin(), strangers.end(),
                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  end(most->second.front(), "has not said who it is, while too many others come");
+  end(most->second.front(), "has not identified itself, while too many other peers connect");
 }
 
 void connection_loop::serve(connection_id id, held_connection& held) {

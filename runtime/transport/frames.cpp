@@ -89,7 +89,7 @@ void frame_reader::check_header() const {
   else if (kind == frame_kind::credit)
     fits = length_ == number_.size();
   if (!fits || !zeros)
-    throw protocol_error(fmt::format("sends a frame of kind {} with {} bytes, which has no place here",
+    throw protocol_error(fmt::format("sends a frame of kind {} with {} bytes, which is not valid in this state",
                                      static_cast<int>(kind), length_));
 }
 
@@ -122,7 +122,7 @@ void frame_reader::end_frame() {
   case frame_kind::begin:
     if (number > message_bytes_max_)
       throw protocol_error(
-          fmt::format("announces a message of {} bytes; at most {} are taken here", number, message_bytes_max_));
+          fmt::format("announces a message of {} bytes; at most {} are accepted", number, message_bytes_max_));
     expected_ = number;
     coming_.reserve(std::min(static_cast<std::size_t>(number), reserved_bytes_max));
     prefer_huge_pages(coming_.data(), coming_.capacity());
@@ -164,7 +164,7 @@ void frame_writer::add(std::shared_ptr<const archive> message) {
 
 void frame_writer::acknowledged(std::uint64_t bytes) {
   if (bytes > unconfirmed_)
-    throw protocol_error("confirms more bytes than it was sent");
+    throw protocol_error("acknowledges more bytes than were sent to it");
   unconfirmed_ -= bytes;
 }
 

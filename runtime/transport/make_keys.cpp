@@ -25,7 +25,7 @@ void require(bool done, const std::string& what_failed) {
 
 key_handle new_key() {
   key_handle key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  require(key != nullptr, "no key could be made");
+  require(key != nullptr, "cannot create a key");
   return key;
 }
 
@@ -33,7 +33,7 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
   const extension_handle extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value), X509_EXTENSION_free);
-  require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, "a certificate could not be made");
+  require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, "cannot create a certificate");
 }
 
 /// Makes a certificate that is valid for ten years, starting a day ago because clocks differ.
@@ -41,9 +41,9 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
 certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* issuer, EVP_PKEY& signer) {
   constexpr long day = 24L * 3600;
   certificate_handle certificate(X509_new(), X509_free);
-  require(certificate != nullptr, "a certificate could not be made");
+  require(certificate != nullptr, "cannot create a certificate");
   std::uint64_t serial = 0;
-  require(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1, "no number could be drawn");
+  require(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1, "cannot draw a serial number");
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate.get()), serial >> 1U);
   X509_set_version(certificate.get(), X509_VERSION_3);
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -day);
@@ -60,7 +60,7 @@ certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* iss
   extend(*certificate, signed_by, NID_subject_key_identifier, "hash");
   if (issuer)
     extend(*certificate, signed_by, NID_authority_key_identifier, "keyid");
-  require(X509_sign(certificate.get(), &signer, EVP_sha256()) > 0, "a certificate could not be signed");
+  require(X509_sign(certificate.get(), &signer, EVP_sha256()) > 0, "cannot sign a certificate");
   return certificate;
 }
 
@@ -87,8 +87,7 @@ expected<void> make_keys(const std::filesystem::path& folder) {
     std::filesystem::create_directories(folder);
     for (const char* name : {"ca.pem", "ca.key", "node.pem", "node.key"})
       if (std::filesystem::exists(folder / name))
-        return failed("--make-keys",
-                      "'" + (folder / name).string() + "' is there already; expected a folder without it");
+        return failed("--make-keys", "'" + (folder / name).string() + "' already exists; expected a folder without it");
     const auto authority_key = new_key(), node_key = new_key();
     const auto authority = signed_certificate(*authority_key, "mneme authority", nullptr, *authority_key);
     const auto node = signed_certificate(*node_key, "mneme node", authority.get(), *authority_key);

@@ -11,9 +11,9 @@ namespace mneme {
 namespace {
 
 tl::unexpected<diagnostics> malformed(const std::string& text) {
-  return failed("", "'" + text +
-                        "' is no address; expected HOST:PORT with a port in [1, 65535], as in "
-                        "127.0.0.1:7100 or [::1]:7100");
+  return failed(
+      "", "'" + text +
+              "' is not an address; expected HOST:PORT with a port in [1, 65535], as in 127.0.0.1:7100 or [::1]:7100");
 }
 
 } // namespace
@@ -75,7 +75,7 @@ expected<std::vector<socket_address>> resolved(const node_address& address) {
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
   if (error != 0)
-    return failed(address.text(), std::string("there is no such host: ") + ::gai_strerror(error));
+    return failed(address.text(), std::string("unknown host: ") + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(list, ::freeaddrinfo);
   std::vector<socket_address> addresses;
   for (const auto* entry = list; entry; entry = entry->ai_next) {

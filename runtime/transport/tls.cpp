@@ -65,7 +65,7 @@ expected<std::shared_ptr<const tls_identity>> tls_identity::load(const credentia
   identity->context_.reset(SSL_CTX_new(TLS_method()));
   auto* const context = identity->context_.get();
   if (!context)
-    return failed("", "OpenSSL cannot begin: " + tls_error_text());
+    return failed("", "OpenSSL cannot start: " + tls_error_text());
   if (!given.secret.empty())
     identity->use_secret(given.secret);
   else if (auto errors = identity->load_files(given); !errors.empty())
@@ -129,7 +129,7 @@ ssl_session tls_identity::session(int socket, bool accepts) const {
 std::string certificate_name_error(const ssl_st* session, const std::string& host) {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(session), X509_free);
   if (!certificate)
-    return "shows no certificate";
+    return "presents no certificate";
   const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)),
       GENERAL_NAMES_free);
@@ -138,7 +138,7 @@ std::string certificate_name_error(const ssl_st* session, const std::string& hos
       X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
   if (!names || is_named)
     return {};
-  return "shows a certificate for other hosts than " + host;
+  return "presents a certificate for other hosts than " + host;
 }
 
 } // namespace mneme

@@ -48,16 +48,19 @@ void adaptive_server::persist(archive& state) {
 }
 
 void adaptive_method::keys(key_table& table) {
-  table.number("server_learning_rate", options_.rate, {.low = 0.0, .open_low = true}, "eta: of the server's step.");
-  table.number("beta_1", options_.beta_1, {.low = 0.0, .high = 0.999999}, "How slowly the mean movement is forgotten.");
-  table.number("beta_2", options_.beta_2, {.low = 0.0, .high = 0.999999}, "How slowly its square is forgotten.");
+  table.number("server_learning_rate", options_.rate, {.low = 0.0, .open_low = true},
+               "eta: learning rate of the server's step.");
+  table.number("beta_1", options_.beta_1, {.low = 0.0, .high = 0.999999},
+               "beta_1: decay of the running mean of the clients' mean change.");
+  table.number("beta_2", options_.beta_2, {.low = 0.0, .high = 0.999999},
+               "beta_2: decay of the running mean of its square.");
   table.number("tau", options_.tau, {.low = 0.0, .open_low = true},
-               "Added to the root of the second moment: the larger, the less the step adapts.");
+               "tau: added to the root of the second moment; a larger value makes the step less adaptive.");
   table.choice("second_moment", options_.start,
                {{"tau-squared", moment_start::tau_squared}, {"zero", moment_start::zero}},
-               "Where the second moment begins.");
+               "Initial value of the second moment.");
   table.flag("bias_correction", options_.corrected,
-             "Whether early steps are corrected for moments that begin at zero.");
+             "Correct the first steps for moments that start at zero, as in Adam.");
 }
 
 std::vector<preset> adaptive_method::presets() const {
@@ -66,8 +69,8 @@ std::vector<preset> adaptive_method::presets() const {
   std::string flower = "[strategy]\nbeta_1 = 0.9\nbeta_2 = 0.99\nserver_learning_rate = 0.1\ntau = 1e-9\n"
                        "second_moment = \"zero\"\nbias_correction = ";
   flower += options_.rule == second_moment::adam ? "true\n" : "false\n";
-  return {{"paper", "Algorithm 2, with the constants of its experiments", paper},
-          {"flower", "the defaults of that public program", flower}};
+  return {{"paper", "Algorithm 2 with the constants of the paper's experiments", paper},
+          {"flower", "the defaults of the official code", flower}};
 }
 
 std::unique_ptr<server_half> adaptive_method::make_server() const {

@@ -131,7 +131,7 @@ loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const 
 class afc final : public proxy_rehearsal {
 public:
   void keys(key_table& table) override {
-    table.number("distillation", options_.distillation, {.low = 0.0}, "Weight of the distillation of maps.");
+    table.number("distillation", options_.distillation, {.low = 0.0}, "Weight of the distillation of feature maps.");
     table.choice("importance", options_.importance,
                  {{"own", measured_model::own}, {"received", measured_model::received}},
                  "The model whose gradients weigh channels: the client's own after its training, or the received one.");
@@ -143,10 +143,10 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
                                  "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, AFC's weights for CIFAR-100",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, AFC's weights for CIFAR-100",
              .toml = training},
             {.name = "official",
-             .meaning = "the same with the herding of AFC's program",
+             .meaning = "the same with the herding of AFC's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training}};
   }
   void prepare(const method_setup& setup) override {
@@ -266,7 +266,7 @@ std::unique_ptr<server_half> afc::make_server() const { return std::make_unique<
 
 const strategy_registration line{
     {.name = "afc",
-     .summary = "distillation of maps weighed by what the loss depends on (AFC, Kang et al. 2022), federated",
+     .summary = "distillation of feature maps weighted by their effect on the loss (AFC, Kang et al. 2022), federated",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<afc>(); }}};
 
 } // namespace

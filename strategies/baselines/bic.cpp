@@ -135,26 +135,27 @@ compute_job tuning_job(const extract_output& held, const class_split& classes, d
 class bic final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation.");
     table.number("holdout_share", options_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
-                 "Rows held out of each class, as a share of what the memory has of an old one; one row at least.");
-    table.number("penalty", options_.penalty, {.low = 0.0}, "Factor of beta^2 in stage 2.");
+                 "Rows held out of each class, as a share of the memory's rows of an old class; at least one row.");
+    table.number("penalty", options_.penalty, {.low = 0.0}, "Weight of beta^2 in the loss of stage 2.");
     table.choice("corrected_tasks", options_.corrects,
                  {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
                  "Logits that are corrected: those of the newest task, or of every task by its own alpha and beta.");
     table.choice("correction_model", options_.tuned_on,
                  {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
-                 "The model that stage 2 corrects: the one that the last round begins with, or the client's own.");
+                 "The model that stage 2 corrects: the one at the start of the last round, or the client's own.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 6, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 2e-4\n";
     return {{.name = "paper",
-             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, rates scaled to their 200 epochs",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates scaled to its 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the penalty of BiC's program",
+             .meaning = "the same with the penalty of BiC's official code",
              .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {
@@ -192,9 +193,9 @@ diagnostics bic::check(const method_setup& setup) const {
         return entry.head && !entry.whole && entry.shape == std::vector{setup.net->classes()};
       }))
     errors.push_back(
-        {"model.name", fmt::format("'{}' has no biases in its head, which beta is added to; expected a net "
-                                   "with a linear head",
-                                   setup.net->identity())});
+        {"model.name",
+         fmt::format("the head of '{}' has no biases, to which beta is added; expected a net with a linear head",
+                     setup.net->identity())});
   return errors;
 }
 
@@ -358,7 +359,7 @@ std::unique_ptr<server_half> bic::make_server() const {
 
 const strategy_registration line{
     {.name = "bic",
-     .summary = "two numbers that take back the favour of new classes (BiC, Wu et al. 2019), federated",
+     .summary = "two parameters that correct the bias towards new classes (BiC, Wu et al. 2019), federated",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<bic>(); }}};
 
 } // namespace

@@ -107,22 +107,23 @@ class dde final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
     table.integer("neighbours", options_.neighbours, {.low = 0, .high = 1000},
-                  "Nearest new rows whose answers a row's is averaged with; 0: plain cross-entropy.");
-    table.number("alpha", options_.alpha, {.low = 0.0, .high = 1.0}, "Part of the drift that is taken out of answers.");
+                  "Number of nearest new rows whose outputs are averaged with a row's output; 0: plain cross-entropy.");
+    table.number("alpha", options_.alpha, {.low = 0.0, .high = 1.0},
+                 "Share of the drift that is removed from outputs.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning =
-                 "as LGA compares with it: 20 epochs in each of 10 rounds, rates of DDE's program scaled to their "
-                 "200 epochs",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of DDE's official code scaled "
+                        "to its 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and augmentation of DDE's program",
+             .meaning = "the same with the herding and augmentation of DDE's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {
@@ -133,8 +134,8 @@ public:
   diagnostics check(const method_setup& setup) const override {
     auto errors = rehearsing_method::check(setup);
     append(errors, reject_label_smoothing(
-                       setup, "its loss reads the answers of neighbours, and has no cross-entropy of labels alone"));
-    for (auto& finding : without_linear_head(*setup.net, "the drift of features is taken out of the head"))
+                       setup, "its loss reads the outputs of neighbors and has no cross-entropy of labels alone"));
+    for (auto& finding : without_linear_head(*setup.net, "the drift of features is removed from the head"))
       errors.push_back(std::move(finding));
     return errors;
   }
@@ -276,7 +277,7 @@ std::unique_ptr<server_half> dde::make_server() const { return std::make_unique<
 
 const strategy_registration line{
     {.name = "dde",
-     .summary = "answers of neighbours, and a drift taken out of them, on iCaRL (DDE, Hu et al. 2021), federated",
+     .summary = "iCaRL with averaged outputs of neighbors and without feature drift (DDE, Hu et al. 2021), federated",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<dde>(); }}};
 
 } // namespace

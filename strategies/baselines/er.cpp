@@ -78,18 +78,18 @@ row_list last_of_classes(const dataset& source, row_list kept, const row_list& f
 class er final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.integer("buffer", options_.buffer, {.low = 1}, "Rows that a client remembers, at most.");
-    table.integer("replay_rows", options_.replayed, {.low = 1}, "Remembered rows that join every step, at most.");
+    table.integer("buffer", options_.buffer, {.low = 1}, "Maximum number of rows in a client's memory.");
+    table.integer("replay_rows", options_.replayed, {.low = 1}, "Maximum number of replayed rows per step.");
     table.choice("selection", options_.selection,
                  {{"reservoir", buffer_selection::reservoir}, {"ring", buffer_selection::ring}},
-                 "What is remembered: a uniform sample of all rows so far, or the last rows of each class.");
+                 "Selection of the memory: a uniform sample of all rows so far, or the last rows of each class.");
     table.choice("loss", options_.joint, {{"together", joint_loss::together}, {"sum", joint_loss::sum}},
-                 "A step's loss: the mean over its own and replayed rows together, or one mean plus the other.");
+                 "Loss of a step: the mean over own and replayed rows together, or the sum of their two means.");
   }
   std::vector<preset> presets() const override {
     return {{"paper", "tiny memories: 10 rows and 10 replayed ones in a step, one epoch",
              "[strategy]\nreplay_rows = 10\n[training]\nbatch = 10\nepochs = 1\nlearning_rate = 0.1\n"},
-            {"mammoth", "defaults of that public program for a buffer of 200 rows",
+            {"mammoth", "defaults of the official code for a buffer of 200 rows",
              "[strategy]\nbuffer = 200\nreplay_rows = 32\n[training]\nbatch = 32\nlearning_rate = 0.1\n"}};
   }
   diagnostics check(const method_setup& setup) const override;
@@ -162,9 +162,10 @@ task<client_result> er::client_round(client_context& ctx, const broadcast& in) c
   co_return result;
 }
 
-const strategy_registration line{{.name = "er",
-                                  .summary = "FedAvg whose clients replay rows of their own (ER, Chaudhry et al. 2019)",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<er>(); }}};
+const strategy_registration line{
+    {.name = "er",
+     .summary = "FedAvg in which every client replays its own old rows (ER, Chaudhry et al. 2019)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<er>(); }}};
 
 } // namespace
 } // namespace mneme::er_method

@@ -20,11 +20,11 @@ public:
   void keys(key_table& table) override {
     component_keys(table, shape_);
     table.number("penalty", penalty_, {.low = 0.0},
-                 "Weight of the distance of components from right angles (eq. 7); the paper has 0.1, its program 0.");
+                 "Weight of the orthogonality penalty on components (eq. 7); the paper has 0.1, the official code 0.");
   }
   std::vector<preset> presets() const override {
     return {stsa_preset(),
-            {"official", "CODA-Prompt's program for CIFAR-100, a federation around it",
+            {"official", "CODA-Prompt's official code for CIFAR-100, federated",
              "[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 1e-3\n"},
             {"paper", "with the paper's weight of the penalty",
              "[strategy]\npenalty = 0.1\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"

@@ -83,13 +83,13 @@ class fed_cprompt final : public prompting_method {
 public:
   void keys(key_table& table) override {
     component_keys(table, shape_);
-    table.number("contrast", contrast_, {.low = 0.0}, "Weight of the contrast of models; 0: Fed-CODAP.");
+    table.number("contrast", contrast_, {.low = 0.0}, "Weight of the contrastive loss between models; 0: Fed-CODAP.");
     table.choice("reduction", over_, {{"mean", reduction::mean}, {"sum", reduction::sum}},
-                 "Rows of a batch under the hinge: their mean, as the paper writes, or their sum, as released.");
+                 "Reduction of the hinge over a batch: mean as in the paper, or sum as in the official code.");
   }
   std::vector<preset> presets() const override {
     return {stsa_preset(),
-            {"official", "the released program: sums over the batch, 5 epochs in each of 40 rounds, samples count",
+            {"official", "the official code: sums over the batch, 5 epochs in each of 40 rounds, weights by samples",
              "[strategy]\nreduction = \"sum\"\n[rounds]\nper_task = 40\n"
              "[training]\nepochs = 5\nbatch = 64\noptimizer = \"adam\"\nlearning_rate = 1e-4\n"}};
   }
@@ -133,7 +133,8 @@ task<client_result> fed_cprompt::client_round(client_context& ctx, const broadca
 
 const strategy_registration line{
     {.name = "fed-cprompt",
-     .summary = "prompt components and a contrast with received and earlier model (Fed-CPrompt, Bagwe et al. 2023)",
+     .summary =
+         "prompt components and a contrastive loss to received and earlier model (Fed-CPrompt, Bagwe et al. 2023)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cprompt>(); }}};
 
 } // namespace

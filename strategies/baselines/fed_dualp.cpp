@@ -18,18 +18,21 @@ class fed_dualp final : public prompting_method {
 public:
   void keys(key_table& table) override {
     block_keys(table, shape_);
-    table.integers("general_blocks", shape_.general, {.low = 0, .high = 199}, "Blocks that read the shared prompt.");
+    table.integers("general_blocks", shape_.general, {.low = 0, .high = 199},
+                   "Blocks whose attention reads the shared prompt.");
     table.integer("general_length", shape_.general_length, {.low = 2, .high = 1024},
-                  "Vectors of a shared prompt; even.");
-    table.number("match", match_, {.low = 0.0}, "Weight of the loss by which keys learn; 0: they stay as drawn.");
-    table.flag("all_slots", shape_.all_slots, "At test slots of tasks that have not begun are chosen from, too.");
+                  "Number of vectors of a shared prompt; even.");
+    table.number("match", match_, {.low = 0.0},
+                 "Weight of the loss that trains keys; 0: keys keep their random initial values.");
+    table.flag("all_slots", shape_.all_slots,
+               "Select prompts in tests from all slots, including those of tasks that have not begun.");
   }
   std::vector<preset> presets() const override {
     return {stsa_preset(),
-            {"official", "CODA-Prompt's program of it for CIFAR-100, which chooses from all slots",
+            {"official", "DualPrompt in CODA-Prompt's official code for CIFAR-100, which selects from all slots",
              "[strategy]\nall_slots = true\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
              "learning_rate = 1e-3\n"},
-            {"untrained-keys", "Fed-CPrompt's program of it, whose keys stay as drawn",
+            {"untrained-keys", "DualPrompt in Fed-CPrompt's official code, whose keys are not trained",
              "[strategy]\nmatch = 0.0\nall_slots = true\n[training]\nepochs = 5\nbatch = 128\noptimizer = \"adam\"\n"
              "learning_rate = 1e-4\n"}};
   }
@@ -52,7 +55,7 @@ private:
 
 const strategy_registration line{
     {.name = "fed-dualp",
-     .summary = "a prompt of each task and one of all in the attention of a frozen net (DualPrompt, Wang et al. 2022)",
+     .summary = "a prompt per task and a shared one in the attention of a frozen net (DualPrompt, Wang et al. 2022)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dualp>(); }}};
 
 } // namespace

@@ -107,8 +107,8 @@ private:
 class fed_dyn final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.number("alpha", options_.alpha, {.low = 0.0}, "Weight of the dynamic regularisation; 0: FedAvg.");
-    table.flag("reset", options_.reset, "Whether clients and server forget their drifts when a task begins.");
+    table.number("alpha", options_.alpha, {.low = 0.0}, "alpha: weight of the dynamic regularization; 0: FedAvg.");
+    table.flag("reset", options_.reset, "Reset the drifts of clients and server when a task begins.");
   }
   /// Changes are measured from the broadcast of the round, so rounds must not overlap.
   method_needs needs() const override { return {.round_barrier = true}; }
@@ -148,7 +148,7 @@ task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& 
 
 const strategy_registration fed_dyn_line{
     {.name = "fed-dyn",
-     .summary = "FedAvg with dynamic regularisation (FedDyn, Acar et al. 2021)",
+     .summary = "FedAvg with dynamic regularization (FedDyn, Acar et al. 2021)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dyn>(); }}};
 
 } // namespace

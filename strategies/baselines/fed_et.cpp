@@ -100,17 +100,17 @@ public:
   void keys(key_table& table) override {
     table.choice("variant", options_.read_as,
                  {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
-                 "Which FedET: importance holds back, or adapters of a frozen net learn.");
+                 "Which of the two FedET methods: regularization by importance, or adapters in a frozen net.");
     table.number("own_weight", options_.own_weight, {.low = 0.0},
-                 "elastic-transfer: l1, for what the client learnt before.");
+                 "elastic-transfer: l1, weight of the client's own importance.");
     table.number("others_weight", options_.others_weight, {.low = 0.0},
-                 "elastic-transfer: l2, for what all have learnt.");
+                 "elastic-transfer: l2, weight of the importance over all clients.");
     table.number("importance_max", options_.importance_max, {.low = 0.0, .open_low = true},
                  "elastic-transfer: upper bound of an element of the importance.");
     table.number("distillation_weight", options_.distillation.weight, {.low = 0.0},
-                 "enhancer: weight of the distillation from the enhancer of the task before.");
+                 "enhancer: weight of the distillation from the previous task's enhancer.");
     table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true},
-                 "enhancer: of the distillation.");
+                 "enhancer: temperature of the distillation.");
   }
   /// Clients run a second job in the last round of a task and upload its importance.
   method_needs needs() const override { return {.round_barrier = true}; }
@@ -143,9 +143,8 @@ diagnostics fed_et::check(const method_setup& setup) const {
       transmitted_weights(setup.net, setup.trainable).whole())
     errors.push_back(
         {"strategy.variant",
-         fmt::format("variant = \"enhancer\": all of '{}' would learn, and an enhancer stands beside a frozen "
-                     "net; expected model.name = \"vit\" with model.adapter = 64, or model.trainable = "
-                     "\"head\"",
+         fmt::format("variant = \"enhancer\": all of '{}' would be trained, but an enhancer needs a frozen net; "
+                     "expected model.name = \"vit\" with model.adapter = 64, or model.trainable = \"head\"",
                      setup.net->identity())});
   return errors;
 }
@@ -192,7 +191,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
 
 const strategy_registration fed_et_line{
     {.name = "fed-et",
-     .summary = "FedAvg held back by importance, or with adapters beside a frozen net (both called FedET, 2023)",
+     .summary = "FedAvg regularized by importance, or with adapters in a frozen net (both called FedET, 2023)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_et>(); }}};
 
 } // namespace

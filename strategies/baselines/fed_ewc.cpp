@@ -82,29 +82,28 @@ class fed_ewc final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.choice("ewc_mode", options_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
-                 "The penalty as published, or without effect as in the public code.");
+                 "The penalty as published, or without effect as in the official code.");
     table.number("ewc_lambda", options_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
     table.choice("fisher", options_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
-                 "Gradients that are squared: of a batch's loss, as in the public code, or of each row's.");
+                 "Gradients to square: of a batch's loss as in the official code, or of each row's loss.");
     table.choice("fisher_over_tasks", options_.over_tasks, {{"blend", fisher_sum::blend}, {"add", fisher_sum::add}},
-                 "How it is joined to that of tasks before: blended by the classes known, as in the public code, or "
-                 "added.");
+                 "Combination of Fisher information over tasks: blended by number of classes as in the official code, "
+                 "or added.");
     table.omit_default_from_digest();
     table.flag("fisher_updates_batch_norm", options_.updates_running_stats,
-               "repo_noop: after training, clients look at their rows once more in training mode, which moves running "
-               "statistics, as in the public code.");
+               "repo_noop: after training, clients pass over their rows once more in training mode, which updates "
+               "running statistics, as in the official code.");
     table.omit_default_from_digest();
     table.number("fisher_max", options_.fisher_max, {.low = 0.0},
                  "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {
-    return {
-        {"paper",
-         "the penalty as published: Fisher information of rows, added up over tasks; its bound stays, which is ours",
-         "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
-        {"official", "the public code, in which the penalty has no effect and the Fisher pass moves running statistics",
-         "[strategy]\newc_mode = \"repo_noop\"\nfisher_updates_batch_norm = true\nweighting = \"uniform\"\n" +
-             std::string(public_training) + "weight_decay = 0.0\n"}};
+    return {{"paper", "the penalty as published: Fisher information of rows, added over tasks; its upper bound is ours",
+             "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
+            {"official",
+             "the official code, in which the penalty has no effect and the Fisher pass updates running statistics",
+             "[strategy]\newc_mode = \"repo_noop\"\nfisher_updates_batch_norm = true\nweighting = \"uniform\"\n" +
+                 std::string(public_training) + "weight_decay = 0.0\n"}};
   }
   /// Clients run a second job in the last round of a task and upload its Fisher information.
   method_needs needs() const override { return {.round_barrier = true}; }

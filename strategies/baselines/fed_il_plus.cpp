@@ -202,20 +202,23 @@ class fed_il_plus final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.number("distillation_weight", options_.distillation.weight, {.low = 0.0}, "Weight of the distillation loss.");
-    table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true}, "T of the same.");
+    table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation loss.");
     table.integer("replayed", options_.replayed, {.low = 0, .high = 100'000},
-                  "Features that the server draws of each class after a round; 0: it replays nothing.");
-    table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000}, "Passes of the head over them.");
-    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Rows of a step of these.");
-    table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0}, "Of these steps, plain SGD.");
+                  "Features that the server draws per class after a round; 0: no replay.");
+    table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000},
+                  "Epochs of the head on the drawn features.");
+    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of these epochs.");
+    table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0},
+                 "Learning rate of these epochs (plain SGD).");
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }
   diagnostics check(const method_setup& setup) const override {
     auto errors = averaging_method::check(setup);
     if (errors.empty() && !head_net(*setup.net).fits())
-      errors.push_back({"model.name", fmt::format("'{}' ends with more than a linear layer, and the server trains that "
-                                                  "alone; expected a net with a plain head",
+      errors.push_back({"model.name", fmt::format("the head of '{}' is more than a linear layer, but the server trains "
+                                                  "a linear layer only; expected a net with a linear head",
                                                   setup.net->identity())});
     return errors;
   }

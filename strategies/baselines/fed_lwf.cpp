@@ -16,10 +16,11 @@ class fed_lwf final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.number("distillation_weight", options_.weight, {.low = 0.0}, "lambda: weight of the distillation loss.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation loss.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation loss.");
   }
   std::vector<preset> presets() const override {
-    return {{"official", "the public code of STSA's comparison (github.com/Yuqin-G/STSA, aaaa006)",
+    return {{"official", "LwF in STSA's official code (github.com/Yuqin-G/STSA, aaaa006)",
              "[strategy]\ndistillation_weight = 3.0\ntemperature = 2.0\nweighting = \"uniform\"\n" +
                  std::string(public_training) + "weight_decay = 5e-4\n"}};
   }

@@ -57,11 +57,13 @@ public:
     table.number("label_weight", options_.labels, {.low = 0.0, .high = 1.0},
                  "a: weight of cross-entropy; 1 is FedAvg.");
     table.number("own_weight", options_.own, {.low = 0.0, .high = 1.0},
-                 "b: weight of teacher 1, the client's own; teacher 2, the server's, has the rest.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of both distillations.");
-    table.choice("teacher2", options_.teacher2,
-                 {{"before-task", server_teacher::before_task}, {"received", server_teacher::received}},
-                 "The server's teacher: its model at the end of the task before, or what the round begins with.");
+                 "b: weight of teacher 1, the client's own; teacher 2, the server's, has 1 - a - b.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of both distillations.");
+    table.choice(
+        "teacher2", options_.teacher2,
+        {{"before-task", server_teacher::before_task}, {"received", server_teacher::received}},
+        "The server's teacher: its model at the end of the previous task, or the one at the start of the round.");
   }
   diagnostics check(const method_setup& setup) const override {
     auto errors = split_method::check(setup);

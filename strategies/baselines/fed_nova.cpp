@@ -107,7 +107,7 @@ private:
   options options_;
   transmitted_weights transmitted_;
   at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
-  std::map<std::string, weighted_average> moves_; // one per travelling tensor
+  std::map<std::string, weighted_average> moves_; // one per traveling tensor
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
   at::Tensor slow_;                               // b [P]
 };
@@ -118,18 +118,19 @@ public:
     table.number("mu", options_.mu, {.low = 0.0}, "Weight of a proximal term in the local objective; 0: none.");
     table.number("server_momentum", options_.server_momentum, {.low = 0.0, .high = 1.0},
                  "Slow momentum of the server's step; 0: none.");
-    table.choice("effective_steps", options_.effective,
-                 {{"auto", effective_steps::automatic},
-                  {"steps", effective_steps::steps},
-                  {"weights", effective_steps::weights}},
-                 "tau_eff: the clients' mean steps, the mean weight of their steps, or as the public code chooses.");
+    table.choice(
+        "effective_steps", options_.effective,
+        {{"auto", effective_steps::automatic},
+         {"steps", effective_steps::steps},
+         {"weights", effective_steps::weights}},
+        "tau_eff: the clients' mean number of steps, the mean weight of their steps, or the official code's choice.");
   }
   std::vector<preset> presets() const override {
     return {
-        {"paper", "the step of the clients' mean number of steps", "[strategy]\neffective_steps = \"steps\"\n"},
-        {"official", "the public code: steps with a proximal term, else their weights, decay 1e-4",
+        {"paper", "tau_eff as the clients' mean number of steps", "[strategy]\neffective_steps = \"steps\"\n"},
+        {"official", "the official code: number of steps with a proximal term, else their weights; decay 1e-4",
          "[strategy]\neffective_steps = \"auto\"\n[training]\nweight_decay = 1e-4\n"},
-        {"niid-bench", "that public program: the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
+        {"niid-bench", "the official code: the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
   }
   /// Clients are weighted as shares of one round, and upload their number of steps.
   method_needs needs() const override { return {.round_barrier = true}; }
@@ -156,17 +157,18 @@ private:
 diagnostics fed_nova::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   if (setup.training.optimizer != optimizer_kind::sgd)
-    errors.push_back({"training.optimizer", "fed-nova knows what steps of SGD weigh, with momentum or without, and not "
-                                            "those of Adam; expected training.optimizer = \"sgd\""});
+    errors.push_back({"training.optimizer", "fed-nova defines the weights of SGD steps only, with or without momentum; "
+                                            "expected training.optimizer = \"sgd\""});
   if (options_.server_momentum > 0.0 && setup.training.learning_rate == 0.0)
-    errors.push_back({"strategy.server_momentum",
-                      fmt::format("strategy.server_momentum = {}: the server's momentum adds up the clients' movements "
-                                  "divided by training.learning_rate, which is 0; expected a learning rate > 0, or "
-                                  "strategy.server_momentum = 0",
-                                  options_.server_momentum)});
+    errors.push_back(
+        {"strategy.server_momentum",
+         fmt::format(
+             "strategy.server_momentum = {}: the server's momentum sums the clients' changes divided by "
+             "training.learning_rate, which is 0; expected a learning rate > 0, or strategy.server_momentum = 0",
+             options_.server_momentum)});
   if (options_.mu * setup.training.learning_rate >= 1.0)
     errors.push_back({"strategy.mu", fmt::format("strategy.mu = {}: with training.learning_rate = {} a step would "
-                                                 "overshoot the model that it is held to; expected a product below 1",
+                                                 "overshoot the received model; expected a product below 1",
                                                  options_.mu, setup.training.learning_rate)});
   return errors;
 }
@@ -191,7 +193,7 @@ task<client_result> fed_nova::client_round(client_context& ctx, const broadcast&
 }
 
 const strategy_registration line{{.name = "fed-nova",
-                                  .summary = "FedAvg normalised by local steps (FedNova, Wang et al. 2020)",
+                                  .summary = "FedAvg normalized by local steps (FedNova, Wang et al. 2020)",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_nova>(); }}};
 
 } // namespace

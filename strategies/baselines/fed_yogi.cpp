@@ -18,7 +18,7 @@ public:
 };
 
 const strategy_registration line{{.name = "fed-yogi",
-                                  .summary = "FedAvg whose server steps as Yogi does (Reddi et al. 2021)",
+                                  .summary = "FedAvg with Yogi as the server's optimizer (Reddi et al. 2021)",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_yogi>(); }}};
 
 } // namespace

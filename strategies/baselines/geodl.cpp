@@ -112,7 +112,7 @@ public:
   void keys(key_table& table) override {
     table.number("weight", options_.weight, {.low = 0.0}, "Weight of the geodesic term; 0: replay with cross-entropy.");
     table.choice("form", options_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
-                 "The term: similarity along the flow, as the paper has it, or a squared distance in it.");
+                 "The geodesic term: similarity along the flow as in the paper, or a squared distance in it.");
     memory_keys(table);
     readout_keys(table);
   }
@@ -120,19 +120,18 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning =
-                 "as LGA compares with it: 20 epochs in each of 10 rounds, rates of LUCIR's program for CIFAR-100 "
-                 "scaled to their 200 epochs",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of LUCIR's official code for "
+                        "CIFAR-100 scaled to its 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the form and the weight that GeoDL's README runs",
+             .meaning = "the same with the form and the weight in the README of GeoDL's official code",
              .toml = "[strategy]\nform = \"difference\"\nweight = 10.0\n" + training + "augment = \"crop-flip\"\n"}};
   }
   diagnostics check(const method_setup& setup) const override {
     auto errors = rehearsing_method::check(setup);
     if (setup.trainable == trainable_part::head)
-      errors.push_back({"model.trainable", "model.trainable = \"head\": geodl distils features, which stay as they are "
-                                           "where only the head is trained; expected \"all\""});
+      errors.push_back({"model.trainable", "model.trainable = \"head\": geodl distills features, which do not change "
+                                           "if only the head is trained; expected \"all\""});
     return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

@@ -56,21 +56,22 @@ public:
   icarl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
     table.choice("losses", options_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
-                 "iCaRL's sigmoids, or the softmax losses of PyCIL's iCaRL.");
+                 "iCaRL's sigmoid losses, or the softmax losses of PyCIL's iCaRL.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0},
-                 "Weight of the distillation beside cross-entropy; losses = \"softmax\".");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
+                 "losses = \"softmax\": weight of the distillation added to cross-entropy.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "losses = \"softmax\": temperature of the distillation.");
     memory_keys(table);
     readout_keys(table);
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
-             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, rates of iCaRL's program scaled to "
-                        "their 200 epochs",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of iCaRL's official code scaled "
+                        "to its 200 epochs",
              .toml = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nschedule = \"step\"\n"
                      "milestones = [7, 9]\nfactor = 0.2\nweight_decay = 1e-5\naugment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and the momentum of iCaRL's program",
+             .meaning = "the same with the herding and the momentum of iCaRL's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\n"
                      "schedule = \"step\"\nmilestones = [7, 9]\nfactor = 0.2\nmomentum = 0.9\nweight_decay = 2e-5\n"
                      "augment = \"crop-flip\"\n"}};
@@ -111,7 +112,8 @@ task<client_result> icarl::client_round(client_context& ctx, const broadcast& in
 
 const strategy_registration line{
     {.name = "icarl",
-     .summary = "exemplars, distillation by sigmoids and nearest means (iCaRL, Rebuffi et al. 2017), federated",
+     .summary =
+         "exemplars, sigmoid distillation and nearest-mean classification (iCaRL, Rebuffi et al. 2017), federated",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<icarl>(); }}};
 
 } // namespace

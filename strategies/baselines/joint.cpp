@@ -12,8 +12,7 @@ struct joint_options {
 class joint final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.flag("centralised", options_.centralised,
-               "Whether one client holds all rows: ordinary training, no federation.");
+    table.flag("centralised", options_.centralised, "One client holds all rows: centralized training.");
   }
   method_needs needs() const override {
     auto needed = averaging_method::needs();

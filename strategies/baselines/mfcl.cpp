@@ -148,10 +148,10 @@ task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in)
 
 diagnostics mfcl::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
-  append(errors, reject_label_smoothing(setup, "its losses read labels of a teacher beside those of rows"));
+  append(errors, reject_label_smoothing(setup, "its losses read labels of a teacher besides those of rows"));
   for (auto& finding : validate_generation(setup))
     errors.push_back(std::move(finding));
-  for (auto& finding : without_linear_head(*setup.net, "clients are held to old rows of the head"))
+  for (auto& finding : without_linear_head(*setup.net, "clients are regularized towards old rows of the head"))
     errors.push_back(std::move(finding));
   return errors;
 }
@@ -168,54 +168,54 @@ std::vector<preset> mfcl::presets() const {
            .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
            .toml = of_epochs(2, 128)},
           {.name = "official",
-           .meaning = "a run of the public code on CIFAR-100: 5 of 50 clients a round",
+           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients a round",
            .toml = official},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: a generator with a stage more",
+           .meaning = "the same on Tiny-ImageNet: a generator with one more upsampling stage",
            .toml = official + "upsamplings = 3\n"}};
 }
 
 /// Declares the keys of the generator.
 void making_keys(key_table& table, mfcl_settings& making) {
   table.integer("generator_steps", making.steps, {.low = 1, .high = 1'000'000},
-                "Steps of Adam that the generator takes after each task.");
-  table.integer("generator_batch", making.batch, {.low = 2, .high = 100'000}, "Images of such a step.");
-  table.number("generator_rate", making.rate, {.low = 0.0}, "Its learning rate; 0: the generator stays as drawn.");
-  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Numbers of a code.");
+                "Adam steps of the generator after each task.");
+  table.integer("generator_batch", making.batch, {.low = 2, .high = 100'000}, "Images per generator step.");
+  table.number("generator_rate", making.rate, {.low = 0.0},
+               "Learning rate of the generator; 0: it keeps its random initial weights.");
+  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Width of a latent vector.");
   table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
-                "Filters of the last convolution before the image; the others have twice as many.");
+                "Filters of the last convolution before the image; earlier ones have twice as many.");
   table.integer("upsamplings", making.upsamplings, {.low = 1, .high = 6},
-                "How often the generator doubles the sides of its images; where they do not divide by that, it has two "
-                "linear layers.");
+                "Number of doublings of the image sides in the generator; if they do not divide the sides, the "
+                "generator has two linear layers.");
   table.number("label_weight", making.labels, {.low = 0.0},
-               "Weight of the generator's cross-entropy by what the model takes its images for.");
+               "Weight of the cross-entropy of the model on generated images.");
   table.number("label_temperature", making.temperature, {.low = 0.0, .open_low = true},
-               "What logits are divided by in it.");
+               "Temperature in this cross-entropy.");
   table.number("information_weight", making.information, {.low = 0.0},
-               "Weight of all classes being as frequent among its images.");
-  table.number("statistics_weight", making.statistics, {.low = 0.0}, "Weight of matching batch statistics.");
+               "Weight of the class-balance term (information entropy) of generated images.");
+  table.number("statistics_weight", making.statistics, {.low = 0.0}, "Weight of matching batch-norm statistics.");
   table.number("smoothness_weight", making.smoothness, {.low = 0.0},
-               "Weight of images being what they are when smoothed.");
+               "Weight of the smoothness prior of generated images.");
 }
 
 void mfcl::keys(key_table& table) {
   table.number("head_weight", options_.weights.head, {.low = 0.0},
-               "w_ft: weight of the cross-entropy over all classes, which only the head learns from.");
+               "w_ft: weight of the cross-entropy over all classes, which trains only the head.");
   table.number("distillation_weight", options_.weights.features, {.low = 0.0},
-               "w_kd: weight of the distillation of features, as the old head reads them.");
-  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 100'000}, "Generated images that join a step.");
+               "w_kd: weight of the distillation of features, weighted by the old head.");
+  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 100'000}, "Generated images per step.");
   table.number("rate_end", options_.rate_end, {.low = 0.0},
-               "Learning rate that the rounds of a task fall to, exponentially; 0: they do not.");
+               "Final learning rate of an exponential decay over the rounds of a task; 0: no decay.");
   table.flag("batch_norm_updates_twice", options_.moves_twice,
-             "Running statistics move twice in a step of later tasks, as in the public code; false: once.");
+             "Update running statistics twice in a step of later tasks, as in the official code; false: once.");
   making_keys(table, options_.making);
 }
 
-const strategy_registration mfcl_line{
-    {.name = "mfcl",
-     .summary = "a generator that clients draw images of old classes from in every step (MFCL, Babakniya et al. 2023, "
-                "NeurIPS)",
-     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<mfcl>(); }}};
+const strategy_registration mfcl_line{{.name = "mfcl",
+                                       .summary = "a generator of images of old classes, which clients replay in every "
+                                                  "step (MFCL, Babakniya et al. 2023, NeurIPS)",
+                                       .make = []() -> std::unique_ptr<strategy> { return std::make_unique<mfcl>(); }}};
 
 } // namespace
 } // namespace mneme::mfcl_method

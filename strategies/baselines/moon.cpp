@@ -45,10 +45,11 @@ class moon final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.number("mu", options_.mu, {.low = 0.0}, "Weight of the contrastive term (eq. 3); 0 is FedAvg.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the contrastive term.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "tau: temperature of the contrastive term.");
   }
   std::vector<preset> presets() const override {
-    return {{"paper", "the setting of its experiments, with the best mu on CIFAR-10",
+    return {{"paper", "the settings of the paper's experiments, with the best mu on CIFAR-10",
              "[strategy]\nmu = 5.0\ntemperature = 0.5\n"
              "[training]\nepochs = 10\nbatch = 64\nlearning_rate = 0.01\nmomentum = 0.9\nweight_decay = 1e-5\n"}};
   }
@@ -71,12 +72,11 @@ private:
 diagnostics moon::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   if (setup.trainable == trainable_part::head)
-    errors.push_back({"model.trainable",
-                      "model.trainable = \"head\": moon compares features, which stay as they are where "
-                      "only the head is trained; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable = \"head\": moon compares features, which do not change if "
+                                         "only the head is trained; expected \"all\""});
   const auto& layout = setup.net->layout();
   if (std::all_of(layout.begin(), layout.end(), [](const parameter& entry) { return entry.head; }))
-    errors.push_back({"model.name", fmt::format("'{}' is nothing but a head: moon compares features, and here they are "
+    errors.push_back({"model.name", fmt::format("'{}' consists of a head only: moon compares features, which would be "
                                                 "the rows themselves; expected a net with a layer before its head",
                                                 setup.net->identity())});
   return errors;
@@ -107,9 +107,10 @@ task<client_result> moon::client_round(client_context& ctx, const broadcast& in)
   co_return result;
 }
 
-const strategy_registration line{{.name = "moon",
-                                  .summary = "FedAvg with a contrast of models' features (MOON, Li et al. 2021)",
-                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
+const strategy_registration line{
+    {.name = "moon",
+     .summary = "FedAvg with a contrastive loss of models' features (MOON, Li et al. 2021)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
 
 } // namespace
 } // namespace mneme::moon_method

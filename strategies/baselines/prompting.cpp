@@ -102,7 +102,7 @@ void prompting_server::draw_slots(at::Tensor& flat) const {
 // -- client half ------------------------------------------------------------------------------------------------------
 
 preset stsa_preset() {
-  return {"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
+  return {"stsa", "as in STSA's comparison: 2 epochs, uniform means; its rate is not published",
           "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
           "learning_rate = 1e-3\n"};
 }
@@ -120,10 +120,10 @@ diagnostics prompts_error(const prompt_shape& prompts) {
   diagnostics errors;
   const auto check_length = [&](const char* key, std::int64_t length) {
     if (length % 2 != 0)
-      errors.push_back({fmt::format("strategy.{}", key),
-                        fmt::format("strategy.{} = {}: half of a prompt stands before keys, half before values; "
-                                    "expected an even number",
-                                    key, length)});
+      errors.push_back(
+          {fmt::format("strategy.{}", key),
+           fmt::format("strategy.{} = {}: half of a prompt precedes the keys, half the values; expected an even number",
+                       key, length)});
   };
   check_length("length", prompts.length);
   if (!prompts.general.empty())
@@ -134,9 +134,9 @@ diagnostics prompts_error(const prompt_shape& prompts) {
   const auto twice = std::adjacent_find(blocks.begin(), blocks.end());
   if (twice != blocks.end())
     errors.push_back(
-        {"strategy.blocks", fmt::format("strategy.blocks: block {} has two prompts, and a block reads one; "
-                                        "expected each block once{}",
-                                        *twice, prompts.general.empty() ? "" : ", or in general_blocks")});
+        {"strategy.blocks",
+         fmt::format("strategy.blocks: block {} has two prompts, but a block reads one; expected each block once{}",
+                     *twice, prompts.general.empty() ? "" : ", or in general_blocks")});
   return errors;
 }
 
@@ -146,7 +146,7 @@ diagnostics validate_class_repeats(const method_setup& setup, const char* part) 
   std::int64_t next = 0;
   for (const auto& classes : setup.task_classes) {
     if (classes.low < next)
-      return {{"tasks.kind", fmt::format("tasks.kind: a task brings class {} again, and a task's {} found by its "
+      return {{"tasks.kind", fmt::format("tasks.kind: class {} occurs in a second task, but a task's {} found by its "
                                          "classes; expected \"class-incremental\"",
                                          classes.low, part)}};
     next = classes.high;
@@ -158,27 +158,27 @@ diagnostics prompting_method::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   const auto* const net = dynamic_cast<const prompted_vit*>(setup.net.get());
   if (!net) {
-    errors.push_back({"model.name", fmt::format("the net '{}' has no attention that could read prompts; expected "
-                                                "model.name = \"vit\"",
-                                                setup.net->identity())});
+    errors.push_back({"model.name",
+                      fmt::format("the net '{}' has no attention blocks to read prompts; expected model.name = \"vit\"",
+                                  setup.net->identity())});
     return errors;
   }
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
-                                         "beside the head; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable: the transformer is always frozen, and prompts are trained "
+                                         "together with the head; expected \"all\""});
   append(errors, prompts_error(prompts()));
   append(errors, validate_class_repeats(setup, "prompts are"));
   if (setup.training.weight_decay > 0.0)
     errors.push_back({"training.weight_decay", fmt::format("training.weight_decay = {}: prompts of earlier tasks would "
-                                                           "shrink, and they are kept as they are; expected 0",
+                                                           "shrink, but they have to stay unchanged; expected 0",
                                                            setup.training.weight_decay)});
   const auto with = prompts();
   const auto elements = net->feature_width(), rows = with.of_task * net->tasks();
   if (with.form == prompt_form::components && rows > elements)
-    errors.push_back({"strategy.components",
-                      fmt::format("{} components of {} tasks cannot be at right angles to each other in a width of {}; "
-                                  "fewer strategy.components or a larger model.width",
-                                  rows, net->tasks(), elements)});
+    errors.push_back(
+        {"strategy.components", fmt::format("{} components of {} tasks cannot be orthogonal in a width of {}; expected "
+                                            "fewer strategy.components or a larger model.width",
+                                            rows, net->tasks(), elements)});
   return errors;
 }
 
@@ -193,16 +193,17 @@ std::unique_ptr<server_half> prompting_method::make_server() const {
 
 void prompting_method::block_keys(key_table& table, prompt_shape& into) {
   table.integers("blocks", into.blocks, {.low = 0, .high = 199},
-                 "Blocks of the transformer whose attention reads prompts, from 0 on.");
+                 "Blocks of the transformer whose attention reads prompts, counted from 0.");
   table.integer("length", into.length, {.low = 2, .high = 1024},
-                "Vectors of a prompt: one half stands before the keys, the other before the values; even.");
+                "Number of vectors of a prompt; even: one half precedes the keys, the other the values.");
 }
 
 void prompting_method::component_keys(key_table& table, prompt_shape& into) {
   block_keys(table, into);
-  table.integer("components", into.of_task, {.low = 1, .high = 10'000}, "Components that a task adds in each block.");
+  table.integer("components", into.of_task, {.low = 1, .high = 10'000},
+                "Number of components that a task adds to each block.");
   table.flag("softmax_focus", into.softmax_focus,
-             "A component's attention to the query is a softmax of what is learnt, as in Fed-CPrompt's program.");
+             "Apply a softmax to a component's trained attention to the query, as in Fed-CPrompt's official code.");
 }
 
 } // namespace mneme

@@ -54,24 +54,24 @@ method_needs proxy_rehearsal::needs() const {
 }
 
 void proxy_rehearsal::proxy_keys(key_table& table) {
-  table.integer("proxies", proxies_.proxies, {.low = 1, .high = 1000}, "Proxies of a class.");
+  table.integer("proxies", proxies_.proxies, {.low = 1, .high = 1000}, "Number of proxies per class.");
   table.integer("tuning_epochs", proxies_.tuning_epochs, {.low = 0, .high = 100'000},
-                "Epochs of the head on balanced rows, in the last round of every task but the first.");
-  table.number("tuning_rate", proxies_.tuning_rate, {.low = 0.0, .open_low = true}, "Their learning rate.");
+                "Epochs of the head on balanced rows, in the last round of every task except the first.");
+  table.number("tuning_rate", proxies_.tuning_rate, {.low = 0.0, .open_low = true}, "Learning rate of these epochs.");
 }
 
 diagnostics proxy_rehearsal::check(const method_setup& setup) const {
   auto errors = rehearsing_method::check(setup);
   append(errors,
-         reject_label_smoothing(setup, "its loss compares rows with proxies of classes, and has no cross-entropy"));
+         reject_label_smoothing(setup, "its loss compares rows with proxies of classes and has no cross-entropy"));
   if (setup.net->maps().empty())
     errors.push_back(
-        {"model.name", fmt::format("'{}' shows no maps of its stages, which the method keeps near those of "
-                                   "the model before; expected a residual net",
-                                   setup.net->identity())});
+        {"model.name",
+         fmt::format("'{}' has no feature maps of stages to distill; expected a residual net", setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable", "model.trainable: the method distils what the body shows, which would stay as "
-                                         "it is; expected \"all\""});
+    errors.push_back(
+        {"model.trainable",
+         "model.trainable: the method distills features of the body, which would not change; expected \"all\""});
   return errors;
 }
 

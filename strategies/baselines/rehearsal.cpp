@@ -39,27 +39,26 @@ method_needs rehearsing_method::needs() const {
 
 void rehearsing_method::memory_keys(key_table& table) {
   table.integer("memory", options_.memory_rows, {.low = 1, .high = 100'000'000},
-                "Exemplars: those that a client keeps, or all clients of the run together.");
+                "Number of exemplars: per client, or of all clients of the run together.");
   table.choice("memory_scope", options_.scope,
                {{"client", memory_scope::client}, {"federation", memory_scope::federation}},
-               "Whose memory it is: each client's, or all clients' of the run, in equal parts.");
+               "Whether strategy.memory counts per client, or is split evenly over all clients of the run.");
   table.choice("exemplars", options_.choice,
                {{"greedy", exemplar_choice::greedy},
                 {"repeats", exemplar_choice::repeats},
                 {"duplicates", exemplar_choice::duplicates},
                 {"rank", exemplar_choice::rank},
                 {"first", exemplar_choice::first}},
-               "Herding without repeats (PyCIL); as in iCaRL's own program, where a row may win again and is not kept "
-               "again; the same, and kept again (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
+               "Herding without repeats (PyCIL); as in iCaRL's official code, where a row may be chosen again but is "
+               "kept once; the same, kept twice (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
 }
 
 void rehearsing_method::readout_keys(key_table& table) {
   table.choice("readout", options_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
-               "Answers after the last round of a task: the nearest mean of exemplars, or the largest logit, as in all "
-               "other rounds.");
-  table.flag(
-      "mirrored", options_.mirrored,
-      "Means are those of exemplars and of their mirrored images; rows of numbers and of tokens are not mirrored.");
+               "Classification after the last round of a task: the nearest mean of exemplars, or the largest logit as "
+               "in all other rounds.");
+  table.flag("mirrored", options_.mirrored,
+             "Compute means over exemplars and their mirrored images; rows of numbers and of tokens are not mirrored.");
 }
 
 std::int64_t rehearsing_method::memory_rows(const method_setup& setup) const {
@@ -71,15 +70,15 @@ diagnostics rehearsing_method::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      errors.push_back({"tasks.kind", "tasks.kind: the method rehearses the classes of tasks before, and tasks here "
-                                      "repeat them; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the method rehearses classes of earlier tasks, but these tasks "
+                                      "repeat their classes; expected \"class-incremental\""});
       break;
     }
   if (const auto rows = memory_rows(setup); rows < setup.classes)
     errors.push_back(
         {"strategy.memory",
-         fmt::format("strategy.memory = {}: {} exemplars of a client are fewer than the {} classes of the run, and "
-                     "leave none of some; expected at least {}",
+         fmt::format("strategy.memory = {}: {} exemplars per client cannot cover the {} classes of the run; expected "
+                     "at least {}",
                      options_.memory_rows, rows, setup.classes,
                      options_.scope == memory_scope::client ? setup.classes : setup.classes * setup.clients)});
   return errors;

@@ -154,15 +154,16 @@ class scaffold final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.choice("control", options_.control, {{"I", control_option::gradient}, {"II", control_option::movement}},
-                 "A client's control variate: its gradient at the received model (I), or from how far it went (II).");
+                 "A client's control variate: its gradient at the received model (I), or derived from its change of "
+                 "weights (II).");
     table.number("server_learning_rate", options_.server_rate, {.low = 0.0, .open_low = true},
-                 "eta_g: of the server's step; 1 is the mean.");
-    table.flag("reset", options_.reset, "Whether clients and server forget their control variates when a task begins.");
+                 "eta_g: learning rate of the server's step; 1 is the mean.");
+    table.flag("reset", options_.reset, "Reset the control variates of clients and server when a task begins.");
   }
   std::vector<preset> presets() const override {
     return {
-        {"paper", "uploads weigh the same", "[strategy]\nweighting = \"uniform\"\n"},
-        {"niid-bench", "uploads weigh by rows, as in that public program", "[strategy]\nweighting = \"samples\"\n"}};
+        {"paper", "uniform weights of uploads", "[strategy]\nweighting = \"uniform\"\n"},
+        {"niid-bench", "weights of uploads by rows, as in the official code", "[strategy]\nweighting = \"samples\"\n"}};
   }
   /// Changes are measured from the broadcast of the round, and a client uploads two vectors.
   method_needs needs() const override {
@@ -195,7 +196,8 @@ diagnostics scaffold::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   if (options_.control == control_option::gradient)
     return errors;
-  const std::string reason = "strategy.control = \"II\" takes what a client went for a sum of gradients; expected ";
+  const std::string reason =
+      "strategy.control = \"II\" reads a client's change of weights as a sum of gradients; expected ";
   if (setup.training.optimizer != optimizer_kind::sgd)
     errors.push_back({"training.optimizer", reason + "training.optimizer = \"sgd\", or strategy.control = \"I\""});
   if (setup.training.momentum != 0.0)

@@ -8,7 +8,7 @@ class split_fedavg final : public split_method {};
 
 const strategy_registration split_fedavg_line{
     {.name = "split-fedavg",
-     .summary = "FedAvg of a feature adjustment module and a head behind a frozen backbone (FedHAF's baseline)",
+     .summary = "FedAvg of a feature adjustment module and a head on a frozen backbone (FedHAF's baseline)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_fedavg>(); }}};
 
 } // namespace

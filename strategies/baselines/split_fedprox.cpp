@@ -19,7 +19,7 @@ private:
 
 const strategy_registration split_fedprox_line{
     {.name = "split-fedprox",
-     .summary = "FedProx of a feature adjustment module and a head behind a frozen backbone (FedHAF's baseline)",
+     .summary = "FedProx of a feature adjustment module and a head on a frozen backbone (FedHAF's baseline)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_fedprox>(); }}};
 
 } // namespace

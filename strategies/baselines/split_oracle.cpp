@@ -15,7 +15,7 @@ public:
 
 const strategy_registration split_oracle_line{
     {.name = "split-oracle",
-     .summary = "ordinary training of module and head on the rows of all tasks so far: FedHAF's upper bound",
+     .summary = "centralized training of module and head on the rows of all tasks so far: FedHAF's upper bound",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<split_oracle>(); }}};
 
 } // namespace

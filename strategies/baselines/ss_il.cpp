@@ -64,22 +64,23 @@ loss_ref separated_objective(const options& with, const std::vector<class_range>
 class ss_il final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.integer("replay_rows", options_.replayed, {.low = 0},
-                  "Exemplars that join every step; 0: a quarter of training.batch.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.integer("replay_rows", options_.replayed, {.low = 0}, "Exemplars per step; 0: a quarter of training.batch.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
-    table.flag("rate_divided_by_task", options_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
+    table.flag("rate_divided_by_task", options_.divides_rate,
+               "Divide the learning rate of task t, counted from 0, by t + 1.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 1e-4\n";
     return {{.name = "paper",
-             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, rates of SS-IL's program scaled to "
-                        "their 200 epochs",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of SS-IL's official code scaled "
+                        "to its 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the exemplars of SS-IL's program, the first rows of each class",
+             .meaning = "the same with the exemplars of SS-IL's official code, the first rows of each class",
              .toml = "[strategy]\nexemplars = \"first\"\nreplay_rows = 32\n" + training + "augment = \"crop-flip\"\n"}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
@@ -114,7 +115,7 @@ task<client_result> ss_il::client_round(client_context& ctx, const broadcast& in
 
 const strategy_registration line{
     {.name = "ss-il",
-     .summary = "a softmax of old classes and one of new ones, with replay (SS-IL, Ahn et al. 2021), federated",
+     .summary = "separate softmax for old and new classes, with replay (SS-IL, Ahn et al. 2021), federated",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<ss_il>(); }}};
 
 } // namespace

@@ -164,15 +164,15 @@ std::vector<preset> target::presets() const {
                           "\"crop-flip-jitter\"\n[rounds]\nper_task = 100\n[strategy]\nweighting = \"uniform\"\n"
                           "epoch_ends = \"shorter\"\n";
   return {{.name = "paper",
-           .meaning = "the recipe that federated class-incremental papers compare it with, on ResNet-18",
+           .meaning = "the settings in comparisons of federated class-incremental papers, for ResNet-18",
            .toml = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\n"
                    "weight_decay = 5e-4\nschedule = \"cosine\"\naugment = \"crop-flip\"\n[rounds]\nper_task = 100\n"
                    "[strategy]\nweighting = \"uniform\"\n"},
           {.name = "official",
-           .meaning = "a run of the public code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
+           .meaning = "a run of the official code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
            .toml = own + "replay_rows = 500\n"},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: more rounds, a student to fool, Reptile's outer step",
+           .meaning = "the same on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
            .toml = own + "replay_rows = 250\ngenerator_rounds = 200\ngenerator_steps = 50\ngenerator_rate = 2e-4\n"
                          "outer_step = \"reptile\"\nstatistics_weight = 0.1\nlabel_weight = 0.1\n"
                          "student_temperature = 5.0\n"}};
@@ -181,50 +181,53 @@ std::vector<preset> target::presets() const {
 /// Declares the keys of generator and student.
 void making_keys(key_table& table, target_settings& making) {
   table.integer("generator_rounds", making.rounds, {.low = 1, .high = 100'000},
-                "Rounds of the generator after each task; each leaves its best batch.");
+                "Generator rounds after each task; the best batch of each is kept.");
   table.integer("generator_steps", making.steps, {.low = 1, .high = 100'000},
-                "Steps of Adam that copy and codes take in a round.");
-  table.integer("generator_batch", making.batch, {.low = 1, .high = 100'000}, "Images of a round.");
+                "Adam steps of the generator's copy and the latent vectors per round.");
+  table.integer("generator_batch", making.batch, {.low = 1, .high = 100'000}, "Images per round.");
   table.number("generator_rate", making.rate, {.low = 0.0, .open_low = true},
-               "Learning rate of the copy; the generator's is as many times larger as a round has steps.");
-  table.number("code_rate", making.code_rate, {.low = 0.0}, "Learning rate of the codes.");
-  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Numbers of a code.");
+               "Learning rate of the copy; the generator's rate is this times the steps of a round.");
+  table.number("code_rate", making.code_rate, {.low = 0.0}, "Learning rate of the latent vectors.");
+  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Width of a latent vector.");
   table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
-                "Filters of the generator's last convolution; the others have twice as many.");
+                "Filters of the generator's last convolution; earlier ones have twice as many.");
   table.flag("generator_views", making.views,
-             "Nets are shown images cropped and mirrored, anew in each step, and the student too.");
+             "Randomly crop and mirror images in each step before the model and the student read them.");
   table.choice("outer_step", making.outer, {{"first-order", outer_step::first_order}, {"reptile", outer_step::reptile}},
-               "What moves the generator behind a round: the sum of the copy's gradients, or how far it has moved.");
-  table.number("statistics_weight", making.statistics, {.low = 0.0}, "a: weight of matching batch statistics.");
+               "Outer step of the generator after a round: the sum of the copy's gradients, or its change of weights.");
+  table.number("statistics_weight", making.statistics, {.low = 0.0}, "a: weight of matching batch-norm statistics.");
   table.number("label_weight", making.labels, {.low = 0.0}, "b: weight of the generator's cross-entropy.");
-  table.number("adversary_weight", making.adversary, {.low = 0.0}, "c: weight of fooling the student.");
+  table.number("adversary_weight", making.adversary, {.low = 0.0},
+               "c: weight of the adversarial term against the student.");
   table.integer("warm_up", making.warm_up, {.low = 1, .high = 100'000},
-                "The first round with a student to fool, which learns behind those that follow; beyond "
-                "generator_rounds: there is none.");
-  table.integer("student_steps", making.student_steps, {.low = 0, .high = 100'000}, "Steps of the student in a round.");
-  table.integer("student_batch", making.student_batch, {.low = 1, .high = 100'000}, "Images of such a step.");
+                "First round with the adversarial term; the student is trained after each round from then on. Beyond "
+                "generator_rounds: no student.");
+  table.integer("student_steps", making.student_steps, {.low = 0, .high = 100'000}, "Steps of the student per round.");
+  table.integer("student_batch", making.student_batch, {.low = 1, .high = 100'000}, "Images per student step.");
   table.number("student_rate", making.student_rate, {.low = 0.0, .open_low = true},
-               "Its learning rate, of SGD; half a cosine over the rounds.");
-  table.number("student_rate_floor", making.student_floor, {.low = 0.0}, "Where that cosine ends.");
-  table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Its momentum.");
-  table.number("student_decay", making.student_decay, {.low = 0.0}, "Its weight decay.");
+               "Learning rate of the student (SGD); a half cosine over the rounds.");
+  table.number("student_rate_floor", making.student_floor, {.low = 0.0}, "Final learning rate of the student.");
+  table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Momentum of the student.");
+  table.number("student_decay", making.student_decay, {.low = 0.0}, "Weight decay of the student.");
   table.number("student_temperature", making.student_temperature, {.low = 0.0, .open_low = true},
-               "Temperature of its distillation, which is multiplied by the square.");
+               "Temperature of the student's distillation; the loss is multiplied by its square.");
 }
 
 void target::keys(key_table& table) {
   table.number("distillation_weight", options_.distillation, {.low = 0.0}, "k: weight of the distillation on images.");
-  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
-  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 1'000'000}, "Images that join a step.");
+  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+               "Temperature of the distillation on images.");
+  table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 1'000'000}, "Generated images per step.");
   table.choice("epoch_ends", options_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
-               "Epochs of later tasks pass all own rows, or end with the shorter of own rows and images.");
-  table.integer("pool_max", options_.making.most, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+               "An epoch of later tasks ends after all own rows, or with the shorter of own rows and images.");
+  table.integer("pool_max", options_.making.most, {.low = 0},
+                "Maximum number of images, the first by file name; 0: all.");
   making_keys(table, options_.making);
 }
 
 const strategy_registration target_line{
     {.name = "target",
-     .summary = "a fixed pool of generated images that old classes are distilled on (TARGET, Zhang et al. 2023, ICCV)",
+     .summary = "distillation of old classes on a fixed pool of generated images (TARGET, Zhang et al. 2023, ICCV)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<target>(); }}};
 
 } // namespace

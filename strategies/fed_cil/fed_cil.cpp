@@ -288,13 +288,14 @@ diagnostics validate_images(const method_setup& setup) {
                                     [](const parameter& entry) { return !entry.head; });
   if (has_body)
     errors.push_back({"strategy.nets",
-                      fmt::format("strategy.nets = \"images\": generator and critic are of images, and features of the "
-                                  "backbone '{}' are none; expected model.name = \"identity\", or nets = \"features\"",
+                      fmt::format("strategy.nets = \"images\": generator and critic process images, but the backbone "
+                                  "'{}' returns features; expected model.name = \"identity\", or nets = \"features\"",
                                   setup.net->identity())});
   const auto [channels, height, width] = setup.shape;
   if (!setup.has_images())
-    errors.push_back({"data.name", "the generator makes images (strategy.nets), and the data are rows of tokens or "
-                                   "numbers; expected images"});
+    errors.push_back(
+        {"data.name",
+         "the generator makes images (strategy.nets), but the data are rows of tokens or numbers; expected images"});
   else if (height % 8 != 0 || width % 8 != 0)
     errors.push_back(
         {"data.resize", fmt::format("three layers of the critic halve the sides of images (strategy.nets), "
@@ -306,12 +307,11 @@ diagnostics validate_images(const method_setup& setup) {
 
 diagnostics fed_cil::check(const method_setup& setup) const {
   auto errors = validate_backbone_of_method(setup, options_.layer);
-  append(errors, reject_batch_keys(setup, "clients train by steps of their own (strategy.local_steps)"));
+  append(errors, reject_batch_keys(setup, "clients train for strategy.local_steps steps"));
   if (options_.net.overwrites && options_.net.latent < setup.classes)
-    errors.push_back(
-        {"strategy.latent", fmt::format("strategy.latent = {}: labels take the place of the first {} numbers "
-                                        "of a code (codes = \"overwritten\"); expected {} or more",
-                                        options_.net.latent, setup.classes, setup.classes)});
+    errors.push_back({"strategy.latent", fmt::format("strategy.latent = {}: labels replace the first {} numbers of a "
+                                                     "latent vector (codes = \"overwritten\"); expected {} or more",
+                                                     options_.net.latent, setup.classes, setup.classes)});
   if (options_.of_images)
     for (auto& finding : validate_images(setup))
       errors.push_back(std::move(finding));
@@ -398,7 +398,7 @@ tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& r
 
 const strategy_registration line{
     {.name = "fed-cil",
-     .summary = "AC-GANs that replay and are consolidated by the server, on features (FedCIL, Qi et al. 2023, ICLR)",
+     .summary = "replay by AC-GANs that the server consolidates, on features (FedCIL, Qi et al. 2023, ICLR)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cil>(); }}};
 
 } // namespace

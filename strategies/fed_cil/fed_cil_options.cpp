@@ -21,34 +21,34 @@ std::vector<preset> fed_cil_presets() {
   // Learning rates: main.py:89 for gray images; main.py:99 and serverbase.py:63 for CIFAR-10, where the moments of
   // clients are reset in each task (userbase.py:80).
   return {{.name = "official",
-           .meaning = "a run of the public code on grey images: its losses, draws, replay, nets, start and counts; its "
-                      "five clients are the scenario's",
+           .meaning = "a run of the official code on gray images: its losses, draws, replay, nets, initialization and "
+                      "counts; the scenario sets its five clients",
            .toml = run + "gan_rate = 1e-4\ngan_beta2 = 0.99\ngan_decay = 1e-5\nmoments = \"kept\"\n" + around},
           {.name = "official-cifar10",
-           .meaning = "the same with its optimizers of CIFAR-10; its deeper nets with dropout are not built",
+           .meaning = "the same with its optimizers for CIFAR-10; its deeper nets with dropout are not implemented",
            .toml = run + "gan_rate = 2e-4\ngan_beta2 = 0.999\ngan_decay = 0.0\nmoments = \"each-task\"\n" + around},
           {.name = "as-published",
-           .meaning = "of preset \"official\" the losses, labels, codes, replay and consolidation alone: for nets of "
-                      "features, and counts of the scenario's own",
+           .meaning = "only losses, labels, latent vectors, replay and consolidation of preset \"official\": for nets "
+                      "of features, with the scenario's counts",
            .toml = game}};
 }
 
 void options::keys(key_table& table) {
-  table.choice("nets", of_images, {{"features", false}, {"images", true}},
-               "Two linear layers each, of features; or the public code's convolutions, of images behind model.name = "
-               "\"identity\".");
+  table.choice(
+      "nets", of_images, {{"features", false}, {"images", true}},
+      "features: two linear layers each; images: the official code's convolutions, with model.name = \"identity\".");
   table.omit_default_from_digest();
-  table.integer("latent", net.latent, {.low = 1, .high = 65'536}, "Numbers of noise that the generator reads.");
+  table.integer("latent", net.latent, {.low = 1, .high = 65'536}, "Width of the generator's noise vector.");
   table.integer("generator_width", net.generator_width, {.low = 1, .high = 65'536},
-                "Width of the generator's hidden layer; of images, filters of its last map but one.");
+                "Width of the generator's hidden layer; images: filters of its last hidden map.");
   table.integer("critic_width", net.critic_width, {.low = 1, .high = 65'536},
-                "Width of the critic's hidden layer; of images, filters of its first map.");
+                "Width of the critic's hidden layer; images: filters of its first map.");
   table.choice("start", normal_start, {{"layers", false}, {"normal", true}},
-               "Initial weights: as PyTorch's layers draw them, or N(0, 0.02^2) with biases 0.");
+               "Initial weights: PyTorch's defaults, or N(0, 0.02^2) with biases 0.");
   table.omit_default_from_digest();
   table.integer("local_steps", steps, {.low = 1, .high = 1'000'000},
-                "Steps of a client in a round; training.epochs, batch and rates are not read.");
-  table.integer("gan_batch", batch, {.low = 1, .high = 100'000}, "Rows of a step.");
+                "Steps of a client per round; training.epochs, batch and learning_rate are not used.");
+  table.integer("gan_batch", batch, {.low = 1, .high = 100'000}, "Rows per step.");
   table.number("gan_rate", learning_rate, {.low = 0.0, .open_low = true},
                "Learning rate of Adam for both nets, with beta1 = 0.5.");
   table.number("gan_beta2", beta2, {.low = 0.0, .high = 0.999999}, "Adam's beta2 for both nets.");
@@ -56,28 +56,28 @@ void options::keys(key_table& table) {
   table.number("gan_decay", decay, {.low = 0.0}, "Weight decay of both nets.");
   table.choice("moments", moments,
                {{"kept", moments_rule::kept}, {"each-task", moments_rule::each_task}, {"new", moments_rule::fresh}},
-               "Adam's moments: kept in the client's memory, and by the server; the same, but new for a client in each "
-               "task; or new in each round.");
+               "Adam's moments: kept in the client's memory and by the server; the same, but reset for a client in "
+               "each task; or reset in each round.");
   table.choice("real_rows", shuffles, {{"drawn", false}, {"shuffled", true}},
-               "A client's batches: rows drawn with replacement, or shuffled, pass after pass of the task, without "
-               "short last batches. Clients with fewer rows than a batch draw.");
+               "A client's batches: rows drawn with replacement, or shuffled epochs of the task without short last "
+               "batches. Clients with fewer rows than a batch draw with replacement.");
   table.omit_default_from_digest();
-  table.choice("fake_labels", any_fakes, {{"as-real", false}, {"any", true}},
-               "Labels of fakes: those of the rows beside them, or drawn from the client's classes so far.");
-  table.choice("class_loss", all_classes, {{"seen", false}, {"all", true}},
-               "Classes that cross-entropy compares: those of the tasks so far, or all of the run.");
-  table.choice("codes", net.overwrites, {{"appended", false}, {"overwritten", true}},
-               "Where a generator reads the label: behind the noise, or in place of its first numbers.");
-  table.choice("replay", own_replay, {{"server", false}, {"own", true}},
-               "Which generator makes old rows: the server's of the task before, or the client's own.");
   table.choice(
-      "consolidation", pooled, {{"in-turn", false}, {"pooled", true}},
-      "Rows of the server's steps: generators and fresh classes in turn, or a pool of what each generator makes "
-      "of its client's classes, of which labels are drawn.");
+      "fake_labels", any_fakes, {{"as-real", false}, {"any", true}},
+      "Labels of generated rows: those of the real rows in the step, or drawn from the client's classes so far.");
+  table.choice("class_loss", all_classes, {{"seen", false}, {"all", true}},
+               "Classes of the cross-entropy: those of the tasks so far, or all of the run.");
+  table.choice("codes", net.overwrites, {{"appended", false}, {"overwritten", true}},
+               "Position of the label in a generator's input: after the noise, or in place of its first numbers.");
+  table.choice("replay", own_replay, {{"server", false}, {"own", true}},
+               "Generator of old rows: the server's of the previous task, or the client's own.");
+  table.choice("consolidation", pooled, {{"in-turn", false}, {"pooled", true}},
+               "Rows of the server's steps: generators and drawn classes in turn, or a pool of each generator's rows "
+               "of its client's classes, from which labels are drawn.");
   table.integer("consolidation_steps", consolidation_steps, {.low = 0, .high = 1'000'000},
-                "Steps of the server behind each average, on rows of the clients' generators.");
+                "Steps of the server after each average, on rows of the clients' generators.");
   table.number("consistency", consistency, {.low = 0.0},
-               "Weight of the terms that hold clients to the server's generator; 0 as the public code has it.");
+               "Weight of the terms that keep clients consistent with the server's generator; 0 in the official code.");
   backbone_keys(table, layer, feature_cache);
 }
 

@@ -191,18 +191,18 @@ bool fedhaf::rehearses() const {
 diagnostics fedhaf::check(const method_setup& setup) const {
   auto errors = split_method::check(setup);
   append(errors,
-         reject_label_smoothing(setup, "its losses weigh terms of old and of new rows, and read unsmoothed labels"));
+         reject_label_smoothing(setup, "its losses weight terms of old and new rows and read unsmoothed labels"));
   if (options_.exemplars.ratio == 0.0 && rehearses() && setup.tasks > 1)
     errors.push_back(
         {"strategy.exemplar_ratio",
-         "strategy.exemplar_ratio = 0: clients keep no exemplars, and losses that read them are on; "
-         "expected more, or distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
+         "strategy.exemplar_ratio = 0: clients keep no exemplars, but losses that read them are on; expected more, or "
+         "distillation = 0, feature_distillation = 0, feature_balance = 0 and ce_rows = \"new\""});
   const bool collapses = options_.terms.scope == label_scope::seen && options_.terms.rows == label_rows::fresh;
   if (collapses && options_.ablation != ablation_kind::cross_entropy)
-    errors.push_back({"strategy.ce_rows", "strategy.ce_rows = \"new\" with ce_scope = \"seen\": old classes would be "
-                                          "pushed down in every step, which looks like forgetting; expected ce_rows = "
-                                          "\"all\" or ce_scope = \"task\", or ablation = \"cross-entropy\", which is "
-                                          "just that"});
+    errors.push_back({"strategy.ce_rows",
+                      "strategy.ce_rows = \"new\" with ce_scope = \"seen\": every step would lower the logits "
+                      "of old classes, which looks like forgetting; expected ce_rows = \"all\" or ce_scope = "
+                      "\"task\", or ablation = \"cross-entropy\", which means exactly this"});
   return errors;
 }
 
@@ -223,21 +223,21 @@ void fedhaf::keys(key_table& table) {
                "Eq. 2 over the dimensions of a feature: a mean, or a sum as printed.");
   table.choice("fb_vectors", terms.balanced,
                {{"features", balanced_vectors::features}, {"logits", balanced_vectors::logits}},
-               "The vectors whose lengths eq. 3 compares.");
+               "The vectors whose norms eq. 3 compares.");
   table.choice("fb_reference", terms.reference,
                {{"before-task", balance_reference::before_task}, {"present", balance_reference::present}},
-               "The model whose lengths of exemplars eq. 3 compares with: that before the task, or the present one.");
+               "The model of the exemplars' norms in eq. 3: that before the task, or the current one.");
   table.choice("fb_division", terms.division,
                {{"class-means", balance_division::class_means}, {"class-counts", balance_division::class_counts}},
-               "Eq. 3 compares mean lengths by class, or sums divided by the numbers of classes, as printed.");
+               "Eq. 3 compares mean norms per class, or sums divided by the numbers of classes as printed.");
   table.choice("ce_scope", terms.scope, {{"task", label_scope::own_task}, {"seen", label_scope::seen}},
-               "The classes that a row's cross-entropy compares: those of its own task, or all seen.");
+               "Classes of a row's cross-entropy: those of its task, or all seen.");
   table.choice("ce_rows", terms.rows, {{"new", label_rows::fresh}, {"all", label_rows::every}},
-               "The rows that cross-entropy reads: those of the task (eq. 4), or exemplars too.");
+               "Rows of the cross-entropy: those of the task (eq. 4), or exemplars, too.");
   table.choice(
       "kd_direction", terms.direction,
       {{"present-before", divergence::present_from_before}, {"before-present", divergence::before_from_present}},
-      "Eq. 5: KL(present || before) as printed, or KL(before || present).");
+      "Eq. 5: KL(current || previous) as printed, or KL(previous || current).");
   table.number("kd_temperature", terms.temperature, {.low = 0.0, .open_low = true}, "Temperature of eq. 5.");
   table.choice("herding", options_.exemplars.how,
                {{"nearest", exemplar_rules::choice::nearest}, {"icarl", exemplar_rules::choice::icarl}},
@@ -245,7 +245,7 @@ void fedhaf::keys(key_table& table) {
   table.number("exemplar_ratio", options_.exemplars.ratio, {.low = 0.0, .high = 1.0},
                "Share of a client's rows of a class that it keeps, at least one; 0: none.");
   table.integer("exemplar_rows_max", options_.exemplars.rows_max, {.low = 0, .high = 100'000'000},
-                "Exemplars that a client keeps at most, the same number of each class; 0: no limit.");
+                "Maximum number of a client's exemplars, the same for each class; 0: no limit.");
   table.choice("ablation", options_.ablation,
                {{"none", ablation_kind::none},
                 {"cross-entropy", ablation_kind::cross_entropy},
@@ -254,12 +254,11 @@ void fedhaf::keys(key_table& table) {
                 {"feature-balance", ablation_kind::feature_balance},
                 {"adjustment", ablation_kind::adjustment},
                 {"stages", ablation_kind::stages}},
-               "The part left out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
-  table.choice(
-      "stages_gradient", options_.at_once,
-      {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
-      "ablation = \"stages\": the module learns from what stage 2 would give it, so that nothing but the stages "
-      "changes, or from the sum of all losses (eq. 7), with KD and CE in every task.");
+               "Part to leave out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
+  table.choice("stages_gradient", options_.at_once,
+               {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
+               "ablation = \"stages\": the module is trained with the losses of stage 2, so that only the stages "
+               "differ, or with the sum of all losses (eq. 7), with KD and CE in every task.");
   table.omit_default_from_digest();
 }
 
@@ -267,7 +266,7 @@ std::vector<preset> fedhaf::presets() const {
   const std::string training = "[training]\nepochs = 2\nbatch = 64\nlearning_rate = 0.02\nmomentum = 0.9\n"
                                "clip_norm = 5.0\n";
   return {{.name = "paper",
-           .meaning = "cross-entropy of new rows among the classes of their task, as eq. 4 and the ablations have it",
+           .meaning = "cross-entropy of new rows over the classes of their task, as in eq. 4 and the ablations",
            .toml = "[strategy]\nce_scope = \"task\"\nce_rows = \"new\"\n" + training},
           {.name = "recommended",
            .meaning = "cross-entropy of new rows and exemplars over all classes seen",

@@ -250,7 +250,7 @@ diagnostics central_rehearsal::check(const method_setup& setup) const {
                       fmt::format("clients.count = {}: central-rehearsal has one learner; expected 1", setup.clients)});
   if (options_.encoder_is == encoder_mode::trained && options_.rehearses_embeddings())
     errors.push_back({"strategy.encoder", "encoder = \"trained\" with a system that rehearses embeddings: they would "
-                                          "age as the encoder moves; expected \"frozen\" or \"auto\""});
+                                          "become outdated as the encoder changes; expected \"frozen\" or \"auto\""});
   return errors;
 }
 
@@ -262,14 +262,14 @@ void central_rehearsal::keys(key_table& table) {
        {"naive", rehearsal_kind::naive},
        {"noise", rehearsal_kind::noise},
        {"offline", rehearsal_kind::offline}},
-      "What is rehearsed: embeddings, nothing, raw rows, a random encoder's vectors; offline: all tasks at once.");
+      "What is rehearsed: embeddings, nothing, raw rows, or vectors of a random encoder; offline: all tasks together.");
   table.choice(
       "encoder", options_.encoder_is,
       {{"auto", encoder_mode::by_system}, {"frozen", encoder_mode::frozen}, {"trained", encoder_mode::trained}},
-      "Whether the encoder learns with its classifier; auto: frozen for ebr and noise.");
+      "Train the encoder with its classifier, or freeze it; auto: frozen for ebr and noise.");
   table.choice("vee_data", options_.encoder_data,
                {{"held-out", encoder_rows::held_out}, {"task1-all", encoder_rows::task_1}},
-               "What a frozen encoder is trained on before: rows of every task that nothing else uses, or task 1.");
+               "Training data of a frozen encoder: held-out rows of every task, or task 1.");
   table.number("encoder_holdout_share", options_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
                "Share of all rows that vee_data = \"held-out\" takes.");
   table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
@@ -281,7 +281,7 @@ void central_rehearsal::keys(key_table& table) {
 
 const strategy_registration line{
     {.name = "central-rehearsal",
-     .summary = "one learner with all data of a task: FIL-VER's centralised study and its offline ceiling",
+     .summary = "one learner with all data of a task: FIL-VER's centralized study and its offline upper bound",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<central_rehearsal>(); }}};
 
 } // namespace

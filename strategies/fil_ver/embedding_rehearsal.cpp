@@ -7,24 +7,25 @@ namespace mneme {
 
 void embedding_rehearsal_options::vector_keys(key_table& table) {
   table.integer("ebr_multiplier", multiplier, {.low = 1, .high = 1'000},
-                "ebr: times rehearsal_ratio, as embeddings are smaller than images.");
+                "ebr: factor on rehearsal_ratio, since embeddings are smaller than images.");
   table.number("ebr_repeat_cap", repeat_cap, {.low = 0.0, .high = 1'000.0},
-               "ebr: vectors rehearsed of a task at most, times those there are.");
+               "ebr: maximum number of rehearsed vectors per task, as a multiple of the stored ones.");
   table.choice("noise_scope", noise, {{"rehearsal", noise_reading::other_encoder}, {"all", noise_reading::front_end}},
-               "noise, which central-rehearsal has: the random encoder makes only what is rehearsed, or is the "
-               "classifier's encoder too.");
+               "noise (central-rehearsal): the random encoder makes only the rehearsed vectors, or is the classifier's "
+               "encoder, too.");
 }
 
 void embedding_rehearsal_options::beta_key(key_table& table) {
   table.number("beta", encoder.beta, {.low = 0.0},
-               "vee: weight of the KL divergence, summed over the embedding, in the encoder's training.");
+               "vee: beta, weight of the KL divergence (summed over the embedding) in the encoder's training.");
 }
 
 void embedding_rehearsal_options::training_keys(key_table& table) {
   table.number("vee_learning_rate", encoder.learning_rate, {.low = 0.0, .open_low = true},
                "Learning rate of Adam in a frozen encoder's training, before the first round.");
-  table.integer("vee_epochs", encoder.epochs, {.low = 0, .high = 100'000},
-                "Epochs of the same; 0: the encoder stays as drawn, or as model.weights gives it.");
+  table.integer(
+      "vee_epochs", encoder.epochs, {.low = 0, .high = 100'000},
+      "Epochs of a frozen encoder's training; 0: the encoder keeps its initial weights, random or from model.weights.");
 }
 
 std::int64_t embedding_rehearsal_options::rehearsed(std::int64_t rows, std::int64_t held, bool points) const {
@@ -41,11 +42,11 @@ split_encoder_net parted(const method_setup& setup, bool frozen) {
 diagnostics validate_net(const method_setup& setup, const std::string& method, const std::string& expected) {
   diagnostics errors;
   if (!as_embedding_model(setup.net))
-    errors.push_back({"model.name", fmt::format("'{}' has no encoder and classifier to part; expected {}",
+    errors.push_back({"model.name", fmt::format("'{}' cannot be split into encoder and classifier; expected {}",
                                                 setup.net->identity(), expected)});
   if (setup.trainable == trainable_part::head)
-    errors.push_back({"model.trainable", fmt::format("model.trainable = \"head\": {} trains the whole classifier, and "
-                                                     "freezes the encoder by itself; expected \"all\"",
+    errors.push_back({"model.trainable", fmt::format("model.trainable = \"head\": {} trains the whole classifier and "
+                                                     "freezes the encoder itself; expected \"all\"",
                                                      method)});
   return errors;
 }

@@ -294,20 +294,19 @@ void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& 
 std::string fil_ver::encoder_error(const embedding_model& net) const {
   const bool normal = net.shape().normal;
   if (options_.points() && normal)
-    return fmt::format(
-        "system = \"ebr\" rehearses points, and the encoder of '{}' gives means and deviations; expected "
-        "model.name = \"ebr\"",
-        net.identity());
+    return fmt::format("system = \"ebr\" rehearses points, but the encoder of '{}' returns means and deviations; "
+                       "expected model.name = \"ebr\"",
+                       net.identity());
   if (options_.system != system_kind::vanilla && !options_.points() && !normal)
-    return fmt::format("system = \"ver-stats\" and \"ver-sampled\" need the statistics of an encoder, and that of '{}' "
-                       "gives none; expected model.name = \"vee\"",
+    return fmt::format("system = \"ver-stats\" and \"ver-sampled\" need means and deviations, but the encoder of '{}' "
+                       "returns points; expected model.name = \"vee\"",
                        net.identity());
   return {};
 }
 
 diagnostics fil_ver::check(const method_setup& setup) const {
   auto errors = validate_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
-  append(errors, reject_batch_keys(setup, "the server trains by steps of its own (strategy.server_steps)"));
+  append(errors, reject_batch_keys(setup, "the server trains for strategy.server_steps steps"));
   if (const auto net = as_embedding_model(setup.net))
     if (const auto reason = encoder_error(*net); !reason.empty())
       errors.push_back({"model.name", reason});
@@ -326,35 +325,36 @@ void fil_ver::keys(key_table& table) {
                 {"vanilla", system_kind::vanilla}},
                "What is rehearsed and sent: means and deviations, samples of them, points; vanilla: nothing.");
   table.flag("server_training", options_.server_training,
-             "Whether clients send embeddings and the server trains on what it has received.");
-  table.flag("client_rehearsal", options_.client_rehearsal, "Whether clients train on their past tasks too.");
+             "Clients send embeddings, and the server trains on the received ones.");
+  table.flag("client_rehearsal", options_.client_rehearsal, "Clients train on their past tasks, too.");
   options_.beta_key(table);
   table.integer("server_steps", options_.server_steps, {.low = 0, .high = 100'000}, "Steps of the server per round.");
-  table.integer("server_batch", options_.server_batch, {.low = 1, .high = 65'536}, "Rows of such a step.");
+  table.integer("server_batch", options_.server_batch, {.low = 1, .high = 65'536}, "Rows per server step.");
   table.number("server_learning_rate", options_.server_learning_rate, {.low = 0.0},
-               "Of the server's steps, plain SGD.");
+               "Learning rate of the server's steps (plain SGD).");
   table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
                "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
   table.choice("pool", options_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
-               "What the server keeps: a uniform sample per task and label, or everything.");
-  table.integer("pool_size", options_.pool_size, {.low = 1, .high = 100'000'000}, "reservoir: rows of a task.");
+               "Embeddings that the server keeps: a uniform sample per task and label, or all.");
+  table.integer("pool_size", options_.pool_size, {.low = 1, .high = 100'000'000},
+                "reservoir: maximum number of rows per task.");
   table.choice("pool_batch", options_.pool_batch,
                {{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}},
-               "Whether the server's batches hold as many rows of every task, or of every row alike.");
+               "The server's batches draw evenly from tasks, or evenly from rows.");
   table.flag("sample_once", options_.one_z_per_sample,
-             "ver-sampled: a sample of a row is sent once in the run; several together would reveal its mean.");
+             "ver-sampled: send one sample of a row per run, since several samples together reveal its mean.");
   options_.vector_keys(table);
   table.choice("vee_data", options_.encoder_data,
                {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
-               "What the encoder is trained on: all of task 1, or the shares of clients enrolled in it.");
+               "Training data of the encoder: all of task 1, or the rows of clients enrolled in it.");
   options_.training_keys(table);
   table.choice("classifier_start", options_.start,
                {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
-               "What the federated classifier begins with: the draw, or the file, with which the encoder's training "
-               "began, too, so that embeddings suit it; or a draw of its own.");
+               "Initial weights of the federated classifier: the random values or the file with which the encoder's "
+               "training started, so that embeddings fit it; or separate random values.");
   table.choice("embedding", options_.embedding,
                {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
-               "What the classifier is tested on: means, or a keyed sample of each test row.");
+               "Test input of the classifier: means, or a keyed sample of each test row.");
 }
 
 const strategy_registration line{

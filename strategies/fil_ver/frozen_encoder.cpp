@@ -95,7 +95,7 @@ void frozen_encoder::measure(server_context& ctx, const at::Tensor& features) {
   constexpr double kl_min_nats = 50.0;
   if (kl_nats_ < kl_min_nats)
     ctx.warn(fmt::format("strategy.beta = {}: embeddings keep {:.1f} nats of KL divergence per sample ({:.3f} per "
-                         "dimension), fewer than {}: later tasks will not be told apart; a smaller beta keeps more",
+                         "dimension), fewer than {}: later tasks cannot be distinguished; a smaller beta keeps more",
                          options_.beta, kl_nats_, kl_nats_ / static_cast<double>(width), kl_min_nats));
 }
 

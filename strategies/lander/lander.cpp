@@ -179,7 +179,7 @@ public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override {
     return {{.name = "official",
-             .meaning = "a run of the public code: 100 rounds a task, its schedule, augmentation and head",
+             .meaning = "a run of the official code: 100 rounds a task, its schedule, augmentation and head",
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
@@ -278,7 +278,7 @@ void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& 
 
 diagnostics lander::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
-  append(errors, reject_label_smoothing(setup, "its losses anchor features beside labels, and read unsmoothed ones"));
+  append(errors, reject_label_smoothing(setup, "its losses anchor features and read unsmoothed labels"));
   for (auto& finding : validate_generation(setup))
     errors.push_back(std::move(finding));
   if (options_.dreams.warm_up > options_.dreams.rounds)
@@ -300,54 +300,59 @@ diagnostics lander::check(const method_setup& setup) const {
 /// Declares the keys of generator and student.
 void dream_keys(key_table& table, synthesis_settings& dreams) {
   table.integer("generator_rounds", dreams.rounds, {.low = 1, .high = 100'000},
-                "Rounds of the generator's training after each task; each leaves its best batch.");
+                "Generator rounds after each task; the best batch of each is kept.");
   table.integer("warm_up", dreams.warm_up, {.low = 0, .high = 100'000},
-                "The first so many have no student to fool, and leave one batch together.");
+                "Number of first rounds without the adversarial term; they keep one batch together.");
   table.integer("adversary_lead", dreams.lead, {.low = 0, .high = 100'000},
-                "Rounds behind the warm-up, too, whose generator need not fool the student, which learns already.");
-  table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Steps of Adam in a round.");
-  table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images of a round.");
+                "Rounds after the warm-up without the adversarial term, in which the student is trained.");
+  table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Adam steps per round.");
+  table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images per round.");
   table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true}, "Adam's learning rate.");
   table.integer("generator_width", dreams.filters, {.low = 1, .high = 65'536},
-                "Filters of the generator's last convolution; the others have twice as many.");
+                "Filters of the generator's last convolution; earlier ones have twice as many.");
   table.flag("generator_views", dreams.views,
-             "Nets are shown images cropped and mirrored, anew in each step, and the student too.");
-  table.integer("noise_width", dreams.noise, {.low = 1, .high = 65'536}, "Numbers behind a noise layer.");
+             "Randomly crop and mirror images in each step before the model and the student read them.");
+  table.integer("noise_width", dreams.noise, {.low = 1, .high = 65'536}, "Output width of a noise layer.");
   table.integer("noise_chunk", dreams.chunk, {.low = 1, .high = 100'000},
-                "Images of a batch that share a noise layer; layers are drawn in each round and learn in it.");
-  table.integer("student_steps", dreams.student_steps, {.low = 0, .high = 100'000}, "Steps of the student in a round.");
-  table.integer("student_batch", dreams.student_batch, {.low = 1, .high = 100'000}, "Images of such a step.");
-  table.number("student_rate", dreams.student_rate, {.low = 0.0, .open_low = true}, "Its learning rate, of SGD.");
-  table.number("student_momentum", dreams.student_momentum, {.low = 0.0, .high = 1.0}, "Its momentum.");
-  table.number("student_decay", dreams.student_decay, {.low = 0.0}, "Its weight decay.");
-  table.number("statistics_weight", dreams.statistics, {.low = 0.0}, "Weight of matching batch statistics.");
+                "Images of a batch that share a noise layer; layers are drawn and trained in each round.");
+  table.integer("student_steps", dreams.student_steps, {.low = 0, .high = 100'000}, "Steps of the student per round.");
+  table.integer("student_batch", dreams.student_batch, {.low = 1, .high = 100'000}, "Images per student step.");
+  table.number("student_rate", dreams.student_rate, {.low = 0.0, .open_low = true},
+               "Learning rate of the student (SGD).");
+  table.number("student_momentum", dreams.student_momentum, {.low = 0.0, .high = 1.0}, "Momentum of the student.");
+  table.number("student_decay", dreams.student_decay, {.low = 0.0}, "Weight decay of the student.");
+  table.number("statistics_weight", dreams.statistics, {.low = 0.0}, "Weight of matching batch-norm statistics.");
   table.number("label_weight", dreams.labels, {.low = 0.0}, "Weight of the generator's cross-entropy.");
-  table.number("adversary_weight", dreams.adversary, {.low = 0.0}, "Weight of fooling the student.");
+  table.number("adversary_weight", dreams.adversary, {.low = 0.0},
+               "Weight of the adversarial term against the student.");
 }
 
 void lander::keys(key_table& table) {
-  table.integer("embedding_width", options_.embedding, {.low = 1, .high = 65'536}, "Numbers of a label's embedding.");
+  table.integer("embedding_width", options_.embedding, {.low = 1, .high = 65'536}, "Width of a label's embedding.");
   table.path("label_embeddings", options_.label_embeddings,
              "safetensors with a tensor 'embeddings' [classes, embedding_width] of texts; empty: random vectors.");
-  table.number("anchoring", options_.anchoring, {.low = 0.0}, "l: weight of the pull to the embeddings.");
+  table.number("anchoring", options_.anchoring, {.low = 0.0}, "l: weight of the anchor loss to the embeddings.");
   table.flag("anchoring_first_task", options_.anchoring_first,
-             "The pull acts in the first task; false as in the copy of LANDER that STSA's code compares with.");
+             "Use the anchor loss in the first task; false: as in the copy of LANDER in STSA's official code.");
   table.number("radius", options_.radius, {.low = 0.0},
-               "r: where a batch is nearer than that on average, nothing pulls.");
-  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "tau of the distillation.");
-  table.number("rate_floor", options_.rate_floor, {.low = 0.0}, "Where the cosine of training.schedule ends.");
-  table.choice("replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
-               "Own rows and images pass the net together, or one behind the other, each with statistics of its own.");
-  table.flag("replay_jitter", options_.replay_jitter, "Images are jittered where training.augment jitters rows.");
+               "r: radius; if the mean distance of a batch is smaller, the anchor loss is 0.");
+  table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+               "tau: temperature of the distillation.");
+  table.number("rate_floor", options_.rate_floor, {.low = 0.0}, "Final rate of the cosine of training.schedule.");
+  table.choice(
+      "replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
+      "Own rows and images pass through the net together, or one after the other with separate batch statistics.");
+  table.flag("replay_jitter", options_.replay_jitter, "Apply the jitter of training.augment to images, too.");
   table.flag("replay_short_last", options_.replay_short_last,
              "The last batch of each pass over the pool may be short.");
-  table.choice("new_class_head", options_.draws_rows, {{"kept", false}, {"drawn", true}},
-               "Rows of the head for a task's classes: as the run began with them, or drawn when the task begins.");
+  table.choice(
+      "new_class_head", options_.draws_rows, {{"kept", false}, {"drawn", true}},
+      "Initial head weights of a task's classes: those from the start of the run, or drawn when the task begins.");
   table.choice("task_model", options_.ends_with,
                {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},
-               "What a task ends with: its last average, or the model before the round whose clients lose least in the "
-               "first epoch, a mean over their steps.");
-  table.integer("pool_max", options_.pool_max, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+               "Final model of a task: the last average, or the model before the round with the lowest client loss "
+               "(mean over the steps of the first epoch).");
+  table.integer("pool_max", options_.pool_max, {.low = 0}, "Maximum number of images, the first by file name; 0: all.");
   dream_keys(table, options_.dreams);
 }
 

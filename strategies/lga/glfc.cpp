@@ -30,7 +30,7 @@ public:
   }
   void keys(key_table& table) override {
     table.choice("losses", losses_, {{"paper", glfc_form::printed}, {"official", glfc_form::released}},
-                 "Softmax losses, as printed, or sigmoid losses.");
+                 "Softmax losses as in the paper, or sigmoid losses.");
     shared_keys(table, options_);
   }
   std::vector<preset> presets() const override {
@@ -38,18 +38,18 @@ public:
                                  "weighting = \"uniform\"\n" +
                                  std::string(released_training);
     return {{.name = "paper",
-             .meaning = "losses, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours for the "
-                        "printed 2.0, batches and augmentation the released program's",
+             .meaning = "losses, proxy, groups and perturbation as in the paper; rate 0.1 with momentum 0.9 is ours "
+                        "(paper: 2.0), batches and augmentation are the official code's",
              .toml = "[strategy]\nlosses = \"paper\"\nimages_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = "
                      "\"round\"\n"
                      "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
                      std::string(printed_training)},
             {.name = "official",
-             .meaning = "what the released program does, with its learning rates, but for its bugs",
+             .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\n" + released},
             {.name = "released",
-             .meaning = "the same with those of its bugs that change results: exemplars that are chosen twice, a best "
-                        "score that is never forgotten",
+             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
+                        "that is never reset",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"never\"\n" + released}};
   }
 

@@ -320,8 +320,8 @@ public:
                       const gradient_compensation_options& with)
       : averaging_server(setup), clients_(setup.clients), pool_(with.pool), known_(std::move(known)) {
     if (with.rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
-      warning_ = fmt::format("strategy.rates = \"official\" was made for 10 rounds of 20 epochs; with "
-                             "rounds.per_task = {} and training.epochs = {} its decays fall elsewhere",
+      warning_ = fmt::format("strategy.rates = \"official\" assumes 10 rounds of 20 epochs; rounds.per_task = {} and "
+                             "training.epochs = {} shift its decays",
                              setup.rounds.per_task, setup.training.epochs);
     auto once = std::make_shared<tensor_map>();
     once->put("encoder", known_->weights);
@@ -373,32 +373,32 @@ void gradient_compensation_method::prepare(const method_setup& setup) {
 
 diagnostics gradient_compensation_method::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
-  append(errors, reject_label_smoothing(setup, "its loss weighs rows by the gradients of their unsmoothed labels"));
+  append(errors, reject_label_smoothing(setup, "its loss weights rows by the gradients of their unsmoothed labels"));
   const auto with = options();
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      errors.push_back({"tasks.kind",
-                        "tasks.kind: the method compensates for the forgetting of classes, and tasks here "
-                        "repeat them; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the method compensates for forgotten classes, but these tasks "
+                                      "repeat their classes; expected \"class-incremental\""});
       break;
     }
   if (!setup.has_images())
-    errors.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens or "
-                                   "numbers; expected images"});
+    errors.push_back(
+        {"data.name",
+         "the proxy reconstructs images from gradients, but the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     errors.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
   else if (!transmitted_weights(setup.net, setup.trainable).whole())
-    errors.push_back({"model.name", fmt::format("model.name: parts of '{}' stay as they are, and the method trains and "
-                                                "compares whole nets; expected one that learns as a whole, without "
-                                                "model.adapter",
-                                                setup.net->identity())});
-  for (auto& finding : without_linear_head(*setup.net, "the proxy scores features by the head"))
+    errors.push_back(
+        {"model.name", fmt::format("model.name: parts of '{}' are frozen, but the method trains and compares whole "
+                                   "nets; expected a net that is trained as a whole, without model.adapter",
+                                   setup.net->identity())});
+  for (auto& finding : without_linear_head(*setup.net, "the proxy scores features with the head"))
     errors.push_back(std::move(finding));
   if (with.memory_rows < setup.classes)
-    errors.push_back({"strategy.memory", fmt::format("strategy.memory = {}: fewer exemplars than the run has classes "
-                                                     "leave none of some; expected at least {}",
-                                                     with.memory_rows, setup.classes)});
+    errors.push_back({"strategy.memory",
+                      fmt::format("strategy.memory = {}: fewer exemplars than classes of the run; expected at least {}",
+                                  with.memory_rows, setup.classes)});
   if (with.proxy.first_scored >= setup.rounds.per_task && setup.rounds.per_task > 1)
     errors.push_back({"strategy.proxy_init",
                       fmt::format("strategy.proxy_init = {}: no model of a task would be scored; expected less than "
@@ -414,47 +414,47 @@ diagnostics gradient_compensation_method::check(const method_setup& setup) const
 
 void gradient_compensation_method::shared_keys(key_table& table, gradient_compensation_options& to) {
   table.number("threshold", to.threshold, {.low = 0.0},
-               "Rise of a client's mean entropy, in nats, at which it takes it that a task has begun.");
+               "Increase of a client's mean entropy, in nats, at which it detects a new task.");
   table.integer("memory", to.memory_rows, {.low = 1, .high = 100'000'000}, "Exemplars that a client keeps.");
   table.choice("exemplars", to.choice,
                {{"greedy", exemplar_choice::greedy},
                 {"rank", exemplar_choice::rank},
                 {"duplicates", exemplar_choice::duplicates}},
-               "Herding, the rows nearest to the class mean, or herding that may choose a row again (as released).");
+               "Herding, the rows nearest to the class mean, or herding that may choose a row again (official code).");
   table.choice("rates", to.rates,
                {{"scenario", rate_schedule::scenario},
                 {"official", rate_schedule::code_quirk},
                 {"persistent-decay", rate_schedule::persistent_decay}},
-               "Learning rates: those of [training], or decays after 100, 150 and 180 epochs of a task, which as "
-               "released last for the rest of their round only.");
+               "Learning rates: those of [training], or decays after 100, 150 and 180 epochs of a task, which in the "
+               "official code last only for the rest of their round.");
   table.integer("reconstruction_steps", to.proxy.inversion.steps, {.low = 1, .high = 100'000},
-                "Steps of L-BFGS per gradient, each of up to 20 evaluations.");
+                "L-BFGS steps per gradient, each of up to 20 evaluations.");
   table.number("reconstruction_rate", to.proxy.inversion.learning_rate, {.low = 0.0, .open_low = true},
-               "Their learning rate.");
+               "Learning rate of the L-BFGS steps.");
   table.integer("images_per_gradient", to.proxy.inversion.kept, {.low = 1, .high = 1000},
-                "The last so many iterates are the proxy's images.");
+                "Number of last iterates that the proxy keeps as images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
-                "Rounds of a task whose models the proxy takes without scoring them.");
+                "First rounds of a task, whose models the proxy does not score.");
   table.choice("best_reset", to.proxy.reset,
                {{"every-task", score_reset::every_task},
                 {"second-task", score_reset::second_task},
                 {"never", score_reset::never}},
-               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+               "When the best score of earlier tasks is reset; in the official code LGA resets it once, GLFC never.");
   table.choice("perturbation", to.perturbation,
                {{"pixels", prototype_perturbation::pixels}, {"latent", prototype_perturbation::latent}},
-               "How prototypes are moved: by the binary cross-entropy of their pixels, as released, or by the "
-               "cross-entropy behind noisy features, as printed.");
+               "Perturbation of prototypes: by the binary cross-entropy of their pixels (official code), or by the "
+               "cross-entropy of noisy features (paper).");
   table.omit_default_from_digest();
-  table.choice("old_clients", to.old_clients,
-               {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
-               "What clients train on that stay at an old task: all its rows, as released, or exemplars, as printed.");
+  table.choice(
+      "old_clients", to.old_clients, {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
+      "Training data of clients that stay at an old task: all its rows (official code), or exemplars (paper).");
   table.omit_default_from_digest();
   table.choice("regroup", to.regroup, {{"task", regrouping::task}, {"round", regrouping::round}},
-               "When tasks.keep_task_share of the clients are drawn who rest on old classes: with each task, as "
-               "released, or in each round, as printed; the latter have exemplars alone for that round.");
+               "When the tasks.keep_task_share of clients that keep old classes is drawn: with each task (official "
+               "code), or in each round (paper), where they use only exemplars.");
   table.omit_default_from_digest();
   table.choice("pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},
-               "Whether clients that come later are drawn into cohorts; in LGA's released program they are not.");
+               "Whether cohorts include clients that enrol later; in LGA's official code they do not.");
   table.omit_default_from_digest();
 }
 

@@ -260,19 +260,20 @@ class lga final : public gradient_compensation_method {
 public:
   void keys(key_table& table) override {
     table.choice("losses", losses_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
-                 "Softmax losses with weights per task, as printed, or sigmoid losses with cumulative weights.");
+                 "Softmax losses with weights per task (paper), or sigmoid losses with cumulative weights.");
     shared_keys(table, options_);
     table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
-                 "Noise on features, and its scale: as printed (eqs. 11, 12) or as released.");
+                 "Noise on features and its scale: as in the paper (eqs. 11, 12) or in the official code.");
     table.number("noise_scale", options_.proxy.noise_scale, {.low = 0.0},
-                 "omega, the scale of the noise; 0: it is learnt, from reconstructions.");
+                 "omega: scale of the noise; 0: it is trained on reconstructions.");
     table.omit_default_from_digest();
-    table.flag("cbl", category_balanced_, "The labels' loss weighs rows; else it is plain.");
-    table.flag("sdl", semantic_, "Distillation is semantic; else iCaRL's.");
-    table.flag("psr", options_.proxy.reconstructs, "The proxy reconstructs prototypes; else any old model is taken.");
-    table.flag("sbm", options_.proxy.selects, "The proxy selects the best model; else the last of the task is taken.");
-    table.flag("ssa", options_.proxy.augments, "Models are scored on noisy copies of features; else on features.");
-    table.flag("npb", options_.perturbs, "Prototypes are perturbed before they are encoded.");
+    table.flag("cbl", category_balanced_, "Weight the rows of the classification loss; false: plain cross-entropy.");
+    table.flag("sdl", semantic_, "Semantic distillation; false: iCaRL's.");
+    table.flag("psr", options_.proxy.reconstructs,
+               "The proxy reconstructs prototypes; false: no model selection by prototypes.");
+    table.flag("sbm", options_.proxy.selects, "The proxy selects the best model; false: the last model of the task.");
+    table.flag("ssa", options_.proxy.augments, "Score models on noisy copies of features; false: on features.");
+    table.flag("npb", options_.perturbs, "Perturb prototypes before they are encoded.");
   }
   std::vector<preset> presets() const override {
     const std::string released = "losses = \"official\"\nnoise = \"official\"\nrates = \"official\"\n"
@@ -280,19 +281,18 @@ public:
                                  std::string(released_training);
     return {{.name = "paper",
              .meaning =
-                 "losses, weights, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours "
-                 "for the printed 2.0, which diverges under softmax losses, batches and augmentation the "
-                 "released program's",
+                 "losses, weights, proxy, groups and perturbation as in the paper; rate 0.1 with momentum 0.9 is ours "
+                 "(the paper's 2.0 diverges with softmax losses), batches and augmentation are the official code's",
              .toml = "[strategy]\nlosses = \"paper\"\nnoise = \"paper\"\nexemplars = \"rank\"\nproxy_init = 0\n"
                      "images_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = \"round\"\n"
                      "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
                      std::string(printed_training)},
             {.name = "official",
-             .meaning = "what the released program does, with its learning rates, but for its bugs",
+             .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\nexemplars = \"greedy\"\n" + released},
             {.name = "released",
-             .meaning = "the same with those of its bugs that change results: exemplars that are chosen twice, a best "
-                        "score that is forgotten once, newcomers that never take part",
+             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
+                        "that is reset once, new clients that never take part",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"second-task\"\npool = \"fixed\"\n" +
                      released}};
   }

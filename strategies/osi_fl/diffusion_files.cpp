@@ -15,7 +15,7 @@ diffusion_support& registered_support() {
 void diffusion_files::keys(key_table& table) {
   for (auto& key : files_)
     table.path(key.name, key.file, key.meaning);
-  table.integer("beams", beams_, {.low = 1, .high = 1'000}, "Beginnings that the search for a caption goes on with.");
+  table.integer("beams", beams_, {.low = 1, .high = 1'000}, "Beam width of the caption search.");
 }
 
 bool diffusion_files::describes() const {

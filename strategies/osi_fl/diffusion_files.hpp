@@ -59,14 +59,14 @@ private:
   [[nodiscard]] diagnostics check_keys(bool generates) const;
 
   std::vector<file_key> files_ = {
-      {"caption_encoder", {}, "Module that looks at a picture for the captioner (docs/picture_parts.md)."},
-      {"caption_decoder", {}, "Module that tells the next word of a caption."},
+      {"caption_encoder", {}, "Module that encodes an image for the captioner (docs/picture_parts.md)."},
+      {"caption_decoder", {}, "Module that predicts the next word of a caption."},
       {"caption_words", {}, "vocab.json of the captioner's tokenizer.", false},
       {"text_encoder", {}, "Module that encodes a caption: one vector (embed512), or the states of all tokens."},
       {"text_tokens", {}, "vocab.json of the text encoder's tokenizer.", false},
       {"text_merges", {}, "merges.txt of the text encoder's tokenizer.", false},
-      {"denoiser", {}, "sd77x768: module that finds the noise in latents, told a time and a text.", true, true},
-      {"picture_decoder", {}, "sd77x768: module that makes pictures of latents.", true, true}};
+      {"denoiser", {}, "sd77x768: module that predicts the noise in latents from a time and a text.", true, true},
+      {"picture_decoder", {}, "sd77x768: module that decodes latents into images.", true, true}};
   std::int64_t beams_ = 4;
 };
 

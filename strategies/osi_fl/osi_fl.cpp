@@ -176,9 +176,9 @@ public:
   void fold(const delivery& in) override {
     const speaker from{in.from.value, static_cast<std::uint32_t>(numbers_in(in.upload->at("task")).front())};
     if (!sent_numbers_.try_emplace(from, in.upload->at("means").numel()).second)
-      throw std::runtime_error(fmt::format("client {} has spoken in task {} before; a client of a one-shot federation "
-                                           "sends one message",
-                                           from.first, from.second + 1));
+      throw std::runtime_error(fmt::format(
+          "client {} already sent its message in task {}; a client of a one-shot federation sends one message",
+          from.first, from.second + 1));
     received_[from] = in.upload;
     const auto rows = in.upload->at("counts").sum().item<std::int64_t>();
     const auto encoder = generator_.is_trained() && !options_.captions() ? generator_.encoder()->bytes() : 0;

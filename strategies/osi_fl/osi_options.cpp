@@ -11,31 +11,28 @@ diagnostics osi_options::check(const method_setup& setup) const {
                                                 setup.net->identity())});
   if (!setup.has_images())
     errors.push_back(
-        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
-  const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
+        {"data.name", "the generator makes images, but the data are rows of tokens or numbers; expected images"});
+  const std::string once =
+      ": a client sends one message per task, but clients of the previous task would send again; expected ";
   if (norm == frozen_norm::batch && setup.trainable == trainable_part::all)
-    errors.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "
-                                              "the step's statistics anyway; expected model.trainable = \"head\", or "
-                                              "\"running\""});
+    errors.push_back({"strategy.frozen_norm",
+                      "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use the statistics of the "
+                      "step in any case; expected model.trainable = \"head\", or \"running\""});
   if (view == score_view::augmented && setup.training.augment == augmentation_kind::none)
-    errors.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": there is no augmentation to view "
-                                             "rows under; expected training.augment = \"resized-crop-flip\", or "
-                                             "\"plain\""});
+    errors.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": rows have no augmentation; expected "
+                                             "training.augment = \"resized-crop-flip\", or \"plain\""});
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
   if (setup.staying_share > 0.0)
     errors.push_back({"tasks.keep_task_share", "tasks.keep_task_share > 0" + once + "0"});
   if (setup.public_rows == 0 && !uses_diffusion_parts())
-    errors.push_back(
-        {"partition.public_share",
-         "partition.public_share = 0: the generator is trained on rows that no client holds, and there are "
-         "none; expected a share such as 0.15"});
+    errors.push_back({"partition.public_share", "partition.public_share = 0: the generator is trained on rows that no "
+                                                "client holds, but there are none; expected a share such as 0.15"});
   if (generator.matches_moments && captions())
     errors.push_back({"strategy.match_moments",
-                      "no effect where a captioner describes rows: the encoder of the run tells which kind a condition "
-                      "stands for; leave the key away"});
+                      "no effect with a captioner, since the run's encoder classifies conditions; remove the key"});
   if (!shape.empty() && (shape.size() != 2 || !captions()))
-    errors.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
+    errors.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and the width of each"
                                                              : "no effect without the modules of a captioner"});
   else if (captions())
     for (auto& finding : parts.check(setup, condition_numbers(), uses_diffusion_parts()))
@@ -49,11 +46,11 @@ void osi_options::keys(key_table& table) {
                 {"oscar", run_mode::oscar},
                 {"oscar-r", run_mode::oscar_r},
                 {"oscar-il", run_mode::oscar_il}},
-               "Selected images are retained; all are, and each task trains anew; the model is held back; nothing.");
+               "Measure against forgetting: retain selected images, retain all, penalize changes of the net, or none.");
   table.choice("condition", condition, {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
-               "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
+               "Condition of the generator, which a client sends per class: 512 numbers, or 77 tokens of 768 numbers.");
   table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
-                 "Tokens, and numbers of each, of modules that have others than the condition's name says.");
+                 "Number of tokens and their width, for modules that differ from the condition's name.");
   parts.keys(table);
   table.integer("retained_per_class", p, {.low = 0, .high = 1'000'000},
                 "osi-fl: images retained of each class and task.");
@@ -62,55 +59,56 @@ void osi_options::keys(key_table& table) {
                 {"loss", retention::loss},
                 {"random", retention::random},
                 {"herding", retention::herding}},
-               "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
+               "osi-fl: retained images: with the largest gradient or loss, random ones, or near the class mean.");
   table.choice("scoring_model", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
-               "osi-fl: the model that judges them: the one before the task was learnt, or after.");
-  table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
-               "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
-  table.omit_default_from_digest();
-  table.choice("loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
-               "Classes that the loss covers: those of tasks opened so far, or all of the run, as released.");
+               "osi-fl: the model that scores images: the one before or after the task's training.");
+  table.choice(
+      "score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
+      "osi-fl: images for scoring: unchanged, or one augmented view each (training.augment), as in the official code.");
   table.omit_default_from_digest();
   table.choice(
-      "frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
-      "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of the "
-      "step, which move the running ones, as released.");
+      "loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
+      "Classes that the loss covers: those of tasks opened so far, or all of the run as in the official code.");
+  table.omit_default_from_digest();
+  table.choice("frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
+               "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of "
+               "the step, which update the running ones as in the official code.");
   table.omit_default_from_digest();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
-               "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
+               "Weights of replayed images: every task weighs the same, or every image.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
                "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
-               "which leaves the first task free, as released.");
+               "which exempts the first task, as in the official code.");
   table.omit_default_from_digest();
-  table.choice(
-      "keep_epoch", epoch, {{"last", kept_epoch::last}, {"best", kept_epoch::best}},
-      "What training leaves: the model of its last epoch, or that of the epoch in which most images were taken "
-      "for their class as it trained on them, as OSCAR's own program does.");
+  table.choice("keep_epoch", epoch, {{"last", kept_epoch::last}, {"best", kept_epoch::best}},
+               "Model after training: that of the last epoch, or of the epoch with the highest training accuracy, as "
+               "in OSCAR's official code.");
   table.omit_default_from_digest();
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");
   table.integer("shown_images", shown_images, {.low = 1, .high = 100'000},
-                "Of those that are made for the first client of a class, how many samples.png shows.");
+                "Number of images in samples.png per class, made for the first client of the class.");
   table.omit_default_from_digest();
   table.integer("candidates", generator.sampling.candidates, {.low = 1, .high = 1'000},
-                "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
+                "Images made for each image kept: the encoder keeps those that it recognizes; 1: all are kept.");
   table.number("guidance", generator.sampling.guidance, {.low = 0.0, .high = 100.0},
-               "w of unconditional + w (conditional - unconditional); 1: the condition alone.");
+               "Guidance w in unconditional + w (conditional - unconditional); 1: the condition alone.");
   table.integer("sampling_steps", generator.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
   table.integer("components", generator.components, {.low = 1, .high = 100'000},
-                "Principal components of an image, which are what is generated; no more than there are pixels.");
+                "Principal components of an image, which are generated; at most the number of pixels.");
   table.flag("match_moments", generator.matches_moments,
-             "Whether what is generated of a kind is given the mean and covariance of its public rows' components.");
+             "Match the mean and covariance of generated components of a class to those of its public rows.");
   table.integer("encoder_passes", generator.encoder_passes, {.low = 1, .high = 100'000},
-                "Passes over the public rows in which the encoder is trained.");
+                "Epochs of the encoder's training on the public rows.");
   table.integer("component_passes", generator.component_passes, {.low = 1, .high = 100'000},
-                "The same for the principal components.");
+                "Epochs of the principal components' training on the public rows.");
   table.integer("denoiser_passes", generator.denoiser_passes, {.low = 1, .high = 100'000},
-                "The same for the denoiser.");
+                "Epochs of the denoiser's training on the public rows.");
   table.path("generator_cache", cache,
-             "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");
-  table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
+             "Folder that caches trained parts for later runs, by a digest of their inputs; empty: none.");
+  table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536},
+                "Rows per step in the training of these three.");
 }
 
 std::vector<preset> osi_options::presets() {
@@ -120,8 +118,9 @@ std::vector<preset> osi_options::presets() {
            .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
                    "batch = 256\n"},
           {.name = "official",
-           .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
-                      "has the largest loss after the task, all images count alike, answers are among all classes",
+           .meaning =
+               "the server of the official code: SGD trains the head of a pretrained net, the retained images have "
+               "the largest loss after the task, all images have equal weight, predictions are over all classes",
            .toml = "[strategy]\ncriterion = \"loss\"\nscoring_model = \"after\"\nscore_view = \"augmented\"\n"
                    "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
                    "penalty = \"tensor-means\"\nlambda = 0.01\n"
@@ -129,9 +128,8 @@ std::vector<preset> osi_options::presets() {
                    "[training]\noptimizer = \"sgd\"\nlearning_rate = 1e-3\nmomentum = 0.9\nepochs = 25\n"
                    "batch = 32\naugment = \"resized-crop-flip\"\n[evaluation]\nmask = \"all\"\n"},
           {.name = "official-oscar",
-           .meaning =
-               "the server of OSCAR's own program: a whole net learns by SGD from all images that were made, and "
-               "the epoch is kept in which most of them were taken for their class",
+           .meaning = "the server of OSCAR's official code: SGD trains the whole net on all generated images, and the "
+                      "epoch with the highest training accuracy is kept",
            .toml = "[strategy]\nmode = \"oscar\"\nloss_classes = \"all\"\nreplay = \"concat\"\n"
                    "keep_epoch = \"best\"\n"
                    "[training]\noptimizer = \"sgd\"\nlearning_rate = 5e-4\nmomentum = 0.9\nepochs = 20\n"

@@ -71,14 +71,14 @@ impossible_shape shape_error(const adjustment_shape& shape) {
     return {};
   const auto widths = fmt::format("{}", fmt::join(shape.hidden, ", "));
   if (shape.shortcut == shortcut_form::hidden_projection && shape.hidden.empty())
-    return {"adjustment_hidden", "strategy.adjustment_hidden = []: the shortcut begins behind a hidden block; expected "
+    return {"adjustment_hidden", "strategy.adjustment_hidden = []: the shortcut starts after a hidden block; expected "
                                  "one, or shortcut = \"input-projection\" or \"none\""};
   if (shape.shortcut == shortcut_form::hidden_sum &&
       (shape.hidden.size() < 2 || shape.hidden.front() != shape.hidden.back()))
-    return {"shortcut", fmt::format("strategy.shortcut = \"hidden-sum\" adds the first hidden block to the last, and "
-                                    "adjustment_hidden = [{}]; expected two or more, the first and the last equally "
-                                    "wide",
-                                    widths)};
+    return {"shortcut",
+            fmt::format("strategy.shortcut = \"hidden-sum\" adds the first hidden block to the last, but "
+                        "adjustment_hidden = [{}]; expected two or more blocks, the first and the last equally wide",
+                        widths)};
   return {};
 }
 

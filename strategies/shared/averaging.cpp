@@ -59,7 +59,7 @@ void weighted_average::persist(archive& state) {
   const bool holds =
       sum.defined() ? weight_ > 0.0 && sum.scalar_type() == at::kDouble && sum.dim() == 1 : weight_ == 0.0;
   if (state.loading() && !holds)
-    throw archive_error("has a mean of no uploads, or uploads without a mean");
+    throw archive_error("has a sum without uploads, or uploads without a sum");
   sum_ = sum;
 }
 

@@ -67,7 +67,7 @@ public:
   [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
   /// Number of parameters that travel, without running statistics.
   [[nodiscard]] std::int64_t parameters(const model& net) const;
-  /// Returns `base` [P] with the travelled tensors written into it.
+  /// Returns `base` [P] with the traveled tensors written into it.
   [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& travelled) const;
 
 private:
@@ -111,8 +111,8 @@ private:
   transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
   tensors_ref frozen_;                             // frozen weights, the initial payload; null if all weights travel
-  std::map<std::string, weighted_average> sums_;   // one per travelling tensor
-  std::map<std::string, weighted_change> changes_; // FedBuff: one per travelling tensor
+  std::map<std::string, weighted_average> sums_;   // one per traveling tensor
+  std::map<std::string, weighted_change> changes_; // FedBuff: one per traveling tensor
   double change_weight_ = 0.0;                     // FedBuff: sum of c_k
 };
 

@@ -1,4 +1,4 @@
-/// embedding_rows: labelled features from an encoder, and the training sets that are built from them.
+/// embedding_rows: labeled features from an encoder, and the training sets that are built from them.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
@@ -8,7 +8,7 @@ namespace mneme {
 
 // Axes: n rows, D numbers of an embedding, F features of the encoder: D (points), or 2 D (means and log deviations).
 
-/// Features of labelled rows. A copy shares the tensors.
+/// Features of labeled rows. A copy shares the tensors.
 struct embedding_rows {
   at::Tensor features{}; ///< [n, F] float32 on the host
   at::Tensor labels{};   ///< [n] int32

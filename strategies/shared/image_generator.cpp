@@ -85,21 +85,20 @@ at::Tensor first_by_name(std::int64_t images, std::int64_t batch, std::int64_t c
 diagnostics validate_generation(const method_setup& setup) {
   diagnostics errors;
   if (!setup.net->couples_batch_rows())
-    errors.push_back(
-        {"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
-                                   "match; expected a residual net with norm = \"batch\"",
-                                   setup.net->identity())});
+    errors.push_back({"model.name", fmt::format("'{}' has no batch norms, whose statistics the generator matches; "
+                                                "expected a residual net with norm = \"batch\"",
+                                                setup.net->identity())});
   if (!setup.has_images())
     errors.push_back(
-        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
+        {"data.name", "the generator makes images, but the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     errors.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
   else if (has_held_parameters(*setup.net))
     errors.push_back({"model.frozen", "model.frozen: the method trains whole nets; expected no frozen parameters"});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      errors.push_back({"tasks.kind", "tasks.kind: the generator makes rows of old classes, and tasks here repeat "
-                                      "classes; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the generator makes rows of old classes, but these tasks repeat "
+                                      "their classes; expected \"class-incremental\""});
       break;
     }
   return errors;

@@ -20,10 +20,9 @@ diagnostics without_linear_head(const model& net, std::string_view reader) {
   if (net.classes() == 0 || (weights == 1 && biases == 1 && others == 0))
     return {};
   const char* const key = has_hidden_layers ? "model.head_hidden" : "model.name";
-  return {{key, fmt::format("{}: {} as one linear layer upon all features, and the head of '{}' is another one; "
-                            "expected {}",
+  return {{key, fmt::format("{}: {} as one linear layer on all features, but the head of '{}' differs; expected {}",
                             key, reader, net.identity(),
-                            has_hidden_layers ? "[]" : "a net with such a head, as lenet, resnet18 and vit have it")}};
+                            has_hidden_layers ? "[]" : "a net with such a head, such as lenet, resnet18 or vit")}};
 }
 
 } // namespace mneme

@@ -45,22 +45,21 @@ diagnostics validate_backbone_of_method(const method_setup& setup, const std::st
   diagnostics errors;
   if (const auto maps = setup.net->maps(); !knows_layer(*setup.net, layer))
     errors.push_back({"strategy.feature_layer",
-                      fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no such layer to read "
-                                  "features from; expected {}",
+                      fmt::format("strategy.feature_layer = \"{}\": the backbone '{}' has no layer of this name to "
+                                  "read features from; expected {}",
                                   layer, setup.net->identity(),
                                   maps.empty() ? "\"\", its last ones"
                                                : fmt::format("\"\", or one of: {}", fmt::join(maps, ", ")))});
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net by itself, and "
-                                         "learns what stands behind it; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable = \"head\": the method freezes the whole net itself and "
+                                         "trains what follows it; expected \"all\""});
   if (setup.training.augment != augmentation_kind::none)
-    errors.push_back({"training.augment",
-                      "training.augment: features of the frozen backbone are computed once for each "
-                      "row, so that images cannot differ from round to round; expected \"none\""});
+    errors.push_back({"training.augment", "training.augment: features of the frozen backbone are computed once for "
+                                          "each row, so images cannot change from round to round; expected \"none\""});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      errors.push_back({"tasks.kind", "tasks.kind: the method tells old rows from new ones by their class, and tasks "
-                                      "here repeat classes; expected \"class-incremental\""});
+      errors.push_back({"tasks.kind", "tasks.kind: the method distinguishes old rows from new ones by class, but these "
+                                      "tasks repeat their classes; expected \"class-incremental\""});
       break;
     }
   return errors;
@@ -141,7 +140,7 @@ task<client_result> split_method::client_round(client_context& ctx, const broadc
 void split_options::keys(key_table& table) {
   table.integers("adjustment_hidden", net.hidden, {.low = 1, .high = 65'536},
                  "Widths of the adjustment module's hidden blocks: linear, batch norm, ReLU, dropout.");
-  table.integer("adjustment_width", net.width, {.low = 1, .high = 65'536}, "Numbers that the module puts out.");
+  table.integer("adjustment_width", net.width, {.low = 1, .high = 65'536}, "Output width of the module.");
   table.integer("head_width", net.head, {.low = 1, .high = 65'536}, "Width of the head's hidden block.");
   table.choice("shortcut", net.shortcut,
                {{"hidden-projection", shortcut_form::hidden_projection},
@@ -150,18 +149,19 @@ void split_options::keys(key_table& table) {
                 {"none", shortcut_form::none}},
                "The module's shortcut: from its first hidden block or from its input through a matrix, between its "
                "hidden blocks, or none.");
-  table.flag("batch_norm", net.batch_norm, "Blocks have batch norms, each as wide as what precedes it.");
-  table.number("dropout", net.dropout, {.low = 0.0, .high = 0.99}, "Share of values that a block drops in training.");
-  table.choice("initial", draw, {{"kaiming", matrix_draw::kaiming}, {"uniform", matrix_draw::uniform}},
-               "How matrices are drawn: N(0, 2 / fan in), for images, or U(-b, b), b = 1 / sqrt(fan in), for texts.");
-  table.flag("reinit_each_task", drawn_each_task, "Module and head are drawn anew with every task.");
+  table.flag("batch_norm", net.batch_norm, "Blocks have batch norms.");
+  table.number("dropout", net.dropout, {.low = 0.0, .high = 0.99}, "Dropout rate of a block.");
+  table.choice(
+      "initial", draw, {{"kaiming", matrix_draw::kaiming}, {"uniform", matrix_draw::uniform}},
+      "Initialization of matrices: N(0, 2 / fan in) for images, or U(-b, b) with b = 1 / sqrt(fan in) for texts.");
+  table.flag("reinit_each_task", drawn_each_task, "Module and head are reinitialized in every task.");
   backbone_keys(table, layer, feature_cache);
 }
 
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache) {
   table.text("feature_layer", layer, "Layer of the backbone whose means over pixels are features; empty: its last.");
   table.path("feature_cache", cache,
-             "Folder where features of the backbone are kept between runs; empty: in memory only.");
+             "Folder that caches features of the backbone between runs; empty: in memory only.");
 }
 
 method_needs split_method::needs() const {

@@ -9,7 +9,7 @@ std::unique_ptr<strategy> method_named(const std::string& name) {
   for (const auto& entry : strategies())
     if (entry.name == name)
       return entry.make();
-  throw std::logic_error("no method is called " + name);
+  throw std::logic_error("unknown method " + name);
 }
 
 } // namespace

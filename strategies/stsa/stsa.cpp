@@ -408,20 +408,18 @@ diagnostics stsa::check(const method_setup& setup) const {
   const auto bytes = bytes_of_entry * statistics * statistics;
   if (const auto& room = setup.memory; bytes > static_cast<double>(room.bytes))
     errors.push_back(
-        {"strategy.projection_width",
-         fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
-                     "which {:.1f} GiB are {}; expected a smaller one",
-                     options_.width, statistics, statistics, bytes / gibibyte,
-                     static_cast<double>(room.bytes) / gibibyte, room.source)});
+        {"strategy.projection_width", fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take "
+                                                  "about {:.0f} GiB, but {:.1f} GiB are {}; expected a smaller width",
+                                                  options_.width, statistics, statistics, bytes / gibibyte,
+                                                  static_cast<double>(room.bytes) / gibibyte, room.source)});
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition",
-                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "
-                      "the task opens, and who enters it later has none to send; expected \"round\""});
+                      "tasks.transition = \"staggered\": stsa requests the statistics of a task once, when it "
+                      "opens, so clients that enter it later could not send theirs; expected \"round\""});
   if (setup.staying_share > 0.0)
-    errors.push_back(
-        {"tasks.keep_task_share",
-         "tasks.keep_task_share > 0: stsa asks each client for its statistics of a task once, when the task "
-         "opens, and who keeps its old task has none to send; expected 0"});
+    errors.push_back({"tasks.keep_task_share",
+                      "tasks.keep_task_share > 0: stsa requests the statistics of a task once, when it "
+                      "opens, so clients that keep their old task could not send theirs; expected 0"});
   if (options_.secure_sum && options_.estimated())
     errors.push_back({"strategy.secure_aggregation",
                       "secure_aggregation = true with estimator = \"estimated\": the server needs each dummy "
@@ -445,21 +443,21 @@ void stsa::read_file_keys() {
 void stsa::keys(key_table& table) {
   table.choice("adaptation", options_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
-               "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
+               "Train the net in task 1 by FedAvg first, or use its initial weights.");
   table.choice(
       "adapter", options_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
-      "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
-      "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
+      "federated: method (with its defaults) that adapts a frozen vit in task 1, in place of FedAvg of the whole net. "
+      "Its low-rank parts or prompts are kept, its centers or head are discarded (Table 3).");
   table.omit_default_from_digest();
   table.number(
       "adapter_rate", options_.adapter.rate, {.low = 0.0},
-      "adapter = \"pilora\": learning rate of the low-rank part, its own strategy.low_rank_rate; 0: its default.");
+      "adapter = \"pilora\": learning rate of the low-rank part (pilora's strategy.low_rank_rate); 0: its default.");
   table.omit_default_from_digest();
   table.integer("adaptation_rounds", options_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");
   table.integer("projection_width", options_.width, {.low = 0, .high = width_max},
-                "Random features M; 0: the net's features as they are.");
+                "M: number of random features; 0: the net's features unchanged.");
   table.path("projection_file", options_.projection_file,
              "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");
   table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
@@ -468,17 +466,18 @@ void stsa::keys(key_table& table) {
   table.choice("estimator", options_.estimator,
                {{"exact", estimator_kind::exact}, {"estimated", estimator_kind::estimated}},
                "Clients send Gram matrices (STSA), or class sums of dummy clients only (STSA-E).");
-  table.integer("dummies", options_.dummies, {.low = 1, .high = 100'000}, "estimated: dummy clients of each client.");
+  table.integer("dummies", options_.dummies, {.low = 1, .high = 100'000},
+                "estimated: number of dummy clients per client.");
   table.choice("kappa", options_.kappa, {{"total", client_count::total}, {"nonempty", client_count::nonempty}},
                "estimated: the scatter is divided by all dummy clients (paper), or by those with rows (unbiased).");
   table.flag("clamp_b", options_.clamp_b, "estimated: negative coefficients become 0, as in the official code.");
   table.choice("dummy_split", options_.split,
                {{"random", dummy_split::random}, {"stratified", dummy_split::stratified}, {"file", dummy_split::file}},
-               "estimated: how a client's rows are dealt to its dummies; file: column `dummy` of partition.file.");
+               "estimated: assignment of a client's rows to its dummies; file: column `dummy` of partition.file.");
   table.path("feature_cache", options_.feature_cache,
-             "Folder where features of frozen nets are kept between runs; empty: in memory only.");
-  table.number("noise_scale", options_.noise_scale, {.low = 0.0}, "Privacy noise: q of value + q eps.");
-  table.number("noise_std", options_.noise_std, {.low = 0.0}, "Privacy noise: s of eps ~ N(0, s^2).");
+             "Folder that caches features of frozen nets between runs; empty: in memory only.");
+  table.number("noise_scale", options_.noise_scale, {.low = 0.0}, "Privacy noise: q in value + q eps.");
+  table.number("noise_std", options_.noise_std, {.low = 0.0}, "Privacy noise: s in eps ~ N(0, s^2).");
   table.choice("noise_on", options_.noise_on,
                {{"none", noise_place::none},
                 {"sums", noise_place::sums},

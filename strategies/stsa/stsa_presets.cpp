@@ -34,20 +34,19 @@ weight_decay = 5e-4
 )";
   const std::string adapted = after_transformer + "optimizer = \"adam\"\n";
   const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
-  return {
-      {"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
-      {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
-       with(transformer, paper)},
-      {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
-       with(residual, official)},
-      {"official-vit",
-       "ViT as in the public code's main.py, read by cosine, negative coefficients clamped; its 5 dummy clients are "
-       "dummies = 5, here the paper's 10",
-       with(transformer, official)},
-      {"paper-pilora", "Table 3: PILoRA's low-rank part of task 1, then statistics",
-       with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
-      {"paper-cprompt", "Table 3: Fed-CPrompt's components of task 1, then statistics",
-       with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};
+  return {{"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
+          {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
+           with(transformer, paper)},
+          {"official", "ResNet-18 as in the official code: cosine read-out, negative coefficients clamped",
+           with(residual, official)},
+          {"official-vit",
+           "ViT as in the official main.py: cosine read-out, negative coefficients clamped; 10 dummy clients as in the "
+           "paper (main.py: 5)",
+           with(transformer, official)},
+          {"paper-pilora", "Table 3: PILoRA's low-rank part of task 1, then statistics",
+           with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
+          {"paper-cprompt", "Table 3: Fed-CPrompt's components of task 1, then statistics",
+           with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};
 }
 
 } // namespace mneme

@@ -23,7 +23,7 @@ mneme::task<double> named(mneme::context& ctx) {
 mneme::task<double> unnamed(mneme::context& ctx) {
   auto trained = co_await ctx.train({.net = nullptr}); co_return trained.loss_mean; }
 """
-ADVICE = "and then, alone on its line, `auto trained = co_await training;`"
+ADVICE = "and then, on a line of its own, `auto trained = co_await training;`"
 COMPILERS = [path for path in map(shutil.which, ("c++", "clang++")) if path]
 
 

@@ -257,7 +257,7 @@ class Run(CannedPrograms):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("looks a second", done.stdout)
         self.assertIn("25,000", done.stdout)
-        self.assertIn("ok     us of CPU a look: 40 (40 - 40); wanted <= 200", done.stdout)
+        self.assertIn("ok     us of CPU per observation: 40 (40 - 40); wanted <= 200", done.stdout)
         other = self.run_bench("b12", "--quick")
         self.assertEqual(other.returncode, 1)
         self.assertIn("rounds with observers took no longer than those without", other.stderr)
@@ -297,7 +297,7 @@ class Run(CannedPrograms):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11, "
+        self.assertIn("unknown benchmark 'b4'; expected one of b1, b2, b2c, b3, b5, b6, b7, b9, b11, "
                       "b12, b13", done.stderr)
 
 

@@ -133,10 +133,10 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("carried has no caf-0.18.7.tar.gz with the sha256 d5c3abe8fd67", done.stderr)
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", self.folder)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no SHA256SUMS there; tools/bootstrap --download writes such a folder", done.stderr)
+        self.assertIn("no file SHA256SUMS; tools/bootstrap --download creates such a folder", done.stderr)
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--python", "--from", folder)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no wheels of Python's packages there; tools/bootstrap --download DIR --python", done.stderr)
+        self.assertIn("no wheels of Python packages; tools/bootstrap --download DIR --python", done.stderr)
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--download")
         self.assertEqual((done.returncode, done.stderr), (2, "bootstrap: --download needs a folder\n"))
 

@@ -53,7 +53,7 @@ class BuildErrors(unittest.TestCase):
         self.assertNotIn("-DCMAKE_", done.stderr)
         self.assertNotIn("--regenerate-during-build", done.stderr)
         self.assertNotIn(" -o ", done.stderr)
-        self.assertIn("build: build/release failed; all of it is in build/release.log", done.stderr)
+        self.assertIn("build: build/release failed; the full output is in build/release.log", done.stderr)
         return done.stderr
 
     def test_compiler_messages_are_printed_without_the_command(self):

@@ -160,7 +160,7 @@ TEST_CASE("bad usage gives one error and exit code 2", "[cli]") {
                     "runs/quickstart-fedavg-s1-01234567");
   refused("resume a b", "more than one run given; expected mneme resume RUN_DIR, as in mneme resume "
                         "runs/quickstart-fedavg-s1-01234567");
-  refused("resume runs/x", "'runs/x' is no folder; expected that of a run, as in mneme resume runs/NAME");
+  refused("resume runs/x", "'runs/x' is not a folder; expected the folder of a run, as in mneme resume runs/NAME");
   refused("resume . --threads 0", "--threads = '0': expected an integer in [1, 4096]");
   refused("run", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml");
   refused("run a.toml --sed seed=1", "unknown option '--sed' of `mneme run`; did you mean --set?");
@@ -172,7 +172,7 @@ TEST_CASE("bad usage gives one error and exit code 2", "[cli]") {
   refused("run a.toml --seeds 1,x",
           "--seeds = '1,x': expected integers >= 0 with commas between them, as in 1,2,3 or 1-5");
   refused("run a.toml --seeds 1,1",
-          "--seeds = '1,1': seed 1 is there twice; expected different seeds, as in 1,2,3 or 1-5");
+          "--seeds = '1,1': seed 1 occurs twice; expected different seeds, as in 1,2,3 or 1-5");
   refused("run a.toml --out .", "--out '.' already exists, and a run never overwrites another; choose a new folder");
   refused("validate", "no scenario given; expected mneme validate SCENARIO...");
   refused("list stratgies", "unknown list 'stratgies'; did you mean 'strategies'?");

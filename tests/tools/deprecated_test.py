@@ -82,6 +82,18 @@ class Deprecated(unittest.TestCase):
             listed = mneme("list", "runs", "--in", self.folder, "--where", f"{name}=0.5")
             self.assertEqual((listed.returncode, listed.stderr), (0, ""))
             self.assertEqual(len(listed.stdout.splitlines()), 3, listed.stdout)
+        for condition in ("worker.without_nodes=here", "worker.no_nodes=here", "worker.no_nodes=local"):
+            listed = mneme("list", "runs", "--in", self.folder, "--where", condition)
+            self.assertEqual(len(listed.stdout.splitlines()), 3, listed.stdout)
+
+    def test_an_old_name_that_another_method_uses_selects_runs_of_both(self):
+        """strategy.replayed is the old name of er's replay_rows, and may be the key of a method in Python."""
+        self.ran("new.toml", "new", "--quiet")
+        os.mkdir(self.path("other"))
+        with open(self.path("other", "scenario.toml"), "w", encoding="utf-8") as file:
+            file.write('seed = 1\n[strategy]\nname = "own"\nreplayed = 4\n')
+        listed = mneme("list", "runs", "--in", self.folder, "--where", "strategy.replayed=4")
+        self.assertEqual((listed.returncode, len(listed.stdout.splitlines())), (0, 3), listed.stdout)
 
     def test_the_old_name_of_dump_round_is_accepted(self):
         for option in (["--round", "3"], ["--round=3"]):
@@ -101,6 +113,10 @@ class Deprecated(unittest.TestCase):
         made = mneme("new", "fedavg", "synthetic", *setting)
         self.assertEqual((made.returncode, made.stderr), (0, warning))
         self.assertIn("\nkeep_task_share = 0.25\n", made.stdout)
+        made = mneme("new", "fedavg", "synthetic", "--set", "worker.without_nodes=here")
+        self.assertEqual((made.returncode, made.stderr), (0, (
+            "--set: warning: worker.without_nodes is deprecated; use worker.no_nodes\n"
+            "--set: warning: worker.no_nodes = \"here\" is deprecated; use \"local\"\n")))
         done = mneme("validate", self.path("new.toml"), *setting, "--set", "tasks.keep_task_share=0.25")
         self.assertEqual((done.returncode, done.stderr), (
             2, "--set: error: tasks.staying_share is the old name of tasks.keep_task_share, which is set at --set, "

@@ -168,10 +168,10 @@ class Devices(unittest.TestCase):
                     self.write("trace.csv", "\n".join((header, *lines, "")))
                     self.refused(devices, words)
             self.write("trace.csv", f"{header},period\n0,0,5{values},4\n")
-            self.refused(devices + repeat, "csv:2: error: to = 5, period = 4: expected a period that is not over")
+            self.refused(devices + repeat, "csv:2: error: to = 5, period = 4: expected a period that does not end")
             self.write("trace.csv", f"{header}\n0,0,5{values}\n")
             self.refused(devices + repeat + 'trace_period = "3 s"\n',
-                         "csv:2: error: to = 5: expected no span that ends behind devices.trace_period = 3 s")
+                         "csv:2: error: to = 5: expected no span that ends after devices.trace_period = 3 s")
         self.write("trace.csv", "client,from,to,uplink_mbit,downlink_mbit\n0,0,5,-1,1\n")
         self.refused(links, "csv:2: error: uplink_mbit = -1: expected megabits per second")
 
@@ -229,7 +229,7 @@ class Devices(unittest.TestCase):
             scenario = self.write("ended.toml", TINY.replace('"fedavg"', f'"{method}"') + "[devices]\n" + file)
             done = mneme("run", scenario, "--quiet", "--out", self.path(method))
             self.assertEqual(done.returncode, 1 if method == "scaffold" else 2, done.stderr)
-            self.assertIn("have ended for everybody" if method == "scaffold" else words, done.stderr)
+            self.assertIn("have ended for every enrolled client" if method == "scaffold" else words, done.stderr)
         done, _ = self.run_with("again", file + 'trace_end = "repeat"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -59,11 +59,11 @@ TEST_CASE("the report as JSON is one object", "[doctor]") {
 }
 
 TEST_CASE("threads, variables and data sets are those of the process", "[doctor]") {
-  CHECK_THAT(fact(thread_facts(), "threads of an operation"), ContainsSubstring("1 (LibTorch would take "));
+  CHECK_THAT(fact(thread_facts(), "threads of an operation"), ContainsSubstring("1 (LibTorch's default: "));
   ::setenv("MKL_CBWR", "AVX2", 1);
   CHECK_THAT(fact(processor_info(), "variables that choose kernels"), ContainsSubstring("MKL_CBWR=AVX2"));
   ::unsetenv("MKL_CBWR");
-  CHECK(fact(data_facts(), "synthetic") == "made from the seed");
+  CHECK(fact(data_facts(), "synthetic") == "generated from the seed");
   CHECK(fact(library_info(), "CAF") == "0.18.7");
 }
 

@@ -217,7 +217,7 @@ class FetchDataTest(unittest.TestCase):
                 self.serve("cifar-10-binary.tar.gz", tar_of({**good, bad: b"x"}))
                 done = self.fetch("cifar10", "--base", self.url)
                 self.assertEqual(done.returncode, 1)
-                self.assertIn(f"the archive holds '{bad}', which leads out of it", done.stderr)
+                self.assertIn(f"the archive holds '{bad}', which is outside the target folder", done.stderr)
                 self.assert_nothing_left()
         self.serve("gzip.zip", zip_of({"../escaped": b"x"}))
         done = self.fetch("emnist-balanced", "--base", self.url)
@@ -234,7 +234,7 @@ class FetchDataTest(unittest.TestCase):
         self.serve("cifar-10-binary.tar.gz", packed.getvalue())
         done = self.fetch("cifar10", "--base", self.url)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("is no ordinary file", done.stderr)
+        self.assertIn("is not an ordinary file", done.stderr)
         self.assert_nothing_left()
 
     def test_an_archive_that_lacks_files_or_is_broken_is_refused(self):
@@ -309,7 +309,7 @@ class FetchDataTest(unittest.TestCase):
                 data_set.unpack(data_set, [archive], target)
 
     def test_bad_usage_has_exit_code_2(self):
-        for arguments, words in ((["mnst"], "no data set is called 'mnst'"), ([], "name a data set"),
+        for arguments, words in ((["mnst"], "unknown data set 'mnst'"), ([], "name a data set"),
                                  (["mnist", "usps", "--base", self.url], "write --base NAME=URL for each"),
                                  (["mnist", "--base", "somewhere"], "not a URL"),
                                  (["mnist", "--checksums", "/nowhere"], "/nowhere")):

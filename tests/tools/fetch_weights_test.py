@@ -38,7 +38,7 @@ class FetchWeights(unittest.TestCase):
         self.assertEqual(list(made["fc.bias"][1]), [1.0, 3.0])
 
     def test_a_pickle_with_other_classes_than_tensors_is_refused(self):
-        with self.assertRaisesRegex(TOOL.Failure, "which is no tensor"):
+        with self.assertRaisesRegex(TOOL.Failure, "which is not a tensor"):
             TOOL.TensorReader(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
 
     def test_permuted_axes_of_a_file_are_reordered(self):

@@ -180,7 +180,8 @@ class GpuCheck(unittest.TestCase):
         report = os.path.join(self.tree, "report.json")
         done = self.check("--json", report)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout, "gpu_check: no CUDA device here (No devices were found); nothing was checked\n")
+        self.assertEqual(done.stdout, "gpu_check: this machine has no CUDA device (No devices were found); "
+                                      "nothing was checked\n")
         self.assertFalse(os.path.exists(self.calls))
         with open(report, encoding="utf-8") as file:
             self.assertEqual(json.load(file), {"device": None, "steps": []})
@@ -188,7 +189,7 @@ class GpuCheck(unittest.TestCase):
     def test_an_unknown_step_is_bad_usage(self):
         done = self.check("resnet")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no step is called 'resnet'; there are build, tests, scenarios, bench, resnet18", done.stderr)
+        self.assertIn("unknown step 'resnet'; expected one of build, tests, scenarios, bench, resnet18", done.stderr)
 
     def test_test_programs_for_devices_are_built(self):
         found = set()

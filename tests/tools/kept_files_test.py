@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from made_data import write_grey  # noqa: E402
+from made_data import write_gray  # noqa: E402
 from program import PROGRAM, mneme, run_tests  # noqa: E402
 
 SCENARIO = """title = "Kept"
@@ -107,7 +107,7 @@ class KeptFiles(unittest.TestCase):
                 os.symlink(self.path("not there"), self.path(name))
             refused = mneme("report", self.path("run"), "-o", self.path(name))
             self.assertEqual(refused.returncode, 1)
-            self.assertIn(f"which is {kind} and no ordinary file", refused.stderr)
+            self.assertIn(f"which is {kind}, not an ordinary file", refused.stderr)
         words = ["new", "fedavg", "synthetic", "-o", "/dev/stdout"]
         made = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -122,7 +122,7 @@ class KeptFiles(unittest.TestCase):
                 file = os.path.join(absent, "page")
                 done = mneme(*words, "-o", file)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(f"cannot write '{file}', whose folder '{absent}' is not there", done.stderr)
+                self.assertIn(f"cannot write '{file}', whose folder '{absent}' does not exist", done.stderr)
                 self.assertNotIn(".part", done.stderr)
 
     def without_reader(self, *words):
@@ -209,7 +209,7 @@ class KeptFiles(unittest.TestCase):
         return f'name = "mnist"\nroot = "{self.path("data", "mnist")}"'
 
     def test_runs_do_not_resume_with_other_data(self):
-        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        write_gray(self.path("data"), "mnist", 10, 28, 8, 4)
         scenario = self.scenario(self.data())
         stopped = self.started("run", scenario, "--set", f"rounds.per_task={LONG}", "--out", self.path("run"),
                                "--quiet")
@@ -238,7 +238,7 @@ class KeptFiles(unittest.TestCase):
         self.assertIn("3 runs, 2 of them done before", again.stdout)
 
     def test_a_backbone_is_trained_again_if_its_data_have_changed(self):
-        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        write_gray(self.path("data"), "mnist", 10, 28, 8, 4)
         shared = f'[data]\n{self.data()}\n[model]\nname = "mlp"\nhidden = [8, 6]\n'
         self.write("backbone.toml", shared + '[tasks]\nkind = "single"\nclasses = 6\n[clients]\ncount = 1\n[rounds]\n'
                                              'per_task = 1\n[strategy]\nname = "fedavg"\n')
@@ -291,7 +291,7 @@ class KeptFiles(unittest.TestCase):
             file.write(b"lost")
         again = mneme("sweep", scenario, "--out", self.path("runs"), "--json")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("it is made again of the runs", again.stdout)
+        self.assertIn("it is rebuilt from the runs", again.stdout)
         self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
 
     def without_rights(self, *words):

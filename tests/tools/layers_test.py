@@ -45,7 +45,7 @@ class Layers(unittest.TestCase):
             for layer in LAYERS:
                 path, header = first_in(layer, ".cpp"), first_in(forbidden_for(layer), ".hpp")
                 write(folder, path, f'#include "{header}"\n' + TREE[path])
-                wanted[path] = f"{layer} may not know {forbidden_for(layer)}"
+                wanted[path] = f"{layer} must not include {forbidden_for(layer)}"
             tidy_there = [sys.executable, os.path.join(folder, "tools", "tidy.py")]
             done = subprocess.run(tidy_there, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)

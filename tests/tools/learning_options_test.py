@@ -128,7 +128,7 @@ class LearningOptions(unittest.TestCase):
         self.assertEqual(digests[0], digests[1])
         self.assertEqual(digests[2], digests[3])
         self.assertNotEqual(digests[0], digests[2])
-        self.assertIn('there is no domain "art"; expected names of "photo", "sketch", "cartoon"',
+        self.assertIn('unknown domain "art"; expected names of "photo", "sketch", "cartoon"',
                       self.error_of(path, 'tasks.domain_order=["art", "photo", "sketch"]'))
 
     def test_a_milestone_takes_effect_after_its_round_and_useless_ones_are_named(self):

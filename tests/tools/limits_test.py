@@ -122,7 +122,7 @@ class Limits(unittest.TestCase):
         said = self.refused(self.write("vit.toml", TINY.replace('"mlp"\nhidden = [5]', '"vit"\npatch = 2\nwidth = 8\n'
                                                                 'heads = 2\ndepth = 1\nweights = "as-drawn"').replace(
             "[4]", "[1, 4, 4]") + 'optimizer = "adam"\n[strategy]\nname = "pilora"\nrank = 9\n'))
-        self.assertIn("rank 9 is no part of a vit of 8 channels", said)
+        self.assertIn("rank 9 exceeds a vit of width 8", said)
 
     # -- files --------------------------------------------------------------------------------------------------------
 

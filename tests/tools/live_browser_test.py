@@ -60,12 +60,12 @@ class LiveBrowserTest(unittest.TestCase):
         self.run_.terminate()
         self.run_.wait()
         self.wait_while("!" + STATE)
-        self.assertEqual(self.browser.value(STATE), "This run is no longer served: its last state is shown.")
+        self.assertEqual(self.browser.value(STATE), "This run is no longer served; the page shows its last state.")
         self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
                          r"^interrupted: round \d+ ")
         self.assertGreater(self.browser.value("document.querySelectorAll('#accuracy-tasks-1 polyline').length"), 1)
         self.browser.point_at("#accuracy-rounds svg")
-        self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
+        self.assertRegex(self.browser.value("document.getElementById('tooltip').innerText"), r"^round \d+\n")
         self.assertEqual(self.browser.complaints(), [])
 
     def test_the_page_of_a_killed_run_reports_its_last_update(self):
@@ -88,7 +88,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.wait_for_change()
         self.assertEqual(self.browser.value("document.activeElement.closest('figure').id"), "accuracy-rounds")
         self.browser.press("ArrowRight")
-        self.assertRegex(self.browser.value("document.getElementById('told').innerText"), r"^round \d+\n")
+        self.assertRegex(self.browser.value("document.getElementById('tooltip').innerText"), r"^round \d+\n")
 
     def test_the_live_page_fits_narrow_and_wide_windows_without_accessibility_errors(self):
         for width in (360, 1440):

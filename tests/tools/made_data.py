@@ -31,7 +31,7 @@ def write_idx(folder, prefix, rows, side):
             file.write(content)
 
 
-def write_grey(root, name, classes, side, train_per_class, test_per_class):
+def write_gray(root, name, classes, side, train_per_class, test_per_class):
     """Writes root/name with the four files of a gray image data set like MNIST, USPS and EMNIST."""
     prefixes = {"mnist": ("train", "t10k"), "fashion-mnist": ("train", "t10k")}
     for split, prefix, per_class in zip(("train", "test"), prefixes.get(name, (f"{name}-train", f"{name}-test")),
@@ -60,4 +60,4 @@ def write_data(root, *names):
             write_data(root, "mnist", "usps")
         else:
             classes, side = {"mnist": (10, 28), "usps": (10, 16), "emnist47": (47, 28)}[name]
-            write_grey(root, name, classes, side, 40, 10)
+            write_gray(root, name, classes, side, 40, 10)

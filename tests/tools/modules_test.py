@@ -128,12 +128,12 @@ class Modules(unittest.TestCase):
     def test_damage_is_named_with_its_byte(self):
         content = whole()
         self.refused(content[:-1], "net.pt: byte ")
-        self.refused(content[:len(content) // 2], "directory is missing at the end; was the file cut short?")
+        self.refused(content[:len(content) // 2], "directory is missing at the end; is the file truncated?")
         at = content.index(b"PK\x03\x04") + 80
         self.refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:], "has another checksum than the")
 
     def test_invalid_archives_are_refused(self):
-        self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes are taken")
+        self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes are accepted")
         self.refused(overlapping(), "'archive/a' is called 'archive/b' in the archive's directory")
         self.refused(b"", "net.pt")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
@@ -167,7 +167,7 @@ class Modules(unittest.TestCase):
     def test_a_machine_without_sandboxes_refuses_modules_unless_a_key_trusts_them(self):
         code, said = self.validated(whole(), before=forbid_cells)
         self.assertEqual(code, 2, said)
-        self.assertIn("a process without rights first, and this machine gives none (seccomp: ", said)
+        self.assertIn("a sandbox, which this machine does not support (seccomp: ", said)
         self.assertIn("set model.native_code = true", said)
         code, said = self.validated(whole(), "native_code = true", before=forbid_cells)
         self.assertEqual(code, 0, said)

@@ -69,7 +69,7 @@ class Mutants(unittest.TestCase):
         self.assertNotIn("a-late-upload-is-lost", listed)
         refused = mutate("no-such-mutant")
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("no mutant is named no-such-mutant", refused.stderr)
+        self.assertIn("unknown mutant no-such-mutant", refused.stderr)
 
 
 if __name__ == "__main__":

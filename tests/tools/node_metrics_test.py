@@ -116,13 +116,13 @@ class Metrics(NodesCase):
         os.chmod(public, 0o644)
         with socket.create_server(("127.0.0.1", 0)) as taken:
             for options, cause in (
-                    (["--metrics", "9100"], "--metrics: error: '9100' is no address; expected HOST:PORT"),
+                    (["--metrics", "9100"], "--metrics: error: '9100' is not an address; expected HOST:PORT"),
                     (["--metrics", "0.0.0.0:0"], "--metrics: error: '0.0.0.0:0' is not on the loopback, where metrics "
                                                  "need a token; expected MNEME_METRICS_TOKEN=$(openssl rand -hex 32)"),
                     (["--metrics-token", public], "--metrics-token is for processes with --metrics HOST:PORT"),
                     (["--metrics", "0.0.0.0:0", "--metrics-token", public], "can be read by others"),
                     (["--metrics", "0.0.0.0:0", "--metrics-token", short], "has 4 characters; expected at least 16"),
-                    (["--metrics", f"127.0.0.1:{taken.getsockname()[1]}"], "nothing can listen at port")):
+                    (["--metrics", f"127.0.0.1:{taken.getsockname()[1]}"], "cannot listen on port")):
                 for command in (["run", SCENARIO, "--out", self.out()], ["node", "--join", "127.0.0.1:1"]):
                     done = mneme(*command, *options)
                     self.assertEqual((done.returncode, done.stdout), (2, ""), f"{command} {options}: {done.stderr}")

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from made_data import write_data, write_grey  # noqa: E402
+from made_data import write_data, write_gray  # noqa: E402
 from node_processes import NodesCase, free_port, kib_of, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
@@ -86,7 +86,7 @@ class Nodes(NodesCase):
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], self.digest(SCENARIO, *SETTINGS))
         self.assertGreaterEqual(sorted(node["disconnects"] for node in found["nodes"])[1], 1, said)
-        self.assertIn("is lost: it has given no sign of life for 1000 ms", said)
+        self.assertIn("is lost: it has sent no heartbeat for 1000 ms", said)
 
     def test_a_drained_node_gives_its_shards_back_and_no_round_is_rerun(self):
         for scenario, settings in ((SCENARIO, SETTINGS), (ASYNC, ASYNC_SETTINGS)):
@@ -117,7 +117,7 @@ class Nodes(NodesCase):
         process, folder, (node,), _ = self.stalled(SCENARIO, *SETTINGS, node_options=("--grace", "0 s"))
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(timeout=60), 0, node.text())
-        self.assertIn("its rounds run again elsewhere", node.text())
+        self.assertIn("its rounds are rerun on other hosts", node.text())
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], self.digest(SCENARIO, *SETTINGS))
         self.assertEqual(found["nodes"][0]["disconnects"], 1, said)
@@ -308,8 +308,8 @@ class Nodes(NodesCase):
     def test_a_node_with_other_data_is_rejected_and_not_counted(self):
         ours, theirs = (os.path.join(self.scratch.name, name) for name in ("ours_data", "theirs_data"))
         write_data(ours, "mnist")
-        write_grey(theirs, "mnist", 10, 28, 40, 11)
-        scenario = os.path.join(self.scratch.name, "grey.toml")
+        write_gray(theirs, "mnist", 10, 28, 40, 11)
+        scenario = os.path.join(self.scratch.name, "gray.toml")
         with open(scenario, "w", encoding="utf-8") as file:
             file.write("[data]\nname = \"mnist\"\n[clients]\ncount = 2\n[model]\nname = \"linear\"\n"
                        "[strategy]\nname = \"fedavg\"\n")
@@ -328,7 +328,7 @@ class Nodes(NodesCase):
         self.assertIn("does not have the same secret", run)
         accept, (open_node,) = self.cluster(1)
         run = self.started(self.out(), "scenarios/smoke/fedavg.toml", *accept, *ours)
-        open_node.wait_for("it may expect MNEME_SECRET or certificates")
+        open_node.wait_for("it may require MNEME_SECRET or certificates")
         self.let_go(run)
         node, run = self.refused_node(self.keys("mine"), self.keys("theirs"))
         self.assertIn("certificate that is not accepted", node + run)
@@ -381,7 +381,7 @@ class Nodes(NodesCase):
                              "--workers-min", "1")
         self.assertEqual(found["run_digest"], alone)
         self.assertEqual(found["nodes"][0]["disconnects"], 1)
-        node.wait_for("has asked for what cannot be done: .*start weights are Float")
+        node.wait_for("sent a command that a worker of this node could not execute: .*start weights are Float")
 
     def test_a_loading_node_detects_the_end_of_its_run_and_ends_on_sigterm(self):
         slow = words(["data.name=\"synthetic\"", "data.shape=[3, 64, 64]", "data.rows=20000"])

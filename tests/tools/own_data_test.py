@@ -104,14 +104,14 @@ class OwnData(unittest.TestCase):
                      ('name = "csv"\nfile = "t.csv"', 'name = "arrays"\nfile = "t.npz"')):
             digests = {self.run_of(self.scenario(data + "\ntest_share = 0.25"))["run_digest"] for data in pair}
             self.assertEqual(len(digests), 1)
-        self.refused(self.scenario('name = "csv"\nfile = "t.csv"'), "has no test part; bring one, or set")
+        self.refused(self.scenario('name = "csv"\nfile = "t.csv"'), "has no test part; add one, or set")
 
     def test_test_share_is_refused_for_data_with_a_test_split(self):
         Pictures().write_folder(self.path("p"))
         scenario = self.scenario('name = "folder"\nroot = "p"\ntest_share = 0.25')
         with open(scenario, encoding="utf-8") as file:
             line = file.read().splitlines().index("test_share = 0.25") + 1
-        self.refused(scenario, f"{scenario}:{line}:", "data.test_share is 0.25, and ", " has a test part: expected 0")
+        self.refused(scenario, f"{scenario}:{line}:", "data.test_share is 0.25, but ", " has a test part; expected 0")
 
     def test_methods_train_on_domains_and_tokens(self):
         pictures = Pictures(channels=1, domains=("photo", "sketch"))
@@ -168,12 +168,12 @@ class OwnData(unittest.TestCase):
         done = mneme("run", nameless, "--quiet", "--out",
                      self.path("refused"), "--accept", "127.0.0.1:0")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: nodes look .* expected data.folder, the name")
+        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: every node .* expected data.folder, the name")
         write_npy(self.path("beside"), Pictures().arrays())
         several = self.scenario('name = "arrays"\nfile = "beside/train_x.npy"')
         done = mneme("run", several, "--quiet", "--out", self.path("refused"), "--accept", "127.0.0.1:0")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.file: nodes are sent one file, .* expected \.npz or")
+        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.file: a run sends one .* expected \.npz or")
 
     def test_doctor_describes_the_data(self):
         pictures = Pictures(domains=("photo", "sketch"))

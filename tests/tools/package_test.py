@@ -78,7 +78,7 @@ class Package(unittest.TestCase):
     def test_an_existing_folder_is_not_changed(self):
         done = self.run_command(os.path.join(ROOT, "tools", "package"), "folder", self.moved)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("is there already", done.stderr)
+        self.assertIn("already exists", done.stderr)
 
 
 if __name__ == "__main__":

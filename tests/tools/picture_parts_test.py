@@ -91,7 +91,7 @@ class Parts(unittest.TestCase):
 
     def test_a_module_without_a_declaration_of_its_rows_is_refused(self):
         shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt"), os.path.join(self.parts, "decoder.pt"))
-        self.refused("picture_decoder", "the module does not say which rows it takes")
+        self.refused("picture_decoder", "the module does not declare the shape of its rows")
 
     def test_a_condition_that_the_modules_lack_is_refused(self):
         self.refused("text_encoder", "the module returns 192 numbers for a text; the condition has 77 x 768 = 59136",
@@ -109,7 +109,7 @@ class Parts(unittest.TestCase):
     def test_swapped_modules_are_refused(self):
         self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
                      files={"caption_decoder": "text_states.pt"}, errors=2)
-        self.refused("caption_encoder", "expected square pictures [3, S, S]", files={"caption_encoder": "decoder.pt"},
+        self.refused("caption_encoder", "expected square images [3, S, S]", files={"caption_encoder": "decoder.pt"},
                      errors=2)
 
     def test_missing_vocabularies_are_refused(self):
@@ -123,7 +123,7 @@ class Parts(unittest.TestCase):
     def test_vocabularies_that_do_not_fit_are_refused(self):
         with open(os.path.join(self.parts, "text_merges.txt"), "a", encoding="utf-8") as file:
             file.write("q z\n")
-        self.refused("text_merges", "text_merges.txt: line 25: 'qz' is no token of the vocabulary")
+        self.refused("text_merges", "text_merges.txt: line 25: 'qz' is not a token of the vocabulary")
         shutil.copy(os.path.join(PARTS, "text_merges.txt"), self.parts)
         with open(os.path.join(self.parts, "text_tokens.json"), "w", encoding="utf-8") as file:
             file.write('{"a": 0, "b": 5}')
@@ -134,7 +134,7 @@ class Parts(unittest.TestCase):
             kept = json.load(file)
         with open(words, "w", encoding="utf-8") as file:
             json.dump({**kept, "more": len(kept)}, file)
-        self.refused("caption_words", "the vocabulary has 42 words, and caption_decoder scores 41")
+        self.refused("caption_words", "the vocabulary has 42 words, but caption_decoder scores 41")
 
     def test_unused_part_files_give_a_warning(self):
         self.refused("denoiser", "no effect with condition = \"embed512\"", 'condition = "embed512"', errors=2)

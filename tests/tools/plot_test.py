@@ -35,7 +35,7 @@ class Drawing(unittest.TestCase):
         found = [axes.place(0, 0), axes.place(1, 100), axes.place(0.5, 50)]
         self.assertEqual(found, [(60, 340), (580, 60), (320, 200)])
 
-    def test_colours_are_those_of_the_program(self):
+    def test_colors_are_those_of_the_program(self):
         self.assertEqual(plot.palette()[:2], ["#3182ce", "#d9541e"])
         self.assertEqual(len(set(plot.palette())), 12)
 

@@ -181,7 +181,7 @@ class Findings(Folder):
                 (lambda: mneme.run(3), "scenario: int; expected a path or a dict"),
                 (lambda: mneme.run(keys(), methods=[methods.FedAvg, twin]), "have the same name 'py-fedavg'"),
                 (lambda: mneme.run(keys(), methods=[no_server]), "NoServer.Server is .*dict.*mneme.AveragingServer"),
-                (lambda: mneme.run(keys(), methods=[methods.FedAvg()]), "is no class that derives"),
+                (lambda: mneme.run(keys(), methods=[methods.FedAvg()]), "is not a class that derives"),
                 (lambda: mneme.validate(keys(), methods=3), "expected classes")):
             with self.assertRaisesRegex(TypeError, words):
                 act()

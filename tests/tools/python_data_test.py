@@ -253,7 +253,7 @@ class Forms(unittest.TestCase):
                    "rows": mneme.Data(list(x), y, list(x.numpy()), y)})
         for wrong, text in ((x.double() * 1e300, "row 0: .* is beyond float32"),
                             (x > 3, "torch.bool; expected uint8 images"),
-                            ([[1, 2], [3]], "no array of numbers"), (x[:, 0], "an array of 1 axes")):
+                            ([[1, 2], [3]], "not an array of numbers"), (x[:, 0], "an array of 1 axes")):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data(wrong, y)
 
@@ -290,7 +290,7 @@ class Forms(unittest.TestCase):
         self.same({"first": mneme.Data(rows, LABELS, rows, LABELS),
                    "last": mneme.Data(last, LABELS, last.numpy(), LABELS)})
         narrow = rows[..., :3].contiguous()
-        with self.assertRaisesRegex(mneme.ScenarioError, "does not tell which axis holds the channels"):
+        with self.assertRaisesRegex(mneme.ScenarioError, "the channel axis of shape .* is ambiguous"):
             self.digest(mneme.Data(narrow, LABELS, narrow, LABELS))
         moved = narrow.permute(0, 2, 3, 1)
         self.same({"first": mneme.Data(narrow, LABELS, narrow, LABELS, layout="channels-first"),
@@ -325,7 +325,7 @@ class Forms(unittest.TestCase):
                             (Stream(), "has no length"), (TensorDataset(x), "1 values"), ([1], "expected mneme.Data")):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 self.digest(wrong)
-        with self.assertRaisesRegex(mneme.ScenarioError, "TensorDataset is no array; expected .*from_datasets"):
+        with self.assertRaisesRegex(mneme.ScenarioError, "TensorDataset is not an array; expected .*from_datasets"):
             mneme.Data(rows, rows)
 
     def test_pillow_images_become_data(self):
@@ -334,7 +334,7 @@ class Forms(unittest.TestCase):
         except ImportError as missing:
             self.skipTest(f"{missing.name} is not installed")
 
-        coloured = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
+        colored = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
 
         class Folder(torch.utils.data.Dataset):
             """Like torchvision's ImageFolder: (image, class number)."""
@@ -348,18 +348,18 @@ class Forms(unittest.TestCase):
 
             def __getitem__(self, row):
                 mode = self.modes[row % len(self.modes)]
-                pixels = IMAGES[row] if mode == "L" else coloured[row].permute(1, 2, 0)
+                pixels = IMAGES[row] if mode == "L" else colored[row].permute(1, 2, 0)
                 return Image.fromarray(pixels.numpy()).convert(mode), int(LABELS[row])
 
-        grey = Folder(["L"])
+        gray = Folder(["L"])
         self.same({"arrays": mneme.Data(IMAGES, LABELS, IMAGES, LABELS, class_names=Folder.classes),
-                   "dataset": mneme.Data.from_datasets(grey, grey),
-                   "lists": mneme.Data([row for row, _ in grey], LABELS, IMAGES, LABELS, class_names=Folder.classes)})
-        self.same({"arrays": mneme.Data(coloured, LABELS, coloured, LABELS, class_names=Folder.classes),
+                   "dataset": mneme.Data.from_datasets(gray, gray),
+                   "lists": mneme.Data([row for row, _ in gray], LABELS, IMAGES, LABELS, class_names=Folder.classes)})
+        self.same({"arrays": mneme.Data(colored, LABELS, colored, LABELS, class_names=Folder.classes),
                    "dataset": mneme.Data.from_datasets(Folder(["RGB"]), Folder(["RGBA"]))})
-        mixed = mneme.Data.from_datasets(Folder(["RGB"]), grey)
+        mixed = mneme.Data.from_datasets(Folder(["RGB"]), gray)
         self.assertTrue(torch.equal(mixed.arrays["test_x"], IMAGES[:, None].expand(-1, 3, -1, -1)))
-        with self.assertRaisesRegex(mneme.ScenarioError, "row 0 is a picture of mode 'F'; expected 8 bits"):
+        with self.assertRaisesRegex(mneme.ScenarioError, "row 0 is an image of mode 'F'; expected 8 bits"):
             mneme.Data.from_datasets(Folder(["F"]))
 
 

@@ -86,6 +86,10 @@ class DeprecatedNames(unittest.TestCase):
         both = type("Both", (mneme.Method,), {"name": "py-both", "one_job": True, "single_training_job": True})
         with self.assertRaisesRegex(TypeError, "Both: one_job is the old name of single_training_job; expected only"):
             mneme.validate(scenario("py-both"), methods=[both])
+        server = type("Server", (Old.Server,), {"summary_metrics": New.Server.summary_metrics})
+        both = type("Both", (mneme.Method,), {"name": "py-both", "Server": server})
+        with self.assertRaisesRegex(TypeError, "Server: figures is the old name of summary_metrics; expected only"):
+            mneme.validate(scenario("py-both"), methods=[both])
         with warned() as texts:
             self.assertIs(Old.one_job, True)  # an attribute of the user
             self.assertIs(New.one_job, True)

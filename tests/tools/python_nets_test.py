@@ -413,7 +413,7 @@ class AgainstTorch(unittest.TestCase):
             def forward(self, x):
                 return 2.0 * super().forward(x)
         module.attention = Scaled(16, 2)
-        with self.assertRaisesRegex(mneme.ScenarioError, "'attention' computes something else"):
+        with self.assertRaisesRegex(mneme.ScenarioError, "'attention' computes something other"):
             mneme.net(module, strict=True)
 
 

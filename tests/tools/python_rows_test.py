@@ -93,7 +93,7 @@ class Foreign(Runs):
 
     def test_the_error_names_client_and_row(self):
         half = using(lambda ctx, w: ctx.rows.pick(held(2, [0])) and None if ctx.client == 1 else None)
-        self.assert_refused(half, rf"row {held(2, [0])[0]} is none of client 1: it holds 10 rows now and has held 10")
+        self.assert_refused(half, rf"row {held(2, [0])[0]} does not belong to client 1, which holds 10 rows now and 10")
 
     def test_rows_of_a_later_task_are_refused(self):
         self.assert_refused(using(lambda ctx, w: ctx.rows.pick(held(ctx.client, [1])) and None), "row .* is none of")
@@ -109,7 +109,7 @@ class Foreign(Runs):
         def use(ctx, weights):
             KEPT.append(ctx.rows)
             return ctx.train(rows=KEPT[0])
-        self.assert_refused(using(use), r"ctx.train: rows are rows of client \d, and client \d asks for the job")
+        self.assert_refused(using(use), r"ctx.train: rows are rows of client \d, but client \d requests the job")
 
     def test_rows_are_refused_after_their_run(self):
         self.run_of(using(lambda ctx, w: KEPT.append(ctx.rows)))
@@ -165,7 +165,7 @@ class Own(Runs):
             self.assertEqual(found, expected)
 
     def test_invalid_positions_are_refused(self):
-        for positions, words in (([10], r"position 10 is out of range: client \d has 10 rows here, at 0 to 9"),
+        for positions, words in (([10], r"position 10 is out of range: client \d has 10 rows, at 0 to 9"),
                                  ([-11], "position -11 is out of range"), ([0.0], "whole numbers"),
                                  ([True], "mask of 1 axes and 1 bools; expected one bool for each of the 10 rows"),
                                  ([[0]], "2 axes"), (0, "0 axes")):

@@ -160,7 +160,7 @@ SAME = {  # different texts with equal digests
     "a logger": ("import logging\nused = logging.getLogger('a')\n", "import logging\nused = logging.getLogger('b')\n"),
 }
 REFUSED = {
-    "an open file": ("USED.read()", "USED = open('/dev/null')", "'USED', which is a TextIOWrapper, which changes"),
+    "an open file": ("USED.read()", "USED = open('/dev/null')", "'USED', which is a TextIOWrapper, which is consumed"),
     "a generator": ("USED", "USED = (n for n in range(3))", "'USED', which is a generator"),
     "an iterator": ("USED", "USED = iter([1, 2])", "'USED', which is a list_iterator"),
     "a lock": ("USED", "import threading\nUSED = threading.Lock()", "'USED', which is a lock with a state"),

@@ -55,7 +55,7 @@ class Readme(unittest.TestCase):
                 self.assertEqual([one for one in named + linked if not os.path.exists(os.path.join(ROOT, one))], [])
 
     def test_the_readme_has_at_most_1200_words(self):
-        self.assertLessEqual(len(read().split()), 1200, "what grows has a place in docs/")
+        self.assertLessEqual(len(read().split()), 1200, "additional text belongs in docs/")
 
     def test_the_example_scenarios_are_valid(self):
         for page in (README, os.path.join(ROOT, "docs", "scenarios.md")):

@@ -64,7 +64,7 @@ class ReportBrowserTest(unittest.TestCase):
         expected = {f"{chart}-{group}": marks for group in range(1, 5)
                     for chart, marks in (("matrix", 15), ("accuracy-tasks", 6), ("classes", 30))}
         expected |= {chart: 4 for chart in ("accuracy-rounds", "accuracy-time", "training-loss", "uploads", "downloads",
-                                            "staleness", "utilisation")}
+                                            "staleness", "utilization")}
         self.assertEqual(charts, {**expected, "forgetting": 16})
         self.assertIn("Clients enrolled: 4 clients at all times.", self.browser.value("document.body.innerText"))
         self.assertEqual(self.browser.complaints(), [])
@@ -76,10 +76,10 @@ class ReportBrowserTest(unittest.TestCase):
                 with self.subTest(width=width, theme=theme):
                     self.show(width, theme)
                     self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), width)
-                    colour = self.browser.value("getComputedStyle(document.body).backgroundColor")
-                    self.assertEqual(colour, "rgb(255, 255, 255)" if theme == "light" else "rgb(22, 22, 22)")
+                    color = self.browser.value("getComputedStyle(document.body).backgroundColor")
+                    self.assertEqual(color, "rgb(255, 255, 255)" if theme == "light" else "rgb(22, 22, 22)")
                     drawn = self.browser.value("getComputedStyle(document.querySelector('figure svg')).color")
-                    self.assertNotEqual(drawn, colour)
+                    self.assertNotEqual(drawn, color)
 
     def test_the_report_can_be_used_by_keyboard(self):
         self.show(1440)
@@ -101,8 +101,8 @@ class ReportBrowserTest(unittest.TestCase):
         self.assertNotEqual(self.browser.value("getComputedStyle(document.body).backgroundColor"), before)
 
     def told(self):
-        return self.browser.value("document.getElementById('told').hidden ? '' : "
-                                  "document.getElementById('told').innerText").split("\n")
+        return self.browser.value("document.getElementById('tooltip').hidden ? '' : "
+                                  "document.getElementById('tooltip').innerText").split("\n")
 
     def test_values_appear_at_the_pointer_and_by_arrow_keys(self):
         self.show(1440)
@@ -133,7 +133,7 @@ class ReportBrowserTest(unittest.TestCase):
     def test_the_legend_stays_visible_and_digests_expand(self):
         for width in (360, 1440):
             self.show(width)
-            self.browser.value("document.querySelector('#utilisation').scrollIntoView({block: 'end'})")
+            self.browser.value("document.querySelector('#utilization').scrollIntoView({block: 'end'})")
             self.assertEqual(self.browser.value("document.querySelector('.legend').getBoundingClientRect().top"), 0)
             self.assertLess(self.browser.value("document.querySelector('.legend').getBoundingClientRect().height"), 300)
         digest = "document.querySelector('td details')"

@@ -36,7 +36,7 @@ name = "linear"
 name = "fedavg"
 """
 CHARTS = {"accuracy-rounds", "accuracy-time", "accuracy-tasks-1", "accuracy-tasks-2", "matrix-1", "matrix-2",
-          "classes-1", "classes-2", "forgetting", "training-loss", "uploads", "downloads", "utilisation"}
+          "classes-1", "classes-2", "forgetting", "training-loss", "uploads", "downloads", "utilization"}
 EMPTY = {"meta", "link", "input", "br"}  # HTML's void elements
 
 
@@ -78,11 +78,11 @@ class Pixels:
             body = data[at + 8:at + 8 + size]
             assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0]
             if kind == b"IHDR":
-                self.width, self.height, depth, colours, *rest = struct.unpack(">IIBBBBB", body)
+                self.width, self.height, depth, colors, *rest = struct.unpack(">IIBBBBB", body)
                 assert (depth, rest) == (8, [0, 0, 0])
             packed += body if kind == b"IDAT" else b""
             at += 12 + size
-        self.channels = {2: 3, 6: 4}[colours]
+        self.channels = {2: 3, 6: 4}[colors]
         self.rows = self.unfiltered(zlib.decompress(packed))
 
     def unfiltered(self, data):
@@ -112,7 +112,7 @@ class Pixels:
         row, column = self.rows[round(2 * y)], round(2 * x) * self.channels
         return "#" + bytes(row[column:column + 3]).hex()
 
-    def colours(self, left, top, right, bottom):
+    def colors(self, left, top, right, bottom):
         """Returns all colors in a box in SVG units."""
         return {self.at(x / 2, y / 2) for y in range(2 * top, 2 * bottom) for x in range(2 * left, 2 * right)}
 
@@ -229,17 +229,17 @@ class ReportTest(unittest.TestCase):
         self.assertEqual((curves.width, curves.height), (2 * 560, 2 * (30 + 340 + 3 * 18 + 8)))
         self.assertEqual(curves.at(2, 2), "#ffffff")
         self.assertEqual([curves.at(71, 380), curves.at(71, 398)], ["#3182ce", "#d9541e"])  # markers at their names
-        self.assertTrue("#222222" in curves.colours(94, 372, 300, 388), "the first has no name: is there no font?")
-        self.assertTrue("#222222" in curves.colours(56, 408, 300, 424), "nothing says what bands are")
-        self.assertTrue("#d9541e" in curves.colours(56, 60, 542, 322), "the last curve is not drawn")
+        self.assertTrue("#222222" in curves.colors(94, 372, 300, 388), "the first has no name: is there no font?")
+        self.assertTrue("#222222" in curves.colors(56, 408, 300, 424), "nothing says what bands are")
+        self.assertTrue("#d9541e" in curves.colors(56, 60, 542, 322), "the last curve is not drawn")
         matrix = Pixels(self.path("dots/matrix-1.png"))
         self.assertEqual((matrix.width, matrix.height), (2 * 560, 2 * 370))
         with open(self.path("drawn/matrix-1.svg"), encoding="utf-8") as file:
             cells = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="[\d.]+" fill="(#\w+)"',
                                file.read())
         self.assertEqual(len(cells), 3)
-        for x, y, colour in cells:
-            self.assertEqual(matrix.at(float(x) + 5, 30 + float(y) + 5), colour)
+        for x, y, color in cells:
+            self.assertEqual(matrix.at(float(x) + 5, 30 + float(y) + 5), color)
         self.assertIn(matrix.at(508, 30 + 30.5), ("#08306b", "#09316b"))  # the scale's upper end
         self.assertEqual(matrix.at(450, 80), "#ffffff")  # a task is unknown before it starts
 

@@ -82,7 +82,7 @@ class Resume(unittest.TestCase):
         os.truncate(newest, os.path.getsize(newest) // 2)
         done = mneme("resume", self.run_folder)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"warning: {newest}: this checkpoint is not whole", done.stdout)
+        self.assertIn(f"warning: {newest}: this checkpoint is incomplete", done.stdout)
         self.assertIn("continues after round", done.stdout)
         check_equal(self, self.run_folder, self.expected())
 

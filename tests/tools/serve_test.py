@@ -190,7 +190,7 @@ class Serve(unittest.TestCase):
             for options, said in ((("--serve", "http"), "expected a port in [0, 65535]"),
                                   (("--serve", "65536"), "expected a port"),
                                   (("--serve-token", "a"), "--serve-token without --serve"),
-                                  (("--serve", str(taken.getsockname()[1])), "nothing can listen there")):
+                                  (("--serve", str(taken.getsockname()[1])), "cannot listen on this port")):
                 done = subprocess.run([PROGRAM, "run", SMOKE, "--out", os.path.join(self.folder, "never"), *options],
                                       capture_output=True, text=True)
                 self.assertEqual(done.returncode, 2, done.stderr)

@@ -165,7 +165,7 @@ class Tables(unittest.TestCase):
         self.assertIn(warning, self.accepted("validate", scenario).stderr)
         self.assertIn(warning, self.accepted("validate", scenario, "--set", "data.test_rows=2").stderr)
         self.assertNotIn("error", said.stderr)
-        for text, words in (("client,row\n", "gives no row to a client"),
+        for text, words in (("client,row\n", "assigns no row to a client"),
                             ("client,row,Task\n0,1,1\n", "did you mean 'task'?"),
                             ("client,row\n0,12\n", "row 12 does not exist")):
             self.write("sites.csv", text)

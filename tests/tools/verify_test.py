@@ -51,12 +51,12 @@ class Verify(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("DIFFERENT", done.stdout)
         self.assertIn("expected " + other, done.stdout)
-        self.assertIn("the repeated run equals its folder, so --digest belongs to another run", done.stdout)
+        self.assertIn("the reproduced run equals its folder, so --digest belongs to another run", done.stdout)
 
     def test_a_round_beyond_the_run_is_named(self):
         done = mneme("verify", self.folder("a"), "--dump-round", "5", "--quiet")
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "warning: --dump-round 5: the run has 4 rounds; nothing was written for it\n"))
+                         (0, "warning: --dump-round 5: the run has 4 rounds, so no values were written\n"))
         done = mneme("verify", self.folder("a"), "--keep", self.folder("a"))
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"error: --keep '{self.folder('a')}' already exists; choose a new folder\n"))

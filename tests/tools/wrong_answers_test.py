@@ -132,7 +132,7 @@ class WrongAnswers(NodesCase):
         folder = self.out()
         done = mneme("run", *run, "--quiet", "--out", folder)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"node 127.0.0.1:\d+ finishes assignment .* with another result than this")
+        self.assertRegex(done.stderr, r"node 127.0.0.1:\d+ finishes assignment .* with a result that differs")
         self.assertEqual([name for name in os.listdir(os.path.join(folder, "checkpoint")) if "checkpoint" in name], [])
         resumed = mneme("resume", folder, "--quiet", "--threads", "1")
         self.assertEqual(resumed.returncode, 0, resumed.stderr)

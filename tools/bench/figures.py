@@ -7,7 +7,7 @@ def per_client_round(few, many):
     rounds = many["client_rounds"] - few["client_rounds"]
     cost = {key: (many[key] - few[key]) / rounds if rounds > 0 else 0.0 for key in ("cpu_seconds", "wall_seconds")}
     if min(cost.values()) <= 0:
-        raise ValueError("the longer run of {} took no longer than the shorter: ask for more rounds"
+        raise ValueError("the longer run of {} took no longer than the shorter: request more rounds"
                          .format(many.get("scenario", "a scenario")))
     return cost
 
@@ -38,7 +38,7 @@ def observers_sample(looking, alone):
     for key in ("cpu_seconds", "wall_seconds"):
         whole, others = (many[key] - few[key] for few, many in (looking, alone))
         if whole <= others:
-            raise ValueError("rounds with observers took no longer than those without: ask for more rounds")
+            raise ValueError("rounds with observers took no longer than those without: request more rounds")
         cost[key] = (whole - others) / looks
     return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
             "peak_rss_bytes": looking[1]["peak_rss_bytes"], "run_digest": looking[1]["run_digest"]}
@@ -174,7 +174,7 @@ def observers_figures(samples, wanted):
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in samples])
     return {"name": "b12", "title": wanted.OBSERVERS_TITLE, "rate": "cpu_rate", "unit": "looks",
             "contenders": [contender("mneme", samples)], "run_digest": same_digest(samples, "b12"),
-            "verdicts": [at_most("us of CPU a look", microseconds, wanted.OBSERVER_MICROSECONDS)]}
+            "verdicts": [at_most("us of CPU per observation", microseconds, wanted.OBSERVER_MICROSECONDS)]}
 
 
 def buffered_figures(waiting, flowing, wanted):

@@ -38,15 +38,15 @@ std::int64_t peak_bytes() {
 std::string workload_error(const std::string& name, const workload& load) {
   const bool images = name.ends_with("cnn");
   if (images ? load.shape.size() != 3 || std::min(load.shape[1], load.shape[2]) < 6 : load.shape.empty())
-    return images ? "--shape is channels,height,width, at least 6 pixels each way" : "--shape is missing";
+    return images ? "--shape: expected channels,height,width with at least 6 pixels per side" : "--shape is missing";
   if (!images && load.hidden < 1)
-    return "--hidden is at least 1";
+    return "--hidden: expected at least 1";
   if (load.batch < 1 || load.rows < 1 || load.rows % load.batch != 0)
-    return "--rows is a multiple of --batch";
+    return "--rows: expected a multiple of --batch";
   if (load.device != "cpu" && !name.starts_with("bare"))
-    return "only bare loops run on a device";
+    return "--device: expected only with bare loops";
   if (load.width < 1 || load.cohort < 1 || load.cohort % load.width != 0 || load.cohort > load.clients)
-    return "--cohort is a multiple of --width and at most --clients";
+    return "--cohort: expected a multiple of --width, at most --clients";
   return "";
 }
 
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   if (name == "limits")
     return measure_limits(seconds);
   const auto found = makers.find(name);
-  const auto error = found == makers.end() ? "there is no such loop" : workload_error(name, load);
+  const auto error = found == makers.end() ? "unknown loop" : workload_error(name, load);
   if (!error.empty()) {
     fmt::print(stderr, "bench_loops: {}: {}\n", name, error);
     return 2;

@@ -35,7 +35,7 @@ def draw_bars(picture, result):
         x = LEFT + limit * scale
         picture.line([(x, top + TITLE - 4), (x, y)], LIMIT, dashed=True)
     if limit is not None:
-        picture.text(LEFT, y + 12, f"the machine's limit: {short(limit)}", colour=LIMIT)
+        picture.text(LEFT, y + 12, f"the machine's limit: {short(limit)}", color=LIMIT)
         y += BAR
     picture.height = y + BETWEEN
 
@@ -43,7 +43,7 @@ def draw_bars(picture, result):
 def svg(report):
     picture = Picture(WIDTH, height=44, font_size=13)
     picture.text(10, 26, "client-rounds a second of CPU time (b7: of wall time), medians of " + str(report["repeat"]),
-                 colour="#555")
+                 color="#555")
     for result in report["benchmarks"]:
         draw_bars(picture, result)
     return picture.svg()

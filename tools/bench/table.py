@@ -62,9 +62,9 @@ def text(report):
     machine = report["machine"]
     others = machine["cores_of_others"]
     lines = [f"{machine['cpu']}, {machine['cores']} cores; {report['mneme']}; medians of {report['repeat']}"
-             + (", QUICK: a look, not a measurement" if report["quick"] else "")]
+             + (", QUICK: not a measurement" if report["quick"] else "")]
     if others > OTHERS_MAX:
-        lines.append(f"Meanwhile other programs used {short(others)} cores: the rates are low, and b7 means little.")
+        lines.append(f"Other programs used {short(others)} cores: the rates are too low, and b7 is unreliable.")
     for result in report["benchmarks"]:
         lines += ["", *block(result)]
     return "\n".join(lines) + "\n"

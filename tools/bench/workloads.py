@@ -133,7 +133,7 @@ LINK_BYTES = 400e6         # bytes of tensors per second
 
 # B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. It is compared
 # with a run in which ten are enrolled.
-OBSERVERS_TITLE = "B12: clients that look at 300 rows each under a linear net, 100 a round of 10 clients"
+OBSERVERS_TITLE = "B12: clients that observe 300 rows each with a linear net, 100 a round of 10 clients"
 OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
 NO_OBSERVERS = ("enrolment.initial=10",)
 OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)

@@ -76,7 +76,7 @@ void svg_canvas::label(double x, double y, std::string_view text, std::string_vi
 
 void svg_canvas::add_with_tooltip(std::string_view tag, std::string_view attributes, std::string_view words) {
   const auto said = escaped_markup(std::string(words));
-  text_ += place_ == image_place::page ? fmt::format("<{} {} data-told=\"{}\"/>\n", tag, attributes, said)
+  text_ += place_ == image_place::page ? fmt::format("<{} {} data-tooltip=\"{}\"/>\n", tag, attributes, said)
                                        : fmt::format("<{} {}><title>{}</title></{}>\n", tag, attributes, said, tag);
 }
 
@@ -106,7 +106,7 @@ void svg_canvas::open(const chart_series& series, std::string_view attributes) {
   if (place_ == image_place::file)
     text_ += "><title>" + escaped_markup(series.name) + "</title>";
   else
-    text_ += fmt::format(" data-name=\"{}\" data-colour=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
+    text_ += fmt::format(" data-name=\"{}\" data-color=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
                          attributes);
 }
 

@@ -23,7 +23,7 @@ def header_names(tree):
         names = sorted({name for _, name, _ in top_level_names(code_of(text))})
         if names and not any(stems(file.split(".")[0]) & stems(name) for name in names):
             shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-            yield Finding(path, 1, "header-name", f"declares nothing that the file's name leads to, but {shown}")
+            yield Finding(path, 1, "header-name", f"declares no name that matches the file's name, only {shown}")
 
 
 def spread_names(tree):

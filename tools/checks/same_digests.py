@@ -35,7 +35,7 @@ def arguments():
     parser.add_argument("--trace", action="store_true")
     given = parser.parse_args()
     if not given.programs and not given.words:
-        parser.error("a commit or --programs is needed")
+        parser.error("expected a commit or --programs")
     return given
 
 

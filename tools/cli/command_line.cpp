@@ -39,9 +39,9 @@ struct command_line {
     app.require_subcommand(0, 1); // not in arguments: a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
-    verify_command = app.add_subcommand("verify", "Repeat the run of a run directory and compare the digests.");
+    verify_command = app.add_subcommand("verify", "Reproduce a run from its directory and compare the digests.");
     diff_command =
-        app.add_subcommand("diff", "Find where two runs begin to differ, and list differences of their settings.");
+        app.add_subcommand("diff", "Find the first difference of two runs, and list differences of their settings.");
     node_command = app.add_subcommand("node", "Join a run of another process and compute clients for it.");
     sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; completed runs are kept.");
     compare_command =
@@ -127,17 +127,17 @@ private:
     to.add_option("--digest", verify.digest,
                   "Expected run digest or its first digits, for example from a paper; default: the digest of the run.")
         ->type_name("HEX");
-    to.add_option("--keep", verify.keep, "Keep the repeated run in this new folder.")->type_name("DIR");
-    to.add_flag("--trace", verify.trace, "As in mneme run; default: as the run had it.");
+    to.add_option("--keep", verify.keep, "Keep the reproduced run in this new folder.")->type_name("DIR");
+    to.add_flag("--trace", verify.trace, "As in mneme run; default: that of the run.");
     bind_values(to, verify.dumped_round);
-    to.add_flag("--quiet", verify.quiet, "Print nothing but differences.");
+    to.add_flag("--quiet", verify.quiet, "Print differences only.");
   }
   void bind_diff() {
     auto& to = *diff_command;
     to.add_option("RUNS", diff.folders, "Folders of the two runs.")->type_name("");
     auto* again = to.add_flag("--again", diff.again,
-                              "If the folders do not show which element differs, repeat both runs on this machine.");
-    to.add_option("--threads", diff.threads, "Threads of the repeated runs; default: one per core.")
+                              "If the folders do not show which element differs, reproduce both runs on this machine.");
+    to.add_option("--threads", diff.threads, "Threads of the reproduced runs; default: one per core.")
         ->type_name("N")
         ->needs(again);
   }
@@ -149,19 +149,19 @@ private:
   }
   void bind_node() {
     auto& to = *node_command;
-    to.add_option("--join", serve.join, "Address at which a run accepts nodes; tried until the run is there.")
+    to.add_option("--join", serve.join, "Address at which a run accepts nodes; retried until the run has started.")
         ->type_name("HOST:PORT");
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
     to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
         ->type_name("WORD")
         ->check(CLI::IsMember({"machine", "portable"}));
     to.add_flag("--native-code", serve.native_code,
-                "Load modules that runs send although this machine gives no process without rights to try them in.");
+                "Load modules from runs even if this machine does not support the sandbox for their trial.");
     to.add_option("--idle-timeout", serve.idle_timeout,
                   "End after this time without a run; 0 s: never. Default: 10 min.")
         ->type_name("DURATION");
     to.add_option("--grace", serve.grace,
-                  "At SIGTERM or SIGINT: time for finishing batches and giving shards back. Default: 20 s.")
+                  "At SIGTERM or SIGINT: time to finish batches and return shards. Default: 20 s.")
         ->type_name("DURATION");
     to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
         ->type_name("DIR");
@@ -178,7 +178,7 @@ private:
   }
   static void bind_trust(CLI::App& to, trust_arguments& into) {
     to.add_option("--secret", into.secret,
-                  "TLS: file with the job's secret, which its owner alone may read; default: $MNEME_SECRET.")
+                  "TLS: file with the job's secret, readable only by its owner; default: $MNEME_SECRET.")
         ->type_name("FILE");
     to.add_option("--cert", into.certificate, "TLS: certificate of this process (PEM).")->type_name("FILE");
     to.add_option("--key", into.key, "TLS: its private key (PEM).")->type_name("FILE");
@@ -202,10 +202,10 @@ private:
     to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores divided by --jobs.")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    to.add_flag("--dry-run", sweep.dry, "Check all points, and print what would be done with each run.");
+    to.add_flag("--dry-run", sweep.dry, "Check all points, and print the planned action for each run.");
     to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch: a job array of the pending runs.")
         ->type_name("FILE");
-    auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
+    auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print failures only.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
   }
   void bind_validate() {
@@ -321,7 +321,7 @@ private:
     to.add_option("--serve-token", into.serve_token, "Also allow access from other machines with this token.")
         ->type_name("TOKEN");
     bind_metrics(to, into.metrics);
-    auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
+    auto* quiet = to.add_flag("--quiet", into.quiet, "Print failures only.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
     to.add_flag(
         "--distributed", into.on.distributed,

@@ -21,7 +21,7 @@ std::string advice(const run_difference& difference, const diff_arguments& argum
     return {};
   const auto again =
       fmt::format("mneme verify RUN_DIR --trace --dump-round {} --keep NEW_DIR", difference.where->round);
-  return fmt::format("to see client, tensor and element: mneme diff {} {} --again, if both repeat on this machine; "
+  return fmt::format("to see client, tensor and element: mneme diff {} {} --again, if this machine reproduces both; "
                      "otherwise run `{}` for each run on its own machine, and then mneme diff on the new folders\n",
                      arguments.folders[0], arguments.folders[1], again);
 }
@@ -41,14 +41,14 @@ expected<run_difference> found_again(const diff_arguments& arguments, std::int64
     if (!repeated)
       return tl::unexpected(repeated.error());
     if (repeated->status == "interrupted")
-      return failed(folder.string(), "was interrupted while it was repeated");
+      return failed(folder.string(), "was interrupted while it was reproduced");
     const auto same = difference_of(folder, out);
     if (!same)
       return tl::unexpected(same.error());
     if (same->where && same->where->round <= round)
       return failed(
           folder.string(),
-          fmt::format("is not reproducible on this machine: it differs from round {} on; repeat each run on the "
+          fmt::format("is not reproducible on this machine: it differs from round {} on; reproduce each run on the "
                       "machine that computed it, with mneme verify {} --trace --dump-round {} --keep NEW_DIR",
                       same->where->round, folder.string(), round));
   }

@@ -119,8 +119,8 @@ expected<user_data_report> inspect_path(const std::string& path, const overrides
                             .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
   }
   if (is_run_folder(path))
-    return failed(path, "is the folder of a run, not a data set; use mneme report to view it, mneme verify to repeat "
-                        "it, or mneme doctor with its scenario.toml to describe its data");
+    return failed(path, "is the folder of a run, not a data set; use mneme report to view it, mneme verify to "
+                        "reproduce it, or mneme doctor with its scenario.toml to describe its data");
   if (const auto section = section_of_path(path))
     return inspect_data_section(*section, settings);
   return failed(path, "is neither an image folder nor a data file; expected a folder, a file with the extension .npz, "

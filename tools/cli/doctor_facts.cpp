@@ -31,7 +31,7 @@ machine_info thread_facts() {
   const auto found = at::get_num_threads();
   disable_intra_op_threads();
   return {{"threads of a run", fmt::format("{}, unless --threads is given", std::thread::hardware_concurrency())},
-          {"threads of an operation", fmt::format("{} (LibTorch would take {})", intra_op_threads(), found)},
+          {"threads of an operation", fmt::format("{} (LibTorch's default: {})", intra_op_threads(), found)},
           {"variables that choose threads", variables_set({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_DYNAMIC"})}};
 }
 
@@ -46,7 +46,7 @@ machine_info memory_facts() {
 machine_info accelerator_facts() {
   const auto chosen = resolve_device("auto"), first = resolve_device("cuda:0");
   return {{"worker.device = \"auto\"", chosen ? *chosen : chosen.error()},
-          {"CUDA", first ? "there is a device" : first.error()}};
+          {"CUDA", first ? "a device is available" : first.error()}};
 }
 
 machine_info data_facts() {
@@ -58,7 +58,7 @@ machine_info data_facts() {
     std::string places;
     for (const auto& folder : folders ? *folders : std::vector<std::filesystem::path>{})
       places += (places.empty() ? "" : ", ") + folder.string();
-    facts.emplace_back(source.name, !folders ? "not found" : places.empty() ? "made from the seed" : places);
+    facts.emplace_back(source.name, !folders ? "not found" : places.empty() ? "generated from the seed" : places);
   }
   return facts;
 }

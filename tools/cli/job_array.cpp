@@ -16,7 +16,7 @@ std::string quoted_word(const std::string& text) {
 
 constexpr const char* script_text = R"(#!/bin/bash
 # {0} runs of a sweep as a job array:  sbatch {1}
-# Submitted again it goes on with what was interrupted; `mneme sweep` with the same arguments then shows the table.
+# If submitted again, it resumes interrupted runs; then `mneme sweep` with the same arguments prints the table.
 #SBATCH --array=1-{0}
 #SBATCH --ntasks=1 --cpus-per-task={2}
 #SBATCH --signal=B:TERM@120

@@ -75,9 +75,11 @@ void check_agreement(reader& from, std::size_t chosen) {
       continue;
     const bool same_size = !from.has(a.size) || !from.has(b.size) || from.text(a.size) == from.text(b.size);
     if (from.text(a.rank) != from.text(b.rank) || !same_size)
-      return from.fail("", fmt::format("{} and {} contradict each other; unset the variables of the launcher that has "
-                                       "not started this process",
-                                       describe(from, a), describe(from, b)));
+      return from.fail(
+          "",
+          fmt::format(
+              "{} and {} contradict each other; unset the variables of the launcher that did not start this process",
+              describe(from, a), describe(from, b)));
   }
 }
 

@@ -201,12 +201,26 @@ expected<user_data_report> inspect_data_word(const std::string& word, const over
   return look;
 }
 
-/// Warnings for settings under an old name. Those of [data] have been reported with the data.
+bool is_quoted(const std::string& value) {
+  return value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.front() == value.back();
+}
+
+/// Warnings for settings with an old name or an old word. Those of [data] have been reported with the data.
 diagnostics deprecated_settings(const overrides& settings, const std::string& method) {
   diagnostics deprecated;
-  for (const auto& [key, value] : settings)
-    if (const auto* const entry = entry_of_old_name(key, method); entry && entry->section != "data")
+  for (const auto& [key, value] : settings) {
+    const auto* entry = entry_of_old_name(key, method);
+    if (entry && entry->section != "data")
       deprecated.push_back({"--set", deprecation_text(key, full_new_name(*entry))});
+    if (const auto dot = key.find('.'); !entry && dot != std::string::npos)
+      entry = find_renamed(key.substr(0, dot), key.substr(dot + 1), method);
+    if (!entry)
+      continue;
+    const std::string word = is_quoted(value) ? value.substr(1, value.size() - 2) : value;
+    if (const std::string now(entry->new_word(word)); now != word)
+      deprecated.push_back(
+          {"--set", deprecation_text(full_new_name(*entry) + " = " + quote_text(word), quote_text(now))});
+  }
   return deprecated;
 }
 

@@ -22,7 +22,8 @@ void print_line(std::FILE* log, const std::string& text) {
 expected<std::chrono::nanoseconds> duration_option(const char* name, const std::string& text) {
   const auto duration = parse_duration(text);
   if (!duration)
-    return failed(name, "'" + text + "' is no duration; expected a number with a unit, as in \"30 s\" or \"10 min\"");
+    return failed(name,
+                  "'" + text + "' is not a duration; expected a number with a unit, as in \"30 s\" or \"10 min\"");
   return std::chrono::duration_cast<std::chrono::nanoseconds>(*duration);
 }
 
@@ -80,7 +81,7 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
     print_line(log, "has left");
     break;
   case node_exit::overdue:
-    print_line(log, "has left after the grace period; its rounds run again elsewhere");
+    print_line(log, "has left after the grace period; its rounds are rerun on other hosts");
     break;
   case node_exit::idle:
     std::fprintf(stderr, "error: no run at %s within the idle timeout\n", settings.join.text().c_str());
@@ -99,7 +100,7 @@ int serve_nodes(const serve_arguments& arguments) {
     return join(arguments);
   if (const auto made = make_keys(arguments.keys); !made)
     return print_errors(made.error());
-  std::printf("%s holds ca.pem, ca.key, node.pem and node.key: keep ca.key, give the others to every machine\n",
+  std::printf("%s holds ca.pem, ca.key, node.pem and node.key: keep ca.key private, copy the others to every machine\n",
               printable(arguments.keys).c_str());
   return exit_done;
 }

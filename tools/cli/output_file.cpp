@@ -22,7 +22,7 @@ void expect_folder_of(const fs::path& file) {
   if (const auto folder = file.parent_path(); !folder.empty() && !fs::is_directory(folder, error))
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                             "cannot write '" + file.string() + "', whose folder '" + folder.string() +
-                                "' is not there");
+                                "' does not exist");
 }
 
 } // namespace

@@ -34,7 +34,7 @@ progress_style style_option(bool quiet, bool json) {
 
 void warn_of_absent_round(const run_summary& ended, std::int64_t round) {
   if (round > ended.rounds && ended.status == "done")
-    std::fprintf(stderr, "warning: --dump-round %lld: the run has %lld rounds; nothing was written for it\n",
+    std::fprintf(stderr, "warning: --dump-round %lld: the run has only %lld rounds, so no values were written\n",
                  static_cast<long long>(round), static_cast<long long>(ended.rounds));
 }
 

@@ -9,6 +9,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Adds the current name of a key that was renamed, and replaces an old word by the current one. Runs of other methods
+/// may have a key with the old name, so that name stays.
+run_filter current_filter(run_filter filter) {
+  filter.other_name = current_name(filter.name);
+  for (const auto& entry : renamed_keys())
+    if (full_new_name(entry) == filter.other_name)
+      filter.value = entry.new_word(filter.value);
+  return filter;
+}
+
 } // namespace
 
 expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts, const run_catalogue& catalogue) {
@@ -24,14 +34,12 @@ expected<std::vector<run_filter>> where_option(const std::vector<std::string>& t
     const auto is_known = [&](const std::string& name) {
       return known.empty() || std::find(known.begin(), known.end(), name) != known.end();
     };
-    filters.push_back(*filter);
-    if (!is_known(filter->name))
-      filters.back().name = current_name(filter->name);
-    if (is_known(filters.back().name))
+    filters.push_back(current_filter(*filter));
+    if (is_known(filter->name) || is_known(filters.back().other_name))
       continue;
     errors.push_back(
         {"", "--where '" + text + "': no run has '" + filter->name + "'; " +
-                 name_suggestion(filter->name, known, "expected a key of scenarios or a name of summary.json")});
+                 name_suggestion(filter->name, known, "expected a scenario key or a field of summary.json")});
   }
   return errors.empty() ? expected<std::vector<run_filter>>(std::move(filters)) : tl::unexpected(std::move(errors));
 }

@@ -52,7 +52,7 @@ void sweep_progress::draw(const std::map<std::string, double>& shares) {
   for (const auto& [label, done] : shares)
     if (listed++ < runs_shown)
       text += fmt::format("  {:3.0f} %  {:.60}\n", 100.0 * done, printable(label));
-  text += fmt::format("{} gone, {} left\n", elapsed_text(elapsed), left);
+  text += fmt::format("{} elapsed, {} left\n", elapsed_text(elapsed), left);
   block_.draw(text);
 }
 

@@ -48,7 +48,7 @@ void print_difference(const fs::path& folder, const fs::path& repeated) {
     print_errors(difference.error());
     return;
   }
-  std::fputs(printable(difference_text(*difference, folder.string(), "this repetition")).c_str(), stdout);
+  std::fputs(printable(difference_text(*difference, folder.string(), "the reproduction")).c_str(), stdout);
 }
 
 int compare_with(const std::string& promised, const fs::path& folder, const run_summary& repeated, bool quiet) {
@@ -62,7 +62,7 @@ int compare_with(const std::string& promised, const fs::path& folder, const run_
     return exit_done;
   const auto stored = read_stored_run(folder);
   if (stored && stored->run_digest == repeated.run_digest)
-    fmt::print("the repeated run equals its folder, so --digest belongs to another run\n");
+    fmt::print("the reproduced run equals its folder, so --digest belongs to another run\n");
   else if (stored && stored->digest_epoch != digest_epoch)
     fmt::print("the run was recorded with digest epoch {} by mneme {}, and this version computes digests of epoch {}; "
                "verify the run with the version that recorded it\n",

@@ -66,7 +66,7 @@ class _Subject:
     def check(self, out, code):
         """Checks the output and reruns the command. Returns a description of the fault, or None."""
         if code == 0 and self.left(out) != self.expected:
-            return "code 0, and not all of it is there"
+            return "code 0, but files are missing"
         again = self.run(self.words(out), self.settings(out))
         if again.code != 0:
             return f"what is left keeps it from running again: {again.errors[-300:]}"

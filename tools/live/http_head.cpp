@@ -50,7 +50,7 @@ http_request_head read_http_head(std::string_view arrived, bool this_machine_onl
   if (end == arrived.npos && arrived.size() < http_head_bytes_max)
     return {};
   if (end == arrived.npos || end + 4 > http_head_bytes_max)
-    return refusal("431 Request Header Fields Too Large", "the request is longer than this server reads");
+    return refusal("431 Request Header Fields Too Large", "the request is too long");
   auto lines = arrived.substr(0, end + 2);
   const auto next_line = [&] {
     const auto line = lines.substr(0, lines.find("\r\n"));
@@ -78,8 +78,7 @@ http_request_head read_http_head(std::string_view arrived, bool this_machine_onl
   if (hosts != 1)
     return refusal("400 Bad Request", "expected one Host");
   if (this_machine_only && !names_this_machine(host))
-    return refusal("421 Misdirected Request", "only localhost and 127.0.0.1 are served here, and the request is for "
-                                              "another host");
+    return refusal("421 Misdirected Request", "the request is for another host; expected localhost or 127.0.0.1");
   head.text += "\r\n";
   return head;
 }

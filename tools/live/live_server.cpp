@@ -103,7 +103,7 @@ void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;
     out.status = 503;
-    return out.set_content("as many follow this run as can\n", "text/plain");
+    return out.set_content("too many clients follow this run\n", "text/plain");
   }
   out.set_header("Cache-Control", "no-store");
   auto sent_version = std::make_shared<std::uint64_t>(0);
@@ -154,7 +154,7 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
   const auto port = own->http.start(host, options.port, "serve");
   if (!port)
     return failed("", "--serve = " + std::to_string(options.port) +
-                          ": nothing can listen there; expected a port that is free, or 0 for any");
+                          ": cannot listen on this port; expected a free port, or 0 for any");
   own->port = *port;
   return std::unique_ptr<live_server>(new live_server(std::move(own)));
 }

@@ -38,7 +38,7 @@ expected<std::unique_ptr<metrics_server>> metrics_server::listening(const metric
   own->answer_requests();
   const auto port = own->http.start(options.host, options.port, "metrics");
   if (!port)
-    return failed("--metrics", "nothing can listen at port " + std::to_string(options.port) + " of " + options.host +
+    return failed("--metrics", "cannot listen on port " + std::to_string(options.port) + " of " + options.host +
                                    "; expected an address of this machine with a free port, or port 0 for any");
   own->port = *port;
   return std::unique_ptr<metrics_server>(new metrics_server(std::move(own)));

@@ -11,43 +11,45 @@ void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
     const metric_labels labels{{"node", node.address}};
     const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
     losses += node.disconnects;
-    set_gauge(to, {node_prefix, "up", "1 while the node takes part."}, std::int64_t{node.is_connected}, labels);
-    set_gauge(to, {node_prefix, "workers", "Its threads that compute."}, node.workers, labels);
-    set_counter(to, {node_prefix, "client_rounds", "Client rounds that it has computed."}, node.client_rounds, labels);
-    set_counter(to, {node_prefix, "busy", "Time in batches of its workers.", "seconds"}, node.busy_seconds, labels);
-    set_counter(to, {node_prefix, "sent", "To the node.", "bytes"}, bytes(node.bytes_sent), labels);
-    set_counter(to, {node_prefix, "received", "From the node.", "bytes"}, bytes(node.bytes_received), labels);
-    set_gauge(to, {node_prefix, "waiting", "Messages to the node that wait for the network.", "bytes"},
+    set_gauge(to, {node_prefix, "up", "1 while the node is connected."}, std::int64_t{node.is_connected}, labels);
+    set_gauge(to, {node_prefix, "workers", "Worker threads of the node."}, node.workers, labels);
+    set_counter(to, {node_prefix, "client_rounds", "Client rounds that the node has computed."}, node.client_rounds,
+                labels);
+    set_counter(to, {node_prefix, "busy", "Time that the node's workers spent in batches.", "seconds"},
+                node.busy_seconds, labels);
+    set_counter(to, {node_prefix, "sent", "Bytes sent to the node.", "bytes"}, bytes(node.bytes_sent), labels);
+    set_counter(to, {node_prefix, "received", "Bytes received from the node.", "bytes"}, bytes(node.bytes_received),
+                labels);
+    set_gauge(to, {node_prefix, "waiting", "Messages to the node in the send queue.", "bytes"},
               bytes(node.bytes_waiting), labels);
-    set_counter(to, {node_prefix, "losses", "How often it was lost."}, node.disconnects, labels);
-    set_counter(to, {node_prefix, "away", "How long it was lost until it was back.", "seconds"},
+    set_counter(to, {node_prefix, "losses", "Disconnects of the node."}, node.disconnects, labels);
+    set_counter(to, {node_prefix, "away", "Time between disconnects of the node and its returns.", "seconds"},
                 node.disconnected_seconds, labels);
   }
   set_counter(to, {"mneme_run", "nodes_joined", "Nodes that have joined, each counted once."},
               static_cast<std::int64_t>(nodes.size()));
-  set_counter(to, {"mneme_run", "nodes_lost", "Losses of nodes."}, losses);
+  set_counter(to, {"mneme_run", "nodes_lost", "Disconnects of all nodes."}, losses);
 }
 
 void add_course(metric_registry& to, const timeline_bin& last) {
   set_gauge(to, {mneme_prefix, "task", "The open task, from 1."}, std::int64_t{last.task.value} + 1);
-  set_counter(to, {mneme_prefix, "rounds", "Rounds, or server steps, that are over."},
-              std::int64_t{last.last.value} + 1);
+  set_counter(to, {mneme_prefix, "rounds", "Completed rounds, or server steps."}, std::int64_t{last.last.value} + 1);
   set_gauge(to, {mneme_prefix, "virtual", "Virtual time.", "seconds"}, in_seconds(last.at));
-  set_gauge(to, {mneme_prefix, "clients_enrolled", "Clients that take part."}, last.clients_enrolled);
+  set_gauge(to, {mneme_prefix, "clients_enrolled", "Enrolled clients."}, last.clients_enrolled);
   set_gauge(to, {mneme_prefix, "assignments_in_flight", "Clients with an unfinished round."}, last.in_flight);
-  set_counter(to, {mneme_prefix, "client_rounds", "Client rounds that were delivered."}, last.client_rounds);
+  set_counter(to, {mneme_prefix, "client_rounds", "Delivered client rounds."}, last.client_rounds);
   set_counter(to, {mneme_prefix, "late_uploads", "Uploads after their deadline."}, last.late_uploads);
   set_counter(to, {mneme_prefix, "dropped", "Client rounds without an upload."}, last.dropped);
-  set_counter(to, {mneme_prefix, "upload", "From clients.", "bytes"}, last.upload_bytes);
-  set_counter(to, {mneme_prefix, "download", "To clients.", "bytes"}, last.download_bytes);
+  set_counter(to, {mneme_prefix, "upload", "Bytes uploaded by clients.", "bytes"}, last.upload_bytes);
+  set_counter(to, {mneme_prefix, "download", "Bytes downloaded by clients.", "bytes"}, last.download_bytes);
 }
 
 void add_accuracy(metric_registry& to, const evaluation_record& last) {
   set_gauge(to, {mneme_prefix, "accuracy", "Accuracy over all tasks seen, at the last evaluation.", "percent"},
             last.accuracy);
   for (std::size_t task = 0; task < last.accuracy_per_task.size(); ++task)
-    set_gauge(to, {mneme_prefix, "task_accuracy", "The same for each task.", "percent"}, last.accuracy_per_task[task],
-              {{"task", std::to_string(task + 1)}});
+    set_gauge(to, {mneme_prefix, "task_accuracy", "Accuracy on each task, at the last evaluation.", "percent"},
+              last.accuracy_per_task[task], {{"task", std::to_string(task + 1)}});
 }
 
 } // namespace
@@ -58,9 +60,10 @@ void add_run_metrics(metric_registry& to, const live_run& run) {
   set_gauge(to, {mneme_prefix, "run", "1 for the current run, with its folder and status."}, std::int64_t{1},
             {{"folder", run.folder.string()}, {"status", run.status}});
   set_gauge(to, {mneme_prefix, "workers", "Workers of the run's process."}, run.workers);
-  set_counter(to, {mneme_prefix, "worker_busy", "Time in batches of all workers.", "seconds"}, run.busy_seconds);
-  set_counter(to, {mneme_prefix, "jobs", "Jobs of clients that ran."}, run.jobs);
-  set_counter(to, {mneme_prefix, "batches", "Batches of fused jobs that ran."}, run.batches);
+  set_counter(to, {mneme_prefix, "worker_busy", "Time that all workers spent in batches.", "seconds"},
+              run.busy_seconds);
+  set_counter(to, {mneme_prefix, "jobs", "Completed jobs of clients."}, run.jobs);
+  set_counter(to, {mneme_prefix, "batches", "Completed batches of fused jobs."}, run.batches);
   if (run.batches > 0)
     set_gauge(to, {mneme_prefix, "fused_width_mean", "Jobs per batch."},
               static_cast<double>(run.jobs) / static_cast<double>(run.batches));

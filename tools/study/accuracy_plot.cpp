@@ -23,14 +23,16 @@ line_chart task_accuracy_chart(chart_text text, std::span<const evaluation_recor
 }
 
 std::string accuracy_plot_svg(const std::string& title, std::span<const evaluation_record> evaluations) {
-  return svg_of(task_accuracy_chart({.id = "accuracy",
-                                     .title = title,
-                                     .description = "Accuracy on the test rows of each task, in percent, over rounds. "
-                                                    "Dashed lines are the ends of tasks.",
-                                     .x_label = "round",
-                                     .y_label = "accuracy (%)"},
-                                    evaluations),
-                image_place::file);
+  return svg_of(
+      task_accuracy_chart(
+          {.id = "accuracy",
+           .title = title,
+           .description =
+               "Accuracy on the test rows of each task, in percent, over rounds. Dashed lines mark the ends of tasks.",
+           .x_label = "round",
+           .y_label = "accuracy (%)"},
+          evaluations),
+      image_place::file);
 }
 
 } // namespace mneme

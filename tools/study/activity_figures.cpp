@@ -35,16 +35,16 @@ std::optional<span_chart> gantt_figure(const run_activity& activity, const std::
   if (clients.empty())
     return std::nullopt;
   const auto every = ceil_div<std::size_t>(clients.size(), rows_max);
-  span_chart chart{.text = {id, title,
-                            fmt::format("Round {}, that of the median length: what each client at work was at, in "
-                                        "virtual time.",
-                                        round.round),
-                            "virtual time (s)", "client"},
-                   .kinds = doing_series(),
-                   .from = round.opened_s,
-                   .to = round.closed_s};
+  span_chart chart{
+      .text = {id, title,
+               fmt::format("Round {}, the one of median duration: activity of each working client over virtual time.",
+                           round.round),
+               "virtual time (s)", "client"},
+      .kinds = doing_series(),
+      .from = round.opened_s,
+      .to = round.closed_s};
   if (every > 1)
-    chart.text.note = fmt::format("One of {} clients has a row.", every);
+    chart.text.note = fmt::format("One in {} clients is shown.", every);
   std::map<std::uint32_t, std::size_t> row_of;
   std::size_t place = 0;
   for (const auto client : clients)
@@ -63,8 +63,7 @@ std::optional<line_chart> utilisation_figure(const run_activity& activity, const
                                              const std::string& title) {
   if (activity.bins.empty())
     return std::nullopt;
-  line_chart chart{.text = {id, title,
-                            "How many clients were at each thing, on average over stretches of virtual time.",
+  line_chart chart{.text = {id, title, "Number of clients per activity, averaged over intervals of virtual time.",
                             "virtual time (s)", "clients"},
                    .y_min = 0.0};
   const auto series = doing_series();
@@ -89,8 +88,8 @@ std::optional<bar_chart> round_time_chart(const reported_run& run, const std::st
   if ((mode && *mode == "async") || !run.activity || run.activity->rounds.empty() || best <= 0.0)
     return std::nullopt;
   bar_chart chart{.text = {id, title,
-                           "Virtual time until an accuracy was reached first, in parts: of each round the download, "
-                           "computing and upload of the client that delivered last, and what the round waited besides.",
+                           "Virtual time until an accuracy was first reached, split into download, computation and "
+                           "upload of the client that delivered last in each round, and other waiting time.",
                            "accuracy (%)", "virtual time (s)"}};
   const std::pair<const char*, double round_parts::*> parts[] = {{"download", &round_parts::download_s},
                                                                  {"compute", &round_parts::compute_s},

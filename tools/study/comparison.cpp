@@ -104,7 +104,7 @@ diagnostics runs_not_done(const std::vector<stored_run>& runs) {
   for (const auto& run : runs)
     if (run.status != "done" && run.status != "damaged")
       problems.push_back(
-          {run.folder.string(), fmt::format("left out: the run is {}{}; end it with `mneme resume {}`", run.status,
+          {run.folder.string(), fmt::format("left out: the run is {}{}; finish it with `mneme resume {}`", run.status,
                                             run.error.empty() ? "" : " (" + run.error + ")", run.folder.string())});
   return problems;
 }
@@ -113,10 +113,10 @@ diagnostics unfit_cells(const cells_of_runs& cells) {
   diagnostics errors;
   for (const auto& [labels, runs] : cells) {
     if (const auto keys = differing_keys(runs); !keys.empty()) {
-      errors.push_back({runs.front()->folder.string(),
-                        fmt::format("mixed: the {} runs of the cell ({}) differ in {} and not only in the seed; add "
-                                    "what tells them apart to --by",
-                                    runs.size(), fmt::join(labels, ", "), fmt::join(keys, ", "))});
+      errors.push_back(
+          {runs.front()->folder.string(), fmt::format("mixed: the {} runs of the cell ({}) differ in {} and not only "
+                                                      "in the seed; add the keys in which they differ to --by",
+                                                      runs.size(), fmt::join(labels, ", "), fmt::join(keys, ", "))});
       continue;
     }
     std::map<std::int64_t, const stored_run*> by_seed;
@@ -287,7 +287,7 @@ expected<std::size_t> baseline_of(const comparison& table, const std::vector<sto
   if (place != known.end())
     return static_cast<std::size_t>(place - known.begin());
   return failed(
-      "", fmt::format("--baseline '{}' is no row; expected one of {}", request.baseline, fmt::join(known, " | ")));
+      "", fmt::format("--baseline '{}' is not a row; expected one of {}", request.baseline, fmt::join(known, " | ")));
 }
 
 } // namespace

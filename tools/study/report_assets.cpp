@@ -39,11 +39,12 @@ figcaption { color: var(--soft); font-size: 0.85rem; }
 .legend legend { float: left; padding: 0 16px 0 0; min-height: 24px; color: var(--soft); font-size: 0.9rem; }
 .legend label { display: inline-flex; align-items: center; gap: 6px; min-height: 24px; overflow-wrap: anywhere; }
 #progress progress { width: 100%; accent-color: var(--link); } #progress p { margin: 0 0 8px; }
-#told { position: fixed; z-index: 2; pointer-events: none; max-width: min(90vw, 420px); padding: 6px 10px;
+#tooltip { position: fixed; z-index: 2; pointer-events: none; max-width: min(90vw, 420px); padding: 6px 10px;
         border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: var(--ink);
         font-size: 0.85rem; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-#told b { display: block; } #told span { display: block; padding-left: 10px; border-left: 4px solid; margin: 1px 0; }
-#told i { font-style: normal; color: var(--ink); }
+#tooltip b { display: block; }
+#tooltip span { display: block; padding-left: 10px; border-left: 4px solid; margin: 1px 0; }
+#tooltip i { font-style: normal; color: var(--ink); }
 pre { overflow-x: auto; background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: 12px;
       font-size: 0.85rem; }
 summary { cursor: pointer; min-height: 24px; overflow-wrap: anywhere; }
@@ -65,15 +66,15 @@ document.getElementById('theme').addEventListener('click', () => {
   document.documentElement.dataset.theme = dark ? 'light' : 'dark';
 });
 
-// Values of figures: a box beside the pointer, and a line across the curves.
+// Values of figures: a box next to the pointer, and a line across the curves.
 const box = document.createElement('div');
-box.id = 'told';
+box.id = 'tooltip';
 box.hidden = true;
 box.setAttribute('role', 'status');
 document.body.append(box);
 const short = (value) => String(Number(Number(value).toPrecision(5)));
 const curvesOf = (svg) => [...svg.querySelectorAll('.curve')].filter((curve) => curve.style.display !== 'none')
-  .map((curve) => ({ name: curve.dataset.name, colour: curve.dataset.colour,
+  .map((curve) => ({ name: curve.dataset.name, color: curve.dataset.color,
                      points: curve.dataset.values.split(';').map((point) => point.split(',').map(Number)) }));
 const nearest = (points, x) =>
   points.reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best);
@@ -89,7 +90,7 @@ const place = (x, y) => {
   box.style.top = Math.max(4, y + 14 + box.offsetHeight > innerHeight ? y - 14 - box.offsetHeight : y + 14) + 'px';
 };
 const spanOf = (svg) => ({ x: svg.dataset.x.split(',').map(Number), plot: svg.dataset.plot.split(',').map(Number) });
-const tellCurves = (svg, wished, pointer) => {
+const describeCurves = (svg, wished, pointer) => {
   const curves = curvesOf(svg);
   if (!curves.length)
     return hide();
@@ -104,41 +105,41 @@ const tellCurves = (svg, wished, pointer) => {
   svg.append(line);
   const axis = svg.closest('figure').dataset.axis;
   box.replaceChildren(words('b', axis + ' ' + short(x)));
-  for (const { name, colour, points } of curves) {
+  for (const { name, color, points } of curves) {
     const [px, py, least, most] = nearest(points, x);
     if (Math.abs(px - x) * (right - left) / (high - low) > 8)
       continue; // this curve has nothing there
     const row = words('span', '');
-    row.style.borderLeftColor = colour;
+    row.style.borderLeftColor = color;
     row.append(words('i', (name ? name + ': ' : '') + short(py) +
       (least < most ? ' (' + short(least) + ' to ' + short(most) + ')' : '')));
     box.append(row);
   }
   const area = svg.getBoundingClientRect();
-  svg.dataset.told = x;
+  svg.dataset.tooltip = x;
   place(pointer ? pointer.x : area.left + at * area.width / svg.viewBox.baseVal.width,
         pointer ? pointer.y : area.top + area.height / 3);
 };
-const tellPart = (part, pointer) => {
+const describePart = (part, pointer) => {
   hide();
-  box.replaceChildren(words('b', part.dataset.told));
+  box.replaceChildren(words('b', part.dataset.tooltip));
   const area = part.getBoundingClientRect();
   place(pointer ? pointer.x : area.right, pointer ? pointer.y : area.top);
 };
 let pointer = null;
-const tellAt = () => {
+const updateTooltip = () => {
   const under = pointer && document.elementFromPoint(pointer.x, pointer.y);
   const svg = under && under.closest('figure svg[role=img]');
   if (!svg)
     return hide();
   if (!svg.dataset.plot)
-    return under.closest('[data-told]') ? tellPart(under.closest('[data-told]'), pointer) : hide();
+    return under.closest('[data-tooltip]') ? describePart(under.closest('[data-tooltip]'), pointer) : hide();
   const area = svg.getBoundingClientRect(), { x: [low, high], plot: [left, right] } = spanOf(svg);
   const at = (pointer.x - area.left) * svg.viewBox.baseVal.width / area.width;
-  tellCurves(svg, low + (high - low) * (at - left) / (right - left), pointer);
+  describeCurves(svg, low + (high - low) * (at - left) / (right - left), pointer);
 };
 for (const kind of ['pointermove', 'pointerdown'])
-  document.addEventListener(kind, (event) => { pointer = { x: event.clientX, y: event.clientY }; tellAt(); });
+  document.addEventListener(kind, (event) => { pointer = { x: event.clientX, y: event.clientY }; updateTooltip(); });
 document.documentElement.addEventListener('pointerleave', () => { pointer = null; hide(); });
 addEventListener('scroll', hide, { passive: true });
 document.addEventListener('focusout', hide);
@@ -152,16 +153,16 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   const stops = svg.dataset.plot
     ? [...new Set(curvesOf(svg).flatMap((curve) => curve.points.map((point) => point[0])))].sort((a, b) => a - b)
-    : [...svg.querySelectorAll('[data-told]')];
+    : [...svg.querySelectorAll('[data-tooltip]')];
   if (!stops.length)
     return;
   const last = Number(svg.dataset.stop ?? (step > 0 ? -1 : stops.length));
   const stop = Math.max(0, Math.min(stops.length - 1, last + step));
   svg.dataset.stop = stop;
   if (svg.dataset.plot)
-    tellCurves(svg, stops[stop], null);
+    describeCurves(svg, stops[stop], null);
   else
-    tellPart(stops[stop], null);
+    describePart(stops[stop], null);
 });
 )";
 
@@ -177,7 +178,7 @@ const frame = (main) => {
 const renew = (text) => {
   const page = new DOMParser().parseFromString(text, 'text/html');
   const now = document.querySelector('main'), next = page.querySelector('main'), fresh = parts(next);
-  const focused = document.activeElement.closest('figure')?.id, told = document.activeElement.dataset.stop;
+  const focused = document.activeElement.closest('figure')?.id, stop = document.activeElement.dataset.stop;
   const open = [...now.querySelectorAll('details')].map((part) => part.open);
   if (frame(now) === frame(next))
     parts(now).forEach((part, k) => part.replaceWith(fresh[k]));
@@ -190,22 +191,23 @@ const renew = (text) => {
   const figure = focused && document.querySelector('#' + focused + ' svg[role=img]');
   if (figure && document.activeElement === document.body) {
     figure.focus();
-    if (told)
-      figure.dataset.stop = told;
+    if (stop)
+      figure.dataset.stop = stop;
   }
   if (pointer)
-    tellAt();
+    updateTooltip();
 };
-const say = (text) => { document.getElementById('state').textContent = text; };
+const setState = (text) => { document.getElementById('state').textContent = text; };
 events.onmessage = (event) => renew(event.data);
 events.addEventListener('end', (event) => {
   events.close();
   renew(event.data);
-  say('This run is no longer served: its last state is shown.');
+  setState('This run is no longer served; the page shows its last state.');
 });
 events.onerror = () => {
   events.close();
-  say('This run has not been served since ' + new Date().toLocaleTimeString() + ': its last known state is shown.');
+  setState('This run has not been served since ' + new Date().toLocaleTimeString() +
+    '; the page shows its last known state.');
 };
 )";
 

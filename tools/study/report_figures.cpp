@@ -89,7 +89,7 @@ public:
 
 private:
   [[nodiscard]] std::string note() const {
-    return seeds_max_ > 1 ? "Lines are means over seeds; bands reach from the least to the most." : "";
+    return seeds_max_ > 1 ? "Lines are means over seeds; bands span the minimum to the maximum." : "";
   }
 
   template <class Chart>
@@ -125,18 +125,17 @@ private:
 
   void accuracy() {
     const auto value = [](const evaluation_record& line) { return line.accuracy; };
-    add_curves(
-        {.text = {"accuracy-rounds", "Accuracy over rounds",
-                  "Accuracy on the test rows of all tasks seen, in percent, after each evaluated round. Vertical "
-                  "lines are the ends of tasks.",
-                  "round", "accuracy (%)"},
-         .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, round_of, value); }),
-         .whole_x = true,
-         .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; }),
-         .y_min = 0.0});
+    add_curves({.text = {"accuracy-rounds", "Accuracy over rounds",
+                         "Accuracy on the test rows of all tasks seen, in percent, after each evaluated round. "
+                         "Vertical lines mark the ends of tasks.",
+                         "round", "accuracy (%)"},
+                .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, round_of, value); }),
+                .whole_x = true,
+                .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; }),
+                .y_min = 0.0});
     add_curves({.text = {"accuracy-time", "Accuracy over virtual time",
-                         "The same accuracies over the simulated time at which they were reached; where runs differ, "
-                         "each has its own lines at the ends of tasks.",
+                         "The same accuracies over the simulated time at which they were reached; if runs differ, each "
+                         "has its own lines at the ends of tasks.",
                          "virtual time (s)", "accuracy (%)"},
                 .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, seconds_of, value); }),
                 .marks = task_marks(groups_, seconds_of),
@@ -283,8 +282,7 @@ private:
     if (points.size() < 2)
       return;
     line_chart chart{.text = {fmt::format("loss-terms-{}", g + 1), "Terms of the training loss" + suffix(g),
-                              "What the clients' own loss is the sum of, each term with its factor.", "round", "loss",
-                              note()},
+                              "Terms of the clients' loss, each multiplied by its factor.", "round", "loss", note()},
                      .whole_x = true,
                      .marks = task_marks({groups_[g]}, [](const auto& line) { return round_of(line) + 0.5; })};
     std::vector<chart_series> names;
@@ -300,10 +298,9 @@ private:
   void forgetting() {
     bar_chart chart{
         .text = {"forgetting", "Forgetting of each task",
-                 "How far the accuracy on a task has fallen from its best after any earlier task to the "
-                 "end, in points.",
-                 "task", "forgetting (points)",
-                 seeds_max_ > 1 ? "Bars are means over seeds; whiskers reach from the least to the most." : ""}};
+                 "Drop of the accuracy on a task from its best after any earlier task to the end, in points.", "task",
+                 "forgetting (points)",
+                 seeds_max_ > 1 ? "Bars are means over seeds; whiskers span the minimum to the maximum." : ""}};
     std::vector<std::vector<run_points>> points(groups_.size());
     std::size_t tasks = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g)
@@ -329,7 +326,7 @@ private:
     for (auto& curve : curves)
       curve.stepped = curve.band.empty();
     add_unless_constant(
-        {.text = {"enrolment", "Clients enrolled", "How many clients are enrolled.", "virtual time (s)", "clients"},
+        {.text = {"enrolment", "Clients enrolled", "Number of enrolled clients.", "virtual time (s)", "clients"},
          .curves = std::move(curves),
          .marks = task_marks(groups_, seconds_of),
          .y_min = 0.0});
@@ -356,9 +353,9 @@ private:
   }
 
   void traffic() {
-    traffic_to({"uploads", "Uploads", "What clients have sent since the run began.", "round", "MiB"},
+    traffic_to({"uploads", "Uploads", "Cumulative uploads of clients.", "round", "MiB"},
                &evaluation_record::upload_bytes, &timeline_bin::upload_bytes);
-    traffic_to({"downloads", "Downloads", "What clients have received since the run began.", "round", "MiB"},
+    traffic_to({"downloads", "Downloads", "Cumulative downloads of clients.", "round", "MiB"},
                &evaluation_record::download_bytes, &timeline_bin::download_bytes);
   }
 
@@ -396,7 +393,7 @@ private:
       return points;
     });
     add_unless_constant(
-        {.text = {"utilisation", "Utilisation of the federation", "Uploads that arrive within a virtual second.",
+        {.text = {"utilization", "Utilization of the federation", "Uploads that arrive per second of virtual time.",
                   "virtual time (s)", "uploads per second"},
          .curves = std::move(curves),
          .y_min = 0.0});

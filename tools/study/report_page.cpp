@@ -140,7 +140,7 @@ std::string of_total(std::int64_t number, std::int64_t total) {
 
 std::string progress_part(const run_progress& now) {
   const double share = now.rounds > 0 ? static_cast<double>(now.round) / static_cast<double>(now.rounds) : 0.0;
-  auto words = fmt::format("{}: round {}, task {}, {} gone", escaped_markup(now.status),
+  auto words = fmt::format("{}: round {}, task {}, {} elapsed", escaped_markup(now.status),
                            of_total(now.round, now.rounds), of_total(now.task, now.tasks), elapsed_text(now.elapsed_s));
   if (now.left_s && now.status == "running")
     words += fmt::format(", about {} left", elapsed_text(*now.left_s));

@@ -129,12 +129,12 @@ void expect_whole(const database& held, const std::string& file) {
        facts.next();) {
     const auto of_run = rows.find(facts.integer(0));
     if (of_run == rows.end())
-      fail("it has facts of no run");
+      fail("it has facts without a run");
     of_run->second.digest.add(fact_in(facts, 1));
   }
   for (const auto& [id, checked] : rows)
     if (checked.digest.text() != checked.stated)
-      fail("what it says of a run has another digest than what was written");
+      fail("the facts of a run have another digest than when they were written");
   held.run("COMMIT");
 }
 
@@ -162,7 +162,7 @@ run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
       open(file);
       expect_whole(*database_, file.string());
     } catch (const damaged_database& damage) {
-      damage_ = {{file.string(), std::string("is damaged (") + damage.what() + "); it is made again of the runs"}};
+      damage_ = {{file.string(), std::string("is damaged (") + damage.what() + "); it is rebuilt from the runs"}};
       make_again(file);
     }
     refresh();
@@ -259,17 +259,20 @@ std::vector<stored_run> run_catalogue::find(const std::vector<run_filter>& filte
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const auto& comparison = filters[i].comparison;
     const bool unequal = comparison == "!=", ordered = !unequal && comparison != "=";
-    const auto value = std::to_string(2 * i + 2);
+    const auto value = std::to_string(3 * i + 3);
     const auto held = ordered                       ? fmt::format("number {} CAST(?{} AS REAL)", comparison, value)
                       : number_in(filters[i].value) ? fmt::format("(text = ?{0} OR number = CAST(?{0} AS REAL))", value)
                                                     : "text = ?" + value;
-    sql += fmt::format("{} {}EXISTS (SELECT 1 FROM facts WHERE run = runs.id AND kind IN (0, 1, 2) AND name = ?{} AND "
-                       "{})",
-                       i == 0 ? " WHERE" : " AND", unequal ? "NOT " : "", 2 * i + 1, held);
+    sql += fmt::format(
+        "{} {}EXISTS (SELECT 1 FROM facts WHERE run = runs.id AND kind IN (0, 1, 2) AND name IN (?{}, ?{}) AND "
+        "{})",
+        i == 0 ? " WHERE" : " AND", unequal ? "NOT " : "", 3 * i + 1, 3 * i + 2, held);
   }
   database_statement rows(*database_, sql + " ORDER BY folder");
   for (std::size_t i = 0; i < filters.size(); ++i)
-    rows.bind(static_cast<int>(2 * i + 1), filters[i].name).bind(static_cast<int>(2 * i + 2), filters[i].value);
+    for (int k = static_cast<int>(3 * i) + 1;
+         const auto& text : {filters[i].name, filters[i].other_name, filters[i].value})
+      rows.bind(k++, text);
   std::vector<stored_run> runs;
   while (rows.next())
     runs.push_back(loaded(rows.integer(0), rows.text(1)));

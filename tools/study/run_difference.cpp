@@ -158,7 +158,7 @@ first_difference unlike_step(const recorded_run& a, const recorded_run& b, std::
     const auto& longer = at < a.steps.size() ? a : b;
     return {.part = differing_part::length,
             .round = longer.steps[at].round,
-            .details = fmt::format("the {} run has no such round", at < a.steps.size() ? "second" : "first")};
+            .details = fmt::format("the {} run does not have this round", at < a.steps.size() ? "second" : "first")};
   }
   const auto &left = a.steps[at], &right = b.steps[at];
   const bool same_model = left.fields[step_model] == right.fields[step_model];
@@ -222,9 +222,8 @@ expected<run_difference> difference_of(const fs::path& first, const fs::path& se
       append(errors, read->error());
   for (const auto& [read, folder] : {std::pair{&a, &first}, std::pair{&b, &second}})
     if (*read && (*read)->steps.empty())
-      errors.push_back({folder->string(),
-                        "has no digests.csv, or nothing in it: an earlier version of mneme ran it, or "
-                        "no round was closed; run its scenario.toml again"});
+      errors.push_back({folder->string(), "has no digests.csv, or an empty one: an earlier version of mneme ran it, or "
+                                          "no round was completed; run its scenario.toml again"});
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   run_difference difference{.first_digest = a->stored.run_digest,

@@ -19,7 +19,7 @@ std::string where_text(const first_difference& difference) {
   case differing_part::upload:
     return fmt::format("the upload of client {} to the {}", difference.client, difference.party);
   case differing_part::model:
-    return "the server's model, after uploads that were alike as far as they are known";
+    return "the server's model, after uploads without a known difference";
   case differing_part::evaluation:
     return "the evaluation, of equal models";
   case differing_part::length:
@@ -48,7 +48,7 @@ std::string difference_text(const run_difference& difference, const std::string&
   if (difference.is_same())
     return text + "the runs are the same\n";
   if (!difference.where)
-    return text + "all rounds that both have recorded are the same; what differs came after the last of them\n";
+    return text + "all rounds that both have recorded are the same; the difference came after the last of them\n";
   text +=
       fmt::format("the first difference is in round {}: {}\n", difference.where->round, where_text(*difference.where));
   if (!difference.where->details.empty())

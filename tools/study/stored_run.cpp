@@ -55,7 +55,7 @@ std::string plain_text(const toml::node& value) {
 /// Keys of scenario.toml as "section.key", with their values.
 expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   if (!is_file(file))
-    return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
+    return failed(file.string(), "is missing: this is not the folder of a run, or the run ended before it started");
   std::vector<scenario_error> problems;
   auto read = parse_layer(file.string(), text_of(file), problems);
   if (!problems.empty())
@@ -81,8 +81,8 @@ diagnostics disagreements(const stored_run& run) {
     const std::string said = at == run.keys.end() ? "nothing" : at->second;
     if (said != summed)
       problems.push_back(
-          {run.folder.string(), fmt::format("mixed: summary.json is of a run with {} = {}, scenario.toml "
-                                            "says {}; files of different runs lie in one folder",
+          {run.folder.string(), fmt::format("mixed: summary.json is of a run with {} = {}, but scenario.toml has {}; "
+                                            "the folder contains files of different runs",
                                             name, summed, said)});
   };
   compare("seed", "seed", std::to_string(run.seed));
@@ -246,7 +246,7 @@ std::vector<fs::path> run_folders_in(const fs::path& folder) {
 expected<stored_run> read_stored_run(const fs::path& folder) {
   std::error_code none;
   if (!fs::is_directory(folder, none))
-    return failed(folder.string(), "is no folder; expected that of a run, as in runs/NAME");
+    return failed(folder.string(), "is not a folder; expected the folder of a run, as in runs/NAME");
   auto keys = keys_in(folder / "scenario.toml");
   if (!keys)
     return tl::unexpected(keys.error());

@@ -38,16 +38,16 @@ diagnostics validate_request(const sweep_request& request) {
   for (const auto& axis : request.axes) {
     runs *= static_cast<double>(axis.values.size());
     if (!keys.insert(axis.key).second)
-      errors.push_back({"", "the key '" + axis.key + "' is given twice; name all of its values together"});
+      errors.push_back({"", "the key '" + axis.key + "' is given twice; give all of its values together"});
     if (axis.key == "seed" && !request.seeds.empty())
-      errors.push_back({"", "seeds are given twice; leave out the key 'seed'"});
+      errors.push_back({"", "seeds are given twice; remove the key 'seed'"});
   }
   if (runs > static_cast<double>(runs_max))
     errors.push_back({"", fmt::format("a grid of {:.0f} runs; expected at most {}", runs, runs_max)});
   for (const auto& file : request.scenarios)
     if (!names.insert(file.stem().string()).second)
       errors.push_back({file.string(), "a second scenario called '" + file.stem().string() +
-                                           "', which no table could tell apart; give it another file name"});
+                                           "', which tables cannot distinguish; give it another file name"});
   return errors;
 }
 
@@ -110,7 +110,7 @@ private:
     run.scenario = std::move(settings);
     if (const auto [at, is_new] = labels_.emplace(run.digest, run.label); !is_new)
       plan_.errors.push_back({"", "'" + at->second + "' and '" + run.label +
-                                      "' are the same run: what they differ in changes no result; name one of them"});
+                                      "' are the same run: their differences change no result; remove one of them"});
     plan_.runs.push_back(std::move(run));
   }
 

@@ -73,8 +73,7 @@ private:
       const auto* table = node.as_table();
       if (name.str() != "sweep" || !table) {
         add(place_in(source(), name.source()),
-            fmt::format("unknown {} '{}'; a sweep has a [sweep] table and nothing else: keys of scenarios stand in "
-                        "[sweep.set]",
+            fmt::format("unknown {} '{}'; a sweep has only a [sweep] table; put keys of scenarios in [sweep.set]",
                         table ? "section" : "key", name.str()));
         continue;
       }
@@ -175,7 +174,7 @@ expected<std::vector<std::int64_t>> parse_seeds(const std::string& option, const
       return refused("expected integers >= 0 with commas between them");
     for (auto seed = range->first; seed <= range->second; ++seed) {
       if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
-        return refused("seed " + std::to_string(seed) + " is there twice; expected different seeds");
+        return refused("seed " + std::to_string(seed) + " occurs twice; expected different seeds");
       seeds.push_back(seed);
     }
     if (seeds.size() > seeds_max)

@@ -146,10 +146,10 @@ tl::expected<at::Tensor, std::string> with_channels_first(const at::Tensor& imag
   const auto is_colour = [](std::int64_t extent) { return extent == 1 || extent == 3; };
   const bool first = is_colour(images.size(1)), last = is_colour(images.size(3));
   if (layout == array_layout::automatic && first == last)
-    return tl::unexpected(fmt::format(
-        "the shape {} does not tell which axis holds the channels: {} of the second and the last is 1 or 3; expected "
-        "data.layout = \"channels-first\" ([N, C, H, W]) or \"channels-last\" ([N, H, W, C])",
-        shape_of(images), first ? "each" : "neither"));
+    return tl::unexpected(
+        fmt::format("the channel axis of shape {} is ambiguous: {} of the second and the last is 1 or 3; expected "
+                    "data.layout = \"channels-first\" ([N, C, H, W]) or \"channels-last\" ([N, H, W, C])",
+                    shape_of(images), first ? "each" : "neither"));
   const bool moves = layout == array_layout::channels_last || (layout == array_layout::automatic && last);
   return moves ? images.permute({0, 3, 1, 2}).contiguous() : images;
 }
@@ -161,7 +161,7 @@ void check_finite(const named_array& array, array_findings& errors) {
   for (std::int64_t row = 0; row < values.size(0); ++row, at += width)
     if (const auto* const odd = std::find_if(at, at + width, [](float value) { return !std::isfinite(value); });
         odd != at + width)
-      errors.add(array.place, fmt::format("row {} has a number that is {}; expected finite ones", row, *odd));
+      errors.add(array.place, fmt::format("row {} has a value that is {}; expected finite values", row, *odd));
 }
 
 /// Reads tokens as [N, 1, 1, T] int32 and updates `largest`. Reports tokens outside of [0, below).
@@ -300,8 +300,9 @@ std::int64_t count_of(const std::vector<std::int32_t>& first, const std::vector<
 
 expected<raw_data> load_arrays(const data_section& data, std::uint64_t seed) {
   if (data.file.empty())
-    return failed("data.file", "names no file; expected data.file = \"rows.npz\": .npz or .safetensors with train_x, "
-                               "train_y, test_x and test_y, or a train_x.npy beside train_y.npy and the others");
+    return failed("data.file",
+                  "names no file; expected data.file = \"rows.npz\": .npz or .safetensors with train_x, train_y, "
+                  "test_x and test_y, or a train_x.npy in a folder with train_y.npy and the others");
   const auto arrays = read_array_file(data.file, array_names());
   if (!arrays)
     return tl::unexpected(arrays.error());
@@ -312,7 +313,8 @@ expected<raw_data> load_arrays(const data_section& data, std::uint64_t seed) {
   if (train.images.defined() && test.images.defined())
     check_alike(train, test, *reader.find("test_x"), reader.errors);
   if (train.domains.empty() && !classes.domains.empty())
-    reader.errors.add(reader.find("domain_names")->place, "names domains that no row has; expected train_domain, too");
+    reader.errors.add(reader.find("domain_names")->place,
+                      "names domains, but rows have none; expected train_domain, too");
   if (!reader.errors.empty())
     return tl::unexpected(reader.errors.take());
   classes.count = std::max(count_of(train.labels, test.labels), std::ssize(classes.names));

@@ -14,7 +14,7 @@ const file_set cifar10_files{.data_set = "cifar10",
                                        {"data_batch_4.bin"},
                                        {"data_batch_5.bin"},
                                        {"test_batch.bin"}},
-                             .remedy = "`tools/fetch_data cifar10` brings them."};
+                             .remedy = "`tools/fetch_data cifar10` downloads them."};
 const record_layout cifar10_layout{.label_bytes = 1, .label_at = 0, .classes = 10};
 
 expected<raw_data> load_cifar10(const data_section& data, const std::vector<std::filesystem::path>& roots) {

@@ -10,7 +10,7 @@ namespace {
 const file_set cifar100_files{.data_set = "cifar100",
                               .folders = {"cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"},
                               .names = {{"train.bin"}, {"test.bin"}},
-                              .remedy = "`tools/fetch_data cifar100` brings them."};
+                              .remedy = "`tools/fetch_data cifar100` downloads them."};
 const record_layout cifar100_layout{.label_bytes = 2, .label_at = 1, .classes = 100};
 
 expected<raw_data> load_cifar100(const data_section& data, const std::vector<std::filesystem::path>& roots) {

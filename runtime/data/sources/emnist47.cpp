@@ -12,8 +12,8 @@ const idx_set emnist47_files{
                         {"emnist47-train-labels-idx1-ubyte"},
                         {"emnist47-test-images-idx3-ubyte"},
                         {"emnist47-test-labels-idx1-ubyte"}},
-              .remedy = "This subset has no public download; `tools/fetch_data emnist-balanced` brings the whole set, "
-                        "for data.name = \"emnist-balanced\"."},
+              .remedy = "This subset has no public download; `tools/fetch_data emnist-balanced` downloads the whole "
+                        "set, for data.name = \"emnist-balanced\"."},
     .layout = {.height = 28, .width = 28, .classes = 47},
 };
 

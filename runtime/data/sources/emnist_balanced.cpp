@@ -13,7 +13,7 @@ const idx_set emnist_balanced_files{
                         {"emnist-balanced-train-labels-idx1-ubyte"},
                         {"emnist-balanced-test-images-idx3-ubyte"},
                         {"emnist-balanced-test-labels-idx1-ubyte"}},
-              .remedy = "`tools/fetch_data emnist-balanced` brings them."},
+              .remedy = "`tools/fetch_data emnist-balanced` downloads them."},
     .layout = {.height = 28, .width = 28, .classes = 47},
 };
 

@@ -11,7 +11,7 @@ const idx_set fashion_mnist_files{
                         {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte"},
                         {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"},
                         {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"}},
-              .remedy = "Debian's package dataset-fashion-mnist or `tools/fetch_data fashion-mnist` brings them."},
+              .remedy = "Install Debian's package dataset-fashion-mnist, or run `tools/fetch_data fashion-mnist`."},
     .layout = {.height = 28, .width = 28, .classes = 10},
     .mean = 0.2860,
     .deviation = 0.3530,

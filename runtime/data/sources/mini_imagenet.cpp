@@ -13,11 +13,11 @@ using std::filesystem::path;
 constexpr std::int64_t mini_imagenet_side_px = 84;
 constexpr std::size_t train_files = 500; // training images per class
 
-const file_set mini_imagenet_files{
-    .data_set = "mini-imagenet",
-    .folders = {"mini-imagenet", "miniImagenet"},
-    .names = {{"n01532829"}}, // the first class, which always exists
-    .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
+const file_set mini_imagenet_files{.data_set = "mini-imagenet",
+                                   .folders = {"mini-imagenet", "miniImagenet"},
+                                   .names = {{"n01532829"}}, // the first class, which always exists
+                                   .remedy =
+                                       "Unpack the images into mini-imagenet, a folder for each of the 100 classes."};
 
 expected<raw_data> load_mini_imagenet(const data_section& data, const std::vector<path>& roots) {
   const auto files = find_files(mini_imagenet_files, data, roots);
@@ -30,8 +30,8 @@ expected<raw_data> load_mini_imagenet(const data_section& data, const std::vecto
     return tl::unexpected(entries.error());
   const auto both = split_by_place(*entries, [](std::size_t place) { return place >= train_files; });
   if (both.test.empty())
-    return failed(folder.string(), "no class has more than 500 photographs, so none is left to test: fetch the data "
-                                   "set again");
+    return failed(folder.string(),
+                  "no class has more than 500 images, so none is left for the test: fetch the data set again");
   const auto read = [&](const std::vector<image_entry>& chosen, row_limits limits) {
     return read_fitted_images(chosen, limits, std::ssize(classes), mini_imagenet_side_px, image_fit::whole);
   };

@@ -11,7 +11,7 @@ const idx_set mnist_files{
                         {"train-labels-idx1-ubyte", "train-labels.idx1-ubyte"},
                         {"t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"},
                         {"t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"}},
-              .remedy = "`tools/fetch_data mnist` brings them."},
+              .remedy = "`tools/fetch_data mnist` downloads them."},
     .layout = {.height = 28, .width = 28, .classes = 10},
     .mean = 0.1307,
     .deviation = 0.3081,

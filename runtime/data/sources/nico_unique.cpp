@@ -39,8 +39,8 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
         about.domain_names.push_back("surroundings " + std::to_string(domain + 1));
     if (domains->size() != about.domain_names.size())
       return failed(folder.string(),
-                    fmt::format("holds {} folders, and {} of {} before it; expected as many domains of "
-                                "each class: fetch the data set again",
+                    fmt::format("holds {0} folders, but class {2} has {1}; expected as many domains of each class: "
+                                "fetch the data set again",
                                 domains->size(), about.domain_names.size(), classes->front().filename().string()));
     for (std::size_t domain = 0; domain < domains->size(); ++domain) {
       const auto number = static_cast<std::int32_t>(domain);

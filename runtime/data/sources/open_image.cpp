@@ -15,7 +15,7 @@ constexpr std::int32_t open_image_domains = 6, open_image_classes = 20;
 const file_set open_image_files{.data_set = "open-image",
                                 .folders = {"open-image", "OpenImage", "openimage"},
                                 .names = {{"train/client_0"}, {"test/client_0"}},
-                                .remedy = "Lay the pictures out as {train,test}/client_{0..5}/{0..19}/."};
+                                .remedy = "Store the images as {train,test}/client_{0..5}/{0..19}/."};
 
 std::vector<image_folder> folders_of(const path& split) {
   std::vector<image_folder> folders;

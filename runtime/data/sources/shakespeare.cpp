@@ -48,9 +48,11 @@ expected<std::string> content_of(const std::filesystem::path& path) {
   if (!bytes)
     return tl::unexpected(bytes.error());
   if (*bytes > content_bytes_max)
-    return failed(stream->place(content_bytes_max), fmt::format("the content goes on here, to {} bytes; all plays are "
-                                                                "five million: is it the file of another data set?",
-                                                                *bytes));
+    return failed(
+        stream->place(content_bytes_max),
+        fmt::format(
+            "the content continues here, to {} bytes; all plays have five million: is it the file of another data set?",
+            *bytes));
   auto again = byte_stream::open(path); // opened again, because the first pass has counted the bytes
   std::string content(static_cast<std::size_t>(*bytes), ' ');
   if (auto read = again->read({reinterpret_cast<std::uint8_t*>(content.data()), content.size()}); !read)
@@ -152,7 +154,7 @@ expected<raw_data> load_shakespeare(const data_section& data, const std::vector<
                .mean = {0.0},
                .deviation = {1.0}};
   if (raw.train.size() == 0 || raw.test.size() == 0)
-    return failed(files->front().string(), "no role says more than 80 characters in either split; expected all plays");
+    return failed(files->front().string(), "no role has more than 80 characters in either split; expected all plays");
   return raw;
 }
 

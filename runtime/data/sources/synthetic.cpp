@@ -90,16 +90,15 @@ diagnostics validate_keys(const data_section& data) {
   diagnostics errors;
   const auto& shape = data.shape;
   if ((shape.size() != 1 && shape.size() != 3) || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 1; }))
-    errors.push_back({"data.shape", fmt::format("[{}] was found; synthetic data need [features] or [channels, height, "
-                                                "width], each at least 1",
-                                                fmt::join(shape, ", "))});
-  if (data.tokens > 0 && shape.size() != 1)
     errors.push_back(
-        {"data.shape", fmt::format("[{}] was found; rows of tokens need [tokens of a row]", fmt::join(shape, ", "))});
+        {"data.shape", fmt::format("found [{}]; expected [features] or [channels, height, width], each at least 1",
+                                   fmt::join(shape, ", "))});
+  if (data.tokens > 0 && shape.size() != 1)
+    errors.push_back({"data.shape", fmt::format("found [{}]; expected [tokens of a row]", fmt::join(shape, ", "))});
   if (data.classes < 1)
-    errors.push_back({"data.classes", fmt::format("{} was found; at least 1 is needed", data.classes)});
+    errors.push_back({"data.classes", fmt::format("found {}; expected at least 1", data.classes)});
   if (data.rows < 1)
-    errors.push_back({"data.rows", fmt::format("{} was found; at least 1 is needed", data.rows)});
+    errors.push_back({"data.rows", fmt::format("found {}; expected at least 1", data.rows)});
   if (!errors.empty())
     return errors;
   auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // the class means are float32
@@ -109,8 +108,8 @@ diagnostics validate_keys(const data_section& data) {
     bytes *= static_cast<double>(n);
   if (bytes > bytes_max)
     errors.push_back(
-        {"data.rows", fmt::format("{} rows of shape [{}] take {:.3g} bytes, more than {:.3g}: ask for fewer", data.rows,
-                                  fmt::join(shape, ", "), bytes, bytes_max)});
+        {"data.rows", fmt::format("{} rows of shape [{}] take {:.3g} bytes, more than {:.3g}; expected fewer",
+                                  data.rows, fmt::join(shape, ", "), bytes, bytes_max)});
   return errors;
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t validation_list_bytes_max = std::uint64_t{1} << 26U; // 
 const file_set tiny_imagenet_files{.data_set = "tiny-imagenet",
                                    .folders = {"tiny-imagenet-200"},
                                    .names = {{"wnids.txt"}, {"val/val_annotations.txt"}},
-                                   .remedy = "`tools/fetch_data tiny-imagenet` brings them."};
+                                   .remedy = "`tools/fetch_data tiny-imagenet` downloads them."};
 
 /// Reads the WordNet ids of the classes, sorted.
 expected<std::vector<std::string>> read_classes(const path& file) {

@@ -11,7 +11,7 @@ const idx_set usps_files{
                         {"usps-train-labels-idx1-ubyte", "train-labels-idx1-ubyte"},
                         {"usps-test-images-idx3-ubyte", "t10k-images-idx3-ubyte"},
                         {"usps-test-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"}},
-              .remedy = "`tools/fetch_data usps` brings them."},
+              .remedy = "`tools/fetch_data usps` downloads them."},
     .layout = {.height = 16, .width = 16, .classes = 10},
 };
 

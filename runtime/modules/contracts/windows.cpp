@@ -29,7 +29,7 @@ std::string pooling_error(const operator_call& call) {
   return excess_of(call, {"kernel_size", "stride", "padding", "dilation", "output_size"}, call_limits::window_max);
 }
 
-/// Sums of sizes and paddings overflow: replication_pad2d then reads out of bounds.
+/// Rejects sizes whose sum with the padding overflows: replication_pad2d would read out of bounds.
 std::string padding_error(const operator_call& call) {
   const auto* const argument = call.find("pad") ? "pad" : "padding";
   if (auto error = excess_of(call, {argument}, call_limits::window_max); !error.empty())

@@ -204,14 +204,15 @@ class_range convit::tasks_of(class_range classes) const {
 // -- model kind -------------------------------------------------------------------------------------------------------
 
 void convit_kind::keys(key_table& table) {
-  table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Height and width of a patch.");
-  table.integer("width", shape_.width, {.low = 1, .high = 65'536}, "Channels of a token.");
+  table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Side length of a patch in pixels.");
+  table.integer("width", shape_.width, {.low = 1, .high = 65'536}, "Width of a token's vector.");
   table.integer("depth", shape_.depth, {.low = 1, .high = 100},
-                "Blocks of self-attention, before the one of class attention.");
-  table.integer("heads", shape_.heads, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
+                "Number of self-attention blocks before the block of class attention.");
+  table.integer("heads", shape_.heads, {.low = 1, .high = 1024}, "Number of attention heads; must divide the width.");
   table.number("drop_path", shape_.drop_path, {.low = 0.0, .high = 0.99},
-               "Probability with which the last block's branches are left out in training; it grows from 0.");
-  table.flag("gated", shape_.gated, "Attention of patches is by place, too, as far as each head's gate lets it.");
+               "Stochastic depth: probability of skipping a branch of the last block in training; it grows linearly "
+               "from 0 at the first.");
+  table.flag("gated", shape_.gated, "Gated positional self-attention of patches; false: plain self-attention.");
 }
 
 tl::expected<model_ref, std::string> convit_kind::build_with(std::array<std::int64_t, 3> shape, std::int64_t classes,
@@ -221,12 +222,11 @@ tl::expected<model_ref, std::string> convit_kind::build_with(std::array<std::int
     return tl::unexpected("convit cannot cut images of " + std::to_string(shape[1]) + " x " + std::to_string(shape[2]) +
                           " pixels into patches of " + std::to_string(patch) + "; model.patch must divide both");
   if (shape_.width % shape_.heads != 0)
-    return tl::unexpected("convit cannot share " + std::to_string(shape_.width) + " channels evenly among " +
+    return tl::unexpected("convit cannot split a width of " + std::to_string(shape_.width) + " evenly over " +
                           std::to_string(shape_.heads) + " heads; model.heads must divide model.width");
   if (head().kind != head_kind::linear)
-    return tl::unexpected<std::string>(
-        "convit ends with a linear head for each task, and the method reads another one; expected "
-        "a net with one head");
+    return tl::unexpected<std::string>("convit ends with a linear head for each task, but the method reads a single "
+                                       "head; expected a net with one head");
   auto whole = shape_;
   whole.input = shape;
   whole.tasks = ranges(classes);

@@ -81,18 +81,19 @@ public:
     return tokens ? tokens->build_with(shape, outputs, options_.divergence > 0.0) : kind.build(shape, outputs);
   }
   void keys(key_table& table) override {
-    table.number("distillation", options_.distillation, {.low = 0.0, .high = 1.0},
-                 "Factor on the share of old classes by which distillation takes the place of the labels' loss; 0: "
-                 "none.");
-    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number(
+        "distillation", options_.distillation, {.low = 0.0, .high = 1.0},
+        "Distillation replaces this factor times the share of old classes of the labels' loss; 0: no distillation.");
+    table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
+                 "T: temperature of the distillation.");
     table.number("divergence", options_.divergence, {.low = 0.0},
-                 "Weight of the divergence head's loss; 0: no such head.");
+                 "Weight of the divergence head's loss; 0: no divergence head.");
     table.integer("tuning_epochs", options_.tuning_epochs, {.low = 0, .high = 100'000},
-                  "Epochs on balanced rows, in the last round of every task but the first, without the encoder.");
-    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true}, "Their learning rate.");
+                  "Epochs on balanced rows with a frozen encoder, in the last round of every task except the first.");
+    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true}, "Learning rate of these epochs.");
     table.integer("warmup_epochs", options_.warmup_epochs, {.low = 0, .high = 100'000},
-                  "Epochs in the first round of a task that learn at the mean rate of a rise from 1e-6.");
-    table.number("rate_min", options_.rate_min, {.low = 0.0}, "Learning rate at which a schedule ends.");
+                  "Warm-up epochs in the first round of a task, at the mean rate of a linear rise from 1e-6.");
+    table.number("rate_min", options_.rate_min, {.low = 0.0}, "Final learning rate of a schedule.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
@@ -101,10 +102,10 @@ public:
                                  "learning_rate = 1.25e-4\nschedule = \"cosine\"\nweight_decay = 1e-6\n"
                                  "augment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, DyTox's rates for CIFAR-100",
+             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, DyTox's rates for CIFAR-100",
              .toml = common + training},
             {.name = "official",
-             .meaning = "the same with the herding of DyTox's program",
+             .meaning = "the same with the herding of DyTox's official code",
              .toml = common + "exemplars = \"repeats\"\n" + training}};
   }
   diagnostics check(const method_setup& setup) const override;
@@ -134,15 +135,16 @@ private:
 
 diagnostics dytox::check(const method_setup& setup) const {
   auto errors = rehearsing_method::check(setup);
-  append(errors, reject_label_smoothing(setup, "its labels are read by binary cross-entropies"));
+  append(errors, reject_label_smoothing(setup, "its loss is a binary cross-entropy per class"));
   if (!dynamic_cast<const convit*>(setup.net.get()))
-    errors.push_back({"model.name", fmt::format("the net '{}' has no token for each task of the run, by which the "
-                                                "method asks an image; expected model.name = \"convit\"",
-                                                setup.net->identity())});
+    errors.push_back(
+        {"model.name",
+         fmt::format("the net '{}' has no token per task, which the method needs; expected model.name = \"convit\"",
+                     setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable",
-                      "model.trainable: tokens of tasks and what reads them are learnt together with "
-                      "the encoder; expected \"all\""});
+    errors.push_back(
+        {"model.trainable",
+         "model.trainable: task tokens and their block are trained together with the encoder; expected \"all\""});
   return errors;
 }
 

@@ -119,27 +119,26 @@ diagnostics pilora::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   if (!dynamic_cast<const low_rank_vit*>(setup.net.get()))
     errors.push_back(
-        {"model.name", fmt::format("the net '{}' has no attention that could have low-rank parts; expected "
-                                   "model.name = \"vit\"",
-                                   setup.net->identity())});
+        {"model.name",
+         fmt::format("the net '{}' has no attention blocks for low-rank parts; expected model.name = \"vit\"",
+                     setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and low-rank parts are "
-                                         "learnt beside the centres; expected \"all\""});
+    errors.push_back({"model.trainable", "model.trainable: the transformer is always frozen, and low-rank parts are "
+                                         "trained together with the centers; expected \"all\""});
   if (setup.keep_share > 0.0)
-    errors.push_back({"strategy.old_model_share",
-                      "strategy.old_model_share > 0: pilora's server steps by rules of its own; "
-                      "expected 0"});
+    errors.push_back(
+        {"strategy.old_model_share", "strategy.old_model_share > 0: pilora has its own server step; expected 0"});
   append(errors, validate_class_repeats(setup, "low-rank part is"));
-  const char* const kept = ": parts and centres of earlier tasks stay as they are, and who is still at such a task has "
-                           "none to learn; expected ";
+  const char* const kept = ": parts and centers of earlier tasks are frozen, so a client that is still at such a task "
+                           "has nothing to train; expected ";
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
   if (setup.staying_share > 0.0)
     errors.push_back({"tasks.keep_task_share", fmt::format("tasks.keep_task_share > 0{}0", kept)});
   if (setup.training.learning_rate <= 0.0)
-    errors.push_back({"training.learning_rate",
-                      "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
-                      "in parts of it; expected a number > 0"});
+    errors.push_back(
+        {"training.learning_rate",
+         "training.learning_rate = 0: strategy.low_rank_rate is scaled by its schedule; expected a number > 0"});
   auto blocks = options_.parts.blocks;
   std::sort(blocks.begin(), blocks.end());
   if (const auto twice = std::adjacent_find(blocks.begin(), blocks.end()); twice != blocks.end())
@@ -151,25 +150,24 @@ diagnostics pilora::check(const method_setup& setup) const {
 
 void pilora::keys(key_table& table) {
   table.integers("blocks", options_.parts.blocks, {.low = 0, .high = 199},
-                 "Blocks of the transformer whose attention has low-rank parts, from 0 on.");
+                 "Blocks of the transformer whose attention has low-rank parts, counted from 0.");
   table.integer("rank", options_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank part.");
-  table.number(
-      "low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
-      "Learning rate of low-rank parts; training.learning_rate is that of centres, whose schedule both follow.");
-  table.number("prototype", options_.weights.prototype, {.low = 0.0}, "Weight of the distance to the own centre.");
+  table.number("low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
+               "Learning rate of low-rank parts; training.learning_rate is that of centers. Both follow its schedule.");
+  table.number("prototype", options_.weights.prototype, {.low = 0.0},
+               "Weight of the distance to the center of the row's class.");
   table.number("sparsity", options_.weights.sparsity, {.low = 0.0}, "Weight of the sum of |A|.");
   table.number("orthogonality", options_.weights.orthogonality, {.low = 0.0}, "Weight of the sums of |A^s A^T|.");
   table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
-               "Temperature of the weights of clients' centres.");
-  table.choice(
-      "evaluate", options_.evaluate,
-      {{"sum", evaluated_parts::sum},
-       {"first-plus-current", evaluated_parts::first_and_present},
-       {"released", evaluated_parts::released}},
-      "Low-rank parts of the evaluated net: of all tasks, as the text has it; of the first and the present one "
-      "as one; or, as released, that of the first for ever.");
+               "Temperature of the weights of clients' centers.");
+  table.choice("evaluate", options_.evaluate,
+               {{"sum", evaluated_parts::sum},
+                {"first-plus-current", evaluated_parts::first_and_present},
+                {"released", evaluated_parts::released}},
+               "Low-rank parts of the evaluated net: those of all tasks as in the paper; those of the first and the "
+               "current task; or always that of the first, as in the official code.");
   table.flag("lagged_schedule", options_.late_schedule,
-             "A round learns at the rate of the round before it, as released: the first two at the first rate.");
+             "Use the rate of the previous round, as in the official code; the first two rounds have the first rate.");
 }
 
 std::vector<preset> pilora::presets() const {
@@ -180,11 +178,11 @@ std::vector<preset> pilora::presets() const {
                        low_rank, ends, centers);
   };
   const char* const released = "evaluate = \"released\"\nlagged_schedule = true\n";
-  return {{"stsa", "as STSA compares with it: 2 epochs of batches of 128; its rates are not published",
+  return {{"stsa", "as in STSA's comparison: 2 epochs of batches of 128; its rates are not published",
            "[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 2e-3\nweight_decay = 1e-5\n"},
           {"paper", "30 rounds of 10 epochs with 10 of 30 clients; parts are summed over tasks",
            program("2e-3", "1e-5", "")},
-          {"official", "the released program for CIFAR-100: it evaluates with the low-rank part of task 1",
+          {"official", "the official code for CIFAR-100: it evaluates with the low-rank part of task 1",
            program("2e-3", "1e-5", released) + "[evaluation]\nmask = \"all\"\n"},
           {"official-tiny", "the same for TinyImageNet",
            program("5e-3", "5e-6", released) + "[evaluation]\nmask = \"all\"\n"}};
@@ -192,7 +190,7 @@ std::vector<preset> pilora::presets() const {
 
 const strategy_registration line{
     {.name = "pilora",
-     .summary = "a low-rank part per task and centres of classes, re-weighted (PILoRA, Guo et al. 2024)",
+     .summary = "a low-rank part per task and re-weighted class centers (PILoRA, Guo et al. 2024)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<pilora>(); }}};
 
 } // namespace

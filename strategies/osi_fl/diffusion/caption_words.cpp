@@ -17,7 +17,7 @@ tl::expected<caption_words, std::string> caption_words::read(std::string_view js
   words.known_ = std::move(*known);
   words.end_ = words.known_.number_of("<|endoftext|>");
   if (words.end_ < 0)
-    return tl::unexpected(std::string("the vocabulary lacks '<|endoftext|>'; expected one of GPT-2's tokenizer"));
+    return tl::unexpected(std::string("the vocabulary lacks '<|endoftext|>'; expected that of GPT-2's tokenizer"));
   return words;
 }
 

@@ -31,16 +31,15 @@ private:
   void check_data() {
     const auto [channels, height, width] = setup_.shape;
     if ((channels != 1 && channels != 3) || height < 2 || width < 2)
-      add("caption_encoder",
-          fmt::format("a captioner looks at pictures, and the data are [{}]; expected 1 or 3 channels",
-                      fmt::join(setup_.shape, ", ")));
+      add("caption_encoder", fmt::format("a captioner reads images, but the data are [{}]; expected 1 or 3 channels",
+                                         fmt::join(setup_.shape, ", ")));
   }
 
   void check_captioner() {
     const auto& images = input("caption_encoder");
     if (images[0] != 3 || images[1] != images[2])
       add("caption_encoder",
-          fmt::format("the module takes rows [{}]; expected square pictures [3, S, S]", fmt::join(images, ", ")));
+          fmt::format("the module takes rows [{}]; expected square images [3, S, S]", fmt::join(images, ", ")));
     const auto numbers = width("caption_encoder"), length = input("caption_decoder")[2] - 1 - numbers;
     if (length < 2)
       add("caption_decoder",
@@ -52,13 +51,13 @@ private:
       return add_of_file("caption_words", words.error());
     const auto scored = width("caption_decoder");
     if (words->size() > scored || words->end() >= scored)
-      add("caption_words", fmt::format("the vocabulary has {} words, and caption_decoder scores {}; expected the "
-                                       "tokenizer of that module",
-                                       words->size(), scored));
+      add("caption_words",
+          fmt::format(
+              "the vocabulary has {} words, but caption_decoder scores {}; expected the tokenizer of that module",
+              words->size(), scored));
     else if (words->size() < scored)
       add("caption_words",
-          fmt::format("the vocabulary has {} words, and caption_decoder scores {}; expected a word for "
-                      "each score",
+          fmt::format("the vocabulary has {} words, but caption_decoder scores {}; expected a word for each score",
                       words->size(), scored));
     if (2 * beams_ > scored)
       add("beams", fmt::format("beams = {}; expected at most half of the {} words", beams_, scored));
@@ -94,7 +93,7 @@ private:
     const auto side = std::lround(std::sqrt(static_cast<double>(pixels) / 3.0));
     if (pixels != 3 * side * side)
       add("picture_decoder",
-          fmt::format("the module returns {} numbers for a row; expected a square picture of 3 channels", pixels));
+          fmt::format("the module returns {} numbers for a row; expected a square image of 3 channels", pixels));
   }
 
   const method_setup& setup_;

@@ -51,14 +51,13 @@ read_merges(std::string_view text, const vocabulary& known) {
     const auto space = pair.find(' ');
     if (space == 0 || space == std::string_view::npos || pair.find(' ', space + 1) != std::string_view::npos ||
         space + 1 == pair.size())
-      return tl::unexpected(fmt::format("line {}: expected two tokens with a space between them, as merges.txt has "
-                                        "them",
-                                        line));
+      return tl::unexpected(
+          fmt::format("line {}: expected two tokens with a space between them, as in merges.txt", line));
     const std::string left(pair.substr(0, space)), right(pair.substr(space + 1));
     if (known.number_of(left + right) < 0)
-      return tl::unexpected(fmt::format("line {}: '{}' is no token of the vocabulary; expected the merges that belong "
-                                        "to it",
-                                        line, left + right));
+      return tl::unexpected(
+          fmt::format("line {}: '{}' is not a token of the vocabulary; expected the merges of the same tokenizer", line,
+                      left + right));
     ranks.try_emplace({left, right}, ranks.size());
   }
   return ranks;
@@ -78,7 +77,7 @@ tl::expected<text_tokens, std::string> text_tokens::read(std::string_view json, 
       required.push_back(letter_of(static_cast<std::uint8_t>(byte)) + end);
   for (const auto& token : required)
     if (tokens.known_.number_of(token) < 0)
-      return tl::unexpected(fmt::format("the vocabulary lacks '{}'; expected one of CLIP's tokenizer", token));
+      return tl::unexpected(fmt::format("the vocabulary lacks '{}'; expected that of CLIP's tokenizer", token));
   auto ranks = read_merges(merges, tokens.known_);
   if (!ranks)
     return tl::unexpected(ranks.error());

@@ -39,7 +39,7 @@ public:
   bool string(string_t&) override { return refuse(); }
   bool binary(binary_t&) override { return refuse(); }
   bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    error = fmt::format("byte {}: is not valid JSON; is this vocab.json, and whole?", position > 0 ? position - 1 : 0);
+    error = fmt::format("byte {}: is not valid JSON; is this a complete vocab.json?", position > 0 ? position - 1 : 0);
     return false;
   }
 
@@ -85,10 +85,10 @@ tl::expected<vocabulary, std::string> read_vocabulary(std::string_view text) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [token, number] = read.entries[i];
     if (!known.numbers.try_emplace(token, static_cast<std::int64_t>(number)).second)
-      return tl::unexpected(fmt::format("entry {}: '{}' is there twice", i + 1, token));
+      return tl::unexpected(fmt::format("entry {}: '{}' occurs twice", i + 1, token));
     if (number >= count || taken[number])
       return tl::unexpected(fmt::format("entry {}: number {} of '{}' is {}; {} tokens count from 0 without a gap",
-                                        i + 1, number, token, number >= count ? "too large" : "there twice", count));
+                                        i + 1, number, token, number >= count ? "too large" : "used twice", count));
     taken[number] = true;
     known.tokens[number] = token;
   }

@@ -102,7 +102,7 @@ TEST_CASE("shard rejects a started round and a job that is not parked") {
   shard_of_loop host(*run);
   auto& tested = host.tested;
   const auto complaint = [&](const composition& ids) {
-    CHECK_THROWS_WITH(tested.release({ids}), ContainsSubstring("was released and does not wait"));
+    CHECK_THROWS_WITH(tested.release({ids}), ContainsSubstring("was released, but is not waiting"));
   };
   tested.start(wave_of(*run, 2)); // starts 10 and 11
   CHECK_THROWS_WITH(tested.start(wave_of(*run, 1)), "assignment 10 was started a second time");

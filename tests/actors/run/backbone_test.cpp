@@ -122,7 +122,7 @@ TEST_CASE("a run may add adapters to a backbone without adapters but may not rem
   CHECK(adds.run("adds").status == "done");
   const two_scenarios takes(with_vit(trained_scenario(), 3), with_vit(learning, 0));
   CHECK_THAT(takes.refusal(),
-             ContainsSubstring("trains a different net: adapter = 0, there 3; expected the same keys"));
+             ContainsSubstring("trains a different net: adapter = 0, but 3 in that scenario; expected the same keys"));
 }
 
 TEST_CASE("a damaged backbone file is trained again") {
@@ -157,7 +157,7 @@ TEST_CASE("errors of a run are reported before its backbone is trained") {
   const two_scenarios deep(trained_scenario(), learning.with({{"strategy.feature_layer", "layer9"}}));
   const auto begun = run_simulation(deep.read(), {.out = deep.folder.path() / "out", .style = progress_style::quiet});
   REQUIRE_FALSE(begun);
-  CHECK_THAT(diagnostic_text(begun.error().front()), ContainsSubstring("no such layer to read features from"));
+  CHECK_THAT(diagnostic_text(begun.error().front()), ContainsSubstring("no layer of this name to read features from"));
   CHECK_FALSE(fs::exists(cache.folder.path() / "backbones"));
 }
 
@@ -225,7 +225,7 @@ TEST_CASE("image nets reject token rows, and backbones reject layers that they l
   CHECK_THAT(refusal_of(tokens.with({{"model.name", "mlp"}})),
              ContainsSubstring("reads images, and the data are rows"));
   CHECK_THAT(refusal_of(split_scenario("fedhaf").with({{"strategy.feature_layer", "layer4"}})),
-             ContainsSubstring("no such layer to read features from; expected \"\", or one of: fc1, fc2"));
+             ContainsSubstring("no layer of this name to read features from; expected \"\", or one of: fc1, fc2"));
   CHECK(refusal_of(tokens.with({{"model.name", "lstm"}, {"model.hidden", 6}, {"model.weights", "as-drawn"}})) == "");
 }
 

@@ -56,10 +56,9 @@ TEST_CASE("token nets reject image rows, and image nets reject token rows") {
   CHECK(refused(few_rows + "[model]\nname = \"lstm\"\n") ==
         "test.toml:10:8: error: \"lstm\" reads rows of tokens, and data.name = \"synthetic\" has images; expected "
         "data of tokens or another net\n");
-  CHECK(
-      refused(text + "[model]\nname = \"lstm\"\nvocabulary = 8\n") ==
-      "test.toml:12:14: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
-      "data set's\n");
+  CHECK(refused(text + "[model]\nname = \"lstm\"\nvocabulary = 8\n") ==
+        "test.toml:12:14: error: lstm has a vocabulary of 8 tokens, but the data set has 9; expected a "
+        "model.vocabulary of at least that, or 0 for the data set's\n");
 }
 
 TEST_CASE("an error of building the net is located at the first key that it names and the file sets") {

@@ -21,5 +21,6 @@ TEST_CASE("STSA rejects staggered tasks at the key that sets them", "[stsa]") {
   const auto stsa = small_scenario({{"strategy.name", "stsa"}, {"strategy.adaptation_rounds", 2}});
   CHECK(refusal_of(stsa).empty());
   const auto staggered = refusal_of(stsa.with({{"tasks.transition", "staggered"}, {"tasks.transition_spread", "2 s"}}));
-  CHECK(staggered.starts_with("test.toml:11:14: error: tasks.transition = \"staggered\": stsa asks each client"));
+  CHECK(
+      staggered.starts_with("test.toml:11:14: error: tasks.transition = \"staggered\": stsa requests the statistics"));
 }

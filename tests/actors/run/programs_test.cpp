@@ -233,7 +233,7 @@ TEST_CASE("a mistake in a program ends the run, names client, round and job, and
   const std::vector<std::pair<const char*, const char*>> faults{
       {"throws", "program 'doubling': cannot double"},
       {"not-finite", "program 'doubling': 'weights' has 772 values of 772 that are not finite"},
-      {"shape", "program 'doubling': 'weights' has the shape [771], and its outcome() declares [772]"},
+      {"shape", "program 'doubling': 'weights' has the shape [771], but its outcome() declares [772]"},
       {"undefined", "program 'doubling': 'weights' is an undefined tensor"}};
   for (const auto& [fault, text] : faults) {
     CAPTURE(fault);

@@ -179,7 +179,7 @@ TEST_CASE("truncated, oversized and mismatched bytes are refused") {
   }
   auto longer = std::make_shared<std::vector<std::byte>>(*whole);
   longer->push_back({});
-  CHECK_THAT(complaint<island>(longer), ContainsSubstring("goes on for another 1 bytes"));
+  CHECK_THAT(complaint<island>(longer), ContainsSubstring("has another 1 bytes"));
   CHECK_THAT(complaint<island>(written(std::string("islet"))), ContainsSubstring("lacks the section 'island'"));
   CHECK_THAT(complaint<bool>(written(std::uint8_t{2})), ContainsSubstring("byte 2"));
 }
@@ -195,14 +195,14 @@ TEST_CASE("sizes are checked before memory is allocated") {
   };
   for (const auto& sizes :
        {std::vector<std::int64_t>{std::int64_t{1} << 40}, {-1}, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {3}})
-    CHECK_THAT(complaint<at::Tensor>(tensor(sizes)), ContainsSubstring("larger than the bytes that are left"));
+    CHECK_THAT(complaint<at::Tensor>(tensor(sizes)), ContainsSubstring("larger than the remaining bytes"));
   CHECK_THAT(complaint<at::Tensor>(tensor({0, std::int64_t{1} << 40, std::int64_t{1} << 40})), // empty, large strides
-             ContainsSubstring("larger than the bytes that are left"));
+             ContainsSubstring("larger than the remaining bytes"));
   CHECK(complaint<at::Tensor>(tensor({2})) == "");
   CHECK_THAT(complaint<at::Tensor>(tensor(std::vector<std::int64_t>(17, 1))), ContainsSubstring("something else"));
   CHECK_THAT(complaint<at::Tensor>(written(std::int8_t{99}, std::vector<std::int64_t>{2}, 0.0)),
              ContainsSubstring("something else"));
-  CHECK_THAT(complaint<tensors_ref>(written(std::uint64_t{2})), ContainsSubstring("shared thing 2 of 0"));
+  CHECK_THAT(complaint<tensors_ref>(written(std::uint64_t{2})), ContainsSubstring("shared object 2 of 0"));
 }
 
 TEST_CASE("plain vectors keep their values and their bound") {

@@ -148,7 +148,7 @@ TEST_CASE("links, devices, pipes and folders are not replaced under the final or
   const auto refusal = [](const std::filesystem::path& path) {
     return complaint(RLIM_INFINITY, [&] { write_atomically(path, "x"); });
   };
-  CHECK_THAT(refusal(link), ContainsSubstring("link', which is a link and no ordinary file"));
+  CHECK_THAT(refusal(link), ContainsSubstring("link', which is a link, not an ordinary file"));
   CHECK_THAT(refusal(pipe), ContainsSubstring("which is a pipe"));
   CHECK_THAT(refusal("/dev/null"), ContainsSubstring("which is a device"));
   CHECK_THAT(refusal(folder.path()), ContainsSubstring("which is a folder"));

@@ -7,7 +7,7 @@ using namespace mneme;
 TEST_CASE("failure_of() returns the text of an exception, or \"\" without one") {
   CHECK(exception_message_of([] {}).empty());
   CHECK(exception_message_of([] { throw std::runtime_error("the disk is full"); }) == "the disk is full");
-  CHECK(exception_message_of([] { throw std::runtime_error(""); }) == "threw an exception without words");
+  CHECK(exception_message_of([] { throw std::runtime_error(""); }) == "threw an exception without a message");
   CHECK(exception_message_of([] { throw 7; }) == "threw something that is not a std::exception");
   CHECK(exception_message_of([] {
           throw std::bad_alloc();

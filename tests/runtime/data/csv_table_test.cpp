@@ -187,7 +187,7 @@ TEST_CASE("a header with repeated, differently spelled or missing names is refus
              ContainsSubstring("names no column 'part' (data.split_column)"));
   CHECK_THAT(errors_of("a,b\n1,x\n", {.label_column = "b", .split_column = "b"}),
              ContainsSubstring("'b' is named by data.split_column and by another key"));
-  CHECK_THAT(errors_of("label\nx\n"), ContainsSubstring("no column of numbers beside the label"));
+  CHECK_THAT(errors_of("label\nx\n"), ContainsSubstring("no column of numbers besides the label"));
   CHECK_THAT(errors_of("a,\"label\n1,x\n"), ContainsSubstring("t.csv:1: error: a quote that opens on line 1"));
   CHECK_THAT(errors_of(" \n\n"), ContainsSubstring("holds only blanks"));
   CHECK_THAT(errors_of("\xFF\xFE" + std::string("a\0,\0", 4)), ContainsSubstring("is UTF-16; expected UTF-8"));
@@ -217,14 +217,15 @@ TEST_CASE("errors of a table name line and column", "[csv]") {
         "t.csv:9: error: the column 'a' holds '-'; expected a finite number: write categories as numbers, or leave the "
         "column out with data.ignore_columns = [\"a\"]\n"
         "t.csv:10: error: the column 'b' holds 'inf'; expected a finite number: fill it in, or leave the row out "
-        "(further lines of this column are not named)\n");
+        "(other lines of this column are not listed)\n");
   CHECK(errors_of("a,b,label\n1,2,x\n,,\n") == "t.csv:3: error: the line has delimiters and no value; remove it\n");
   CHECK_THAT(errors_of("a;label\n0,5;x\n"), ContainsSubstring("holds '0,5'; expected a decimal point, as in 0.5"));
   CHECK_THAT(errors_of("a,label\n+-1,x\n"), ContainsSubstring("the column 'a' holds '+-1'"));
   CHECK_THAT(errors_of("a,label\n1,\"x\"y\n"), ContainsSubstring("t.csv:2: error: text follows the closing quote"));
   CHECK_THAT(errors_of("a,label,split\n1,x,valid\n"), ContainsSubstring("holds 'valid'; expected train or test"));
-  CHECK_THAT(errors_of("a,label\n"), ContainsSubstring("has no line behind its header"));
-  CHECK_THAT(loading_errors_of("a,label\n1,x\n", test_share), ContainsSubstring("class 'x' has no two rows together"));
+  CHECK_THAT(errors_of("a,label\n"), ContainsSubstring("has no line after its header"));
+  CHECK_THAT(loading_errors_of("a,label\n1,x\n", test_share),
+             ContainsSubstring("class 'x' has fewer than two rows in every domain"));
   CHECK_THAT(loading_errors_of("a,label,split\n1,x,train\n1,y,test\n"),
              ContainsSubstring("class 'x' of 2 classes has no test row") &&
                  ContainsSubstring("class 'y' of 2 classes has no training row"));

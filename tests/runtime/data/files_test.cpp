@@ -11,7 +11,7 @@ namespace {
 const file_set wanted{.data_set = "mnist",
                       .folders = {"mnist", "MNIST/raw"},
                       .names = {{"images-idx3", "images.idx3"}, {"labels-idx1"}},
-                      .remedy = "`tools/fetch_data mnist` brings them."};
+                      .remedy = "`tools/fetch_data mnist` downloads them."};
 
 void put(const path& file) {
   std::filesystem::create_directories(file.parent_path());
@@ -55,5 +55,5 @@ TEST_CASE("the error of missing files lists folders, names and the remedy", "[da
   CHECK_THAT(text,
              ContainsSubstring("Looked for: images-idx3 or images.idx3, labels-idx1 (each also with .gz or .xz)."));
   CHECK_THAT(text, ContainsSubstring((a.path() / "mnist").string() + " has only some of them; it lacks labels-idx1."));
-  CHECK_THAT(text, ContainsSubstring("`tools/fetch_data mnist` brings them."));
+  CHECK_THAT(text, ContainsSubstring("`tools/fetch_data mnist` downloads them."));
 }

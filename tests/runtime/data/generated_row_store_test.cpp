@@ -62,17 +62,16 @@ TEST_CASE("equal tensors share one data set until their last user ends") {
 TEST_CASE("invalid tensors are refused with the reason") {
   generated_row_store store(format_of_run());
   const auto refused = [&](const at::Tensor& images, const at::Tensor& labels, const std::string& reason) {
-    CHECK_THROWS_MATCHES(store.rows_of(images, labels), std::invalid_argument, Message("made rows: " + reason));
+    CHECK_THROWS_MATCHES(store.rows_of(images, labels), std::invalid_argument, Message("generated rows: " + reason));
   };
   const auto labels = labels_of({0, 1, 2});
   refused({}, labels, "images or labels are an undefined tensor");
-  refused(bytes().view({3, 4}), labels,
-          "images have the shape [3, 4], and [rows, channels, height, width] is expected");
-  refused(bytes().to(at::kDouble), labels, "images are of type Double; uint8 (Byte) or float32 (Float) is expected");
-  refused(bytes(), labels_of({0, 1}), "labels have the shape [2], and [3] is expected, one for each image");
-  refused(bytes(), labels.to(at::kFloat), "labels are of type Float; int32 (Int) or int64 (Long) is expected");
-  refused(bytes(), labels_of({0, 3, 2}), "row 1 has the label 3, and labels lie in 0 .. 2");
-  refused(bytes(), labels_of({0, -1, 2}), "row 1 has the label -1, and labels lie in 0 .. 2");
-  refused(bytes().view({3, 1, 2, 2}), labels, "images have 1 channels, and the data of the run 2");
+  refused(bytes().view({3, 4}), labels, "images have the shape [3, 4]; expected [rows, channels, height, width]");
+  refused(bytes().to(at::kDouble), labels, "images are of type Double; expected uint8 (Byte) or float32 (Float)");
+  refused(bytes(), labels_of({0, 1}), "labels have the shape [2]; expected [3], one for each image");
+  refused(bytes(), labels.to(at::kFloat), "labels are of type Float; expected int32 (Int) or int64 (Long)");
+  refused(bytes(), labels_of({0, 3, 2}), "row 1 has the label 3; expected 0 to 2");
+  refused(bytes(), labels_of({0, -1, 2}), "row 1 has the label -1; expected 0 to 2");
+  refused(bytes().view({3, 1, 2, 2}), labels, "images have 1 channels, but the data of the run 2");
   CHECK(store.size() == 0);
 }

@@ -50,10 +50,9 @@ TEST_CASE("idx files are read only as far as the limits require", "[data]") {
 
 TEST_CASE("an idx file with the wrong magic number is refused", "[data]") {
   const idx_pair exchanged(idx_labels(five_labels), idx_images(5, 2));
-  CHECK_THAT(
-      error_text(exchanged.read()),
-      ContainsSubstring("labels: byte 0: error: the file begins with 0x00000803, but an idx1 file of unsigned bytes "
-                        "begins with 0x00000801: images and labels have been exchanged"));
+  CHECK_THAT(error_text(exchanged.read()),
+             ContainsSubstring("labels: byte 0: error: the file begins with 0x00000803, but an idx1 file of unsigned "
+                               "bytes begins with 0x00000801: are images and labels swapped?"));
   const idx_pair other("GIF89a, not idx", idx_labels(five_labels));
   CHECK_THAT(error_text(other.read()), ContainsSubstring("images: byte 0: error: the file begins with 0x47494638"));
 }

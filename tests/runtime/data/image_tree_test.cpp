@@ -69,7 +69,7 @@ TEST_CASE("parts below classes or domains are refused with the expected layout",
   const scratch_folder folder;
   add_folders(folder.path(), {"cat/train", "cat/test", "dog/train", "dog/test"});
   CHECK_THAT(error_text(list_images(folder.path())),
-             ContainsSubstring("cat/test: error: is named like a part of the data, but lies below 'cat'") &&
+             ContainsSubstring("cat/test: error: is named like a part of the data, but is below 'cat'") &&
                  ContainsSubstring("train/cat"));
   const scratch_folder domains;
   add_folders(domains.path(), {"photo/bus", "photo/train", "sketch/bus", "sketch/train"}); // a class called train
@@ -81,7 +81,7 @@ TEST_CASE("a part without class folders is refused with a remedy", "[data]") {
   add_folders(folder.path(), {"train/a", "train/b", "Test"});
   CHECK_THAT(error_text(list_images(folder.path())),
              ContainsSubstring("Test: error: holds 1 images and no folders of classes; expected ") &&
-                 ContainsSubstring("Test/CLASS/x.png, or no such folder and data.test_share = 0.2"));
+                 ContainsSubstring("Test/CLASS/x.png, or neither of them and data.test_share = 0.2"));
 }
 
 TEST_CASE("a class that only one part has is refused", "[data]") {

@@ -76,22 +76,22 @@ TEST_CASE("errors of a partition file have line numbers", "[partition]") {
   const auto [text, line, says] =
       GENERATE(wrong{"\n", ":1: ", "names no column 'client' but nothing; expected a first line such as client,row"},
                wrong{"client,line\n0,1\n", ":1: ", "names no column 'row' but 'client', 'line'"},
-               wrong{"client,rows\n0,1\n", ":1: ", "names a column 'rows', which nothing reads; did you mean 'row'?"},
-               wrong{"client,row,Task\n0,1,1\n", ":1: ", "a column 'Task', which nothing reads; did you mean 'task'?"},
-               wrong{"client,row,task_id\n0,1,1\n", ":1: ", "a column 'task_id', which nothing reads; did you mean"},
-               wrong{"client,row,Row\n0,1,1\n", ":1: ", "a column 'Row', which nothing reads; did you mean 'row'?"},
+               wrong{"client,rows\n0,1\n", ":1: ", "names a column 'rows', which is not used; did you mean 'row'?"},
+               wrong{"client,row,Task\n0,1,1\n", ":1: ", "a column 'Task', which is not used; did you mean 'task'?"},
+               wrong{"client,row,task_id\n0,1,1\n", ":1: ", "a column 'task_id', which is not used; did you mean"},
+               wrong{"client,row,Row\n0,1,1\n", ":1: ", "a column 'Row', which is not used; did you mean 'row'?"},
                wrong{"client,row\n0,\"1\"x\n", ":2: ", "text follows the closing quote of field 2"},
                wrong{"client,row,row\n0,1,1\n", ":1: ", "names the column 'row' twice"},
                wrong{"client,row\n0,1\n3,2\n", ":3: ", "client 3 does not exist; expected 0..2 (clients.count = 3)"},
                wrong{"client,row\n-1,2\n", ":2: ", "client -1 does not exist"},
                wrong{"client,row\n0,10\n", ":2: ", "row 10 does not exist among the 10 training rows"},
                wrong{"client,row\n0,-1\n", ":2: ", "row -1 does not exist"},
-               wrong{"client,row\n0,1\n\n0,one\n", ":4: ", "found 'one' where a row is due; expected a whole number"},
-               wrong{"client,row\n0,1.5\n", ":2: ", "found '1.5' where a row is due"},
-               wrong{"client,row,note\n0,,a\n", ":2: ", "found '' where a row is due"},
+               wrong{"client,row\n0,1\n\n0,one\n", ":4: ", "found 'one' as row; expected an integer"},
+               wrong{"client,row\n0,1.5\n", ":2: ", "found '1.5' as row"},
+               wrong{"client,row,note\n0,,a\n", ":2: ", "found '' as row"},
                wrong{"client,row\n0,1,2\n", ":2: ", "the line has 3 of 2 fields"},
                wrong{"client,row\n0\n", ":2: ", "the line has 1 of 2 fields"},
-               wrong{"client,row\n0,99999999999999999999\n", ":2: ", "found '99999999999999999999' where a row is due"},
+               wrong{"client,row\n0,99999999999999999999\n", ":2: ", "found '99999999999999999999' as row"},
                wrong{"client,row\n0,1\n2,1\n",
                      ":3: ", "row 1 is given to client 2 and, in an earlier line, to client 0 (task 1)"},
                wrong{"client,row,task\n0,1,0\n", ":2: ", "task 0 does not exist; expected 1..2"},
@@ -134,7 +134,7 @@ TEST_CASE("a partition file may have other column names and semicolons", "[parti
 TEST_CASE("a partition file without rows is refused", "[partition]") {
   const csv_file file("client,row\n");
   CHECK_THAT(first_finding(split_of(file)),
-             ContainsSubstring("gives no row to a client; expected a line for each row"));
+             ContainsSubstring("assigns no row to a client; expected a line for each row"));
   const csv_file empty("");
   CHECK_THAT(first_finding(split_of(empty)),
              ContainsSubstring("a.toml:4:2: cannot read") && ContainsSubstring("the file is empty"));
@@ -155,7 +155,7 @@ TEST_CASE("rows selected for the test belong to no client and are counted", "[pa
   const csv_file drawn("client,row\n1,4\n2,8\n");
   from.partition.file = drawn.path();
   CHECK_THAT(first_finding(make_partition(from, tasks)),
-             ContainsSubstring("gives no row to a client but the 2 that data.test_share has drawn for the test"));
+             ContainsSubstring("assigns only the 2 rows that data.test_share selects as test rows"));
   const csv_file beyond("client,row\n1,1\n2,10\n");
   from.partition.file = beyond.path();
   CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("row 10 does not exist"));

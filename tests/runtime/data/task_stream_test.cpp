@@ -97,7 +97,7 @@ TEST_CASE("impossible task sizes are refused with a possible value", "[curriculu
   CHECK_THAT(error_of({.count = 1, .first_classes = 4}, 10), ContainsSubstring("leaves 6 of 10 classes unused"));
   CHECK(error_of({.count = 1, .first_classes = 10}, 10).empty());
   CHECK_THAT(error_of({.count = 5, .classes = 20}, 10),
-             StartsWith("classes: 20 classes asked for and hand-made has 10"));
+             StartsWith("classes: 20 classes requested, but hand-made has 10"));
   CHECK_THAT(error_of({.count = 3, .sizes = {3, 3, 3}}, 10), ContainsSubstring("add up to 9 of 10 classes"));
 }
 
@@ -139,11 +139,10 @@ TEST_CASE("domain-incremental tasks follow the order in the scenario", "[curricu
                                           data));
   };
   CHECK(error_of({"photo", "cartoon"}, 2) ==
-        "domain_order: tasks.domain_order: there is no domain \"cartoon\"; expected "
-        "names of \"photo\", \"sketch\", \"7\"");
+        "domain_order: tasks.domain_order: unknown domain \"cartoon\"; expected names of \"photo\", \"sketch\", \"7\"");
   CHECK(error_of({"photo", "photo"}, 2) ==
         "domain_order: tasks.domain_order: the domain \"photo\" occurs twice; expected each at most once");
-  CHECK_THAT(error_of({"photo"}, 2), ContainsSubstring("the list has 1 of 3 domains, and there are 2 tasks"));
+  CHECK_THAT(error_of({"photo"}, 2), ContainsSubstring("the list has 1 of 3 domains, but the run has 2 tasks"));
 }
 
 TEST_CASE("a single task has all rows, whatever tasks.count is", "[curriculum]") {

@@ -52,5 +52,5 @@ TEST_CASE("tokens reach jobs as integers without normalization", "[data]") {
   CHECK(at::equal(tasks.train->vectors.to(at::kInt), raw.train.images.flatten(1)));
   auto wrong = settings.data;
   wrong.shape = {1, 2, 3};
-  CHECK(load_data(wrong, 3).error().at(0).text == "[1, 2, 3] was found; rows of tokens need [tokens of a row]");
+  CHECK(load_data(wrong, 3).error().at(0).text == "found [1, 2, 3]; expected [tokens of a row]");
 }

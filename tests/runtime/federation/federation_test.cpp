@@ -348,5 +348,5 @@ TEST_CASE("a checkpoint with an additional client is refused at the first mentio
   REQUIRE_FALSE(commands.empty());
   const auto* const ended = std::get_if<run_report>(&commands.back());
   REQUIRE(ended);
-  CHECK(ended->error == "the checkpoint cannot be read: it has an assignment of a client that there is not");
+  CHECK(ended->error == "the checkpoint cannot be read: it has an assignment of an unknown client");
 }

@@ -77,7 +77,7 @@ std::string fault_of_dead_end(const toy_federation& toy, std::uint64_t seed) {
     static_cast<void>(played(toy, {.seed = seed}));
   } catch (const broken_rule& rule) { // thrown for a run that fails, with its error
     const std::string error_text = rule.what();
-    return error_text.starts_with("nothing has come of the last ") ? "" : "at a dead end: " + error_text;
+    return error_text.starts_with("no upload arrived in the last ") ? "" : "at a dead end: " + error_text;
   }
   return "expected a dead end";
 }

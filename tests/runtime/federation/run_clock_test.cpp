@@ -85,7 +85,7 @@ TEST_CASE("a run fails as stalled at the end of time or after many events withou
   }
   CHECK(busy.is_stalled());
   CHECK_THAT(busy.stall_reason({0}),
-             ContainsSubstring("nothing has come of the last " + std::to_string(fruitless_max)));
+             ContainsSubstring("no upload arrived in the last " + std::to_string(fruitless_max)));
   busy.record_progress();
   CHECK_FALSE(busy.is_stalled());
 }

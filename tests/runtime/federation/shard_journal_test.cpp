@@ -61,8 +61,8 @@ public:
 TEST_CASE("the last report of a wave must cover every round") {
   begun_shard shard;
   CHECK(shard.journal.rounds_pending() == 2);
-  CHECK(shard.report_error({}) == "ends its wave and owes 2 rounds");
-  CHECK(shard.report_error({job(5, 0)}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.report_error({}) == "ends its wave, but 2 rounds are missing");
+  CHECK(shard.report_error({job(5, 0)}) == "ends its wave, but 1 rounds are missing");
   CHECK(shard.report_error({job(5, 0)}, {}, {}, false).empty());
   CHECK(shard.report_error({job(5, 0)}, {end_of(6)}).empty());
   CHECK(shard.report_error({job(5, 0)}, {}, {failure_of(6, 1)}).empty());
@@ -72,30 +72,29 @@ TEST_CASE("the last report of a wave must cover every round") {
 
 TEST_CASE("a report must contain each of its rounds once, in order, and no other") {
   const begun_shard shard;
-  CHECK(shard.report_error({job(5, 0), job(6, 0)}, {end_of(6)}) == "tells of assignment 6 twice");
-  CHECK(shard.report_error({}, {end_of(5), end_of(5)}) == "tells of assignment 5 out of its order");
-  CHECK(shard.report_error({}, {end_of(5), end_of(6)}, {failure_of(6, 1)}) == "tells of assignment 6 twice");
-  CHECK(shard.report_error({job(6, 0), job(5, 0)}) == "tells of assignment 5 out of its order");
-  CHECK(shard.report_error({job(7, 0)}) == "names assignment 7, which is not at its shard");
+  CHECK(shard.report_error({job(5, 0), job(6, 0)}, {end_of(6)}) == "names assignment 6 twice");
+  CHECK(shard.report_error({}, {end_of(5), end_of(5)}) == "names assignment 5 out of order");
+  CHECK(shard.report_error({}, {end_of(5), end_of(6)}, {failure_of(6, 1)}) == "names assignment 6 twice");
+  CHECK(shard.report_error({job(6, 0), job(5, 0)}) == "names assignment 5 out of order");
+  CHECK(shard.report_error({job(7, 0)}) == "names assignment 7, which its shard does not have");
   CHECK(shard.report_error({job(5, 1)}) == "has a stage of assignment 5 that is not its next one");
   CHECK(shard.report_error({job(5, 0, 1)}) == "has a stage of assignment 5 that is not its next one");
-  CHECK(shard.report_error({}, {}, {failure_of(5, 1), failure_of(6, 1)}) ==
-        "blames another client for assignment 5 than was given it");
+  CHECK(shard.report_error({}, {}, {failure_of(5, 1), failure_of(6, 1)}) == "names a wrong client for assignment 5");
 }
 
 TEST_CASE("rounds without released jobs do not advance, and unrequested reports are refused") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(5, 0, 1), job(6, 0)}}).empty());
-  CHECK(shard.report_error({job(5, 1)}) == "reports what nobody asked for");
+  CHECK(shard.report_error({job(5, 1)}) == "was not requested");
   CHECK_FALSE(shard.journal.awaits_reply());
   shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}, {{6}, 0, 0}}}});
   CHECK(shard.journal.rounds_pending() == 1); // the second job of round 5 is parked
-  CHECK(shard.report_error({}, {end_of(5)}) == "goes on with assignment 5 before its time");
-  CHECK(shard.report_error({job(5, 1)}, {end_of(6)}) == "goes on with assignment 5 before its time");
+  CHECK(shard.report_error({}, {end_of(5)}) == "continues assignment 5 too early");
+  CHECK(shard.report_error({job(5, 1)}, {end_of(6)}) == "continues assignment 5 too early");
   CHECK(shard.journal.take({.from = {3}, .finished = {end_of(6)}}).empty());
   shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 1}}}});
-  CHECK(shard.report_error({}) == "ends its wave and owes 1 rounds");
-  CHECK(shard.report_error({}, {end_of(6)}) == "names assignment 6, which is not at its shard"); // repeated
+  CHECK(shard.report_error({}) == "ends its wave, but 1 rounds are missing");
+  CHECK(shard.report_error({}, {end_of(6)}) == "names assignment 6, which its shard does not have"); // repeated
   CHECK(shard.report_error({job(5, 1)}).empty());
 }
 
@@ -105,13 +104,13 @@ TEST_CASE("batches that started at once are reported once, complete and without 
     return wave_report{.from = {3}, .issued = {job(5, 0), job(6, 0)}, .released = std::move(released), .last = last};
   };
   const job_id first{{5}, 0, 0}, second{{6}, 0, 0};
-  CHECK(shard.journal.report_error(with({{first}})) == "lists other batches than it was asked for");
-  CHECK(shard.journal.report_error(with({{first, second}, {}})) == "lists other batches than it was asked for");
-  CHECK(shard.journal.report_error(with({{first, second}}, true)) == "ends its wave and owes 2 rounds");
+  CHECK(shard.journal.report_error(with({{first}})) == "lists batches that were not requested");
+  CHECK(shard.journal.report_error(with({{first, second}, {}})) == "lists batches that were not requested");
+  CHECK(shard.journal.report_error(with({{first, second}}, true)) == "ends its wave, but 2 rounds are missing");
   CHECK(shard.journal.take(with({{first}, {second}})).empty());
   CHECK(shard.journal.report_error(with({{first, second}})) ==
         "has a stage of assignment 5 that is not its next one"); // reported twice
-  CHECK(shard.report_error({}, {end_of(5)}) == "ends its wave and owes 1 rounds");
+  CHECK(shard.report_error({}, {end_of(5)}) == "ends its wave, but 1 rounds are missing");
   CHECK(shard.report_error({}, {end_of(5), end_of(6)}).empty());
 }
 
@@ -137,12 +136,12 @@ TEST_CASE("a host that reruns rounds reports all of them up to their position") 
   shard.journal.host_lost();
   shard.journal.host_found();
   CHECK(shard.journal.rounds_pending() == 2);
-  CHECK(shard.report_error({job(5, 0)}) == "ends its wave and owes 1 rounds");
-  CHECK(shard.report_error({job(6, 0)}, {end_of(5)}) == "ends assignment 5 before its time");
+  CHECK(shard.report_error({job(5, 0)}) == "ends its wave, but 1 rounds are missing");
+  CHECK(shard.report_error({job(6, 0)}, {end_of(5)}) == "ends assignment 5 too early");
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
   CHECK(shard.journal.rounds_pending() == 1); // round 5 has not caught up
-  CHECK(shard.report_error({}) == "ends its wave and owes 1 rounds");
-  CHECK(shard.report_error({job(6, 1)}) == "goes on with assignment 6 before its time");
+  CHECK(shard.report_error({}) == "ends its wave, but 1 rounds are missing");
+  CHECK(shard.report_error({job(6, 1)}) == "continues assignment 6 too early");
   CHECK(shard.journal.stages_reported({5}) == 1);
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
   CHECK(shard.journal.stages_reported({5}) == 2);

@@ -140,7 +140,7 @@ TEST_CASE("a rerun with another duration ends the run with an error") {
   report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
   CHECK(parts->ahead.take(report) == wave_progress::over);
   REQUIRE(parts->ahead.failure());
-  CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("the checkpoint is not of this run"));
+  CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("it belongs to another run"));
 }
 
 TEST_CASE("results that exceed the memory are recomputed when needed, with one warning") {

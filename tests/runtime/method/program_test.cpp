@@ -91,7 +91,6 @@ TEST_CASE("a program that does not declare its outputs is not run", "[program]")
   refused(declaring({}), "program 'noise' declares no outcome");
   refused(declaring({{.name = "x", .shape = {1}}, {.name = "x", .shape = {2}}}),
           "program 'noise': its outcome() declares 'x' twice");
-  refused(
-      declaring({{.name = "x", .shape = {2, -1}}}),
-      "program 'noise': its outcome() declares 'x' with an extent of -1: sizes have to be known before the job runs");
+  refused(declaring({{.name = "x", .shape = {2, -1}}}), "program 'noise': its outcome() declares 'x' with an extent of "
+                                                        "-1: expected sizes that are fixed before the job runs");
 }

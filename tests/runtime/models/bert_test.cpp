@@ -213,13 +213,15 @@ TEST_CASE("bert refuses invalid inputs and settings with a reason", "[models]") 
     return kind->build(shape, classes).error();
   };
   CHECK(refusal({}, 0, {3, 8, 8}) ==
-        "bert reads rows of tokens, and these data have images of 3 x 8 x 8; vit reads images");
+        "bert reads rows of tokens, but these data have images of 3 x 8 x 8; vit reads images");
   CHECK(refusal({{"vocabulary", "10"}}, 11, {1, 1, 6}) ==
-        "bert knows 10 tokens, the data set has 11; model.vocabulary must not be less, 0 takes the data set's");
+        "bert has a vocabulary of 10 tokens, but the data set has 11; expected a model.vocabulary of at least that, or "
+        "0 for the data set's");
   CHECK(refusal({{"positions", "5"}}, 11, {1, 1, 6}) ==
-        "bert has vectors for 5 positions, rows have 6 tokens; model.positions must not be less, 0 takes the rows'");
+        "bert has 5 position embeddings, but rows have 6 tokens; expected model.positions of at least that, or 0 for "
+        "the length of rows");
   CHECK(refusal({{"padding", "11"}}, 11, {1, 1, 6}) ==
-        "bert knows 11 tokens, and model.padding = 11 is none of them; expected less, or -1 for none");
+        "bert has 11 tokens, and model.padding = 11 is not one of them; expected a smaller number, or -1 for none");
   CHECK(refusal({{"heads", "3"}}, 11, {1, 1, 6}) ==
-        "bert cannot share 128 channels evenly among 3 heads; model.heads must divide model.width");
+        "bert cannot split a width of 128 evenly over 3 heads; model.heads must divide model.width");
 }

@@ -149,15 +149,17 @@ TEST_CASE("second derivatives of an LSTM equal finite differences in float64", "
 TEST_CASE("a number that is no token is refused with a reason", "[models]") {
   CHECK(token_of(10.0F, 11) == 10);
   for (const float wrong : {11.0F, -1.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()})
-    CHECK_THROWS_WITH(token_of(wrong, 11), ContainsSubstring("is no token: this net knows whole numbers from 0 to 10"));
+    CHECK_THROWS_WITH(token_of(wrong, 11),
+                      ContainsSubstring("is not a token of this net; expected integers from 0 to 10"));
   CHECK(kind_of("lstm")->reads_tokens());
   CHECK_FALSE(kind_of("mlp")->reads_tokens());
   CHECK(kind_of_small_net()->build({3, 8, 8}, 4).error() ==
-        "lstm reads rows of tokens, and these data have images of 3 x 8 x 8; mlp takes any shape");
+        "lstm reads rows of tokens, but these data have images of 3 x 8 x 8; mlp accepts any shape");
   CHECK(kind_of("lstm")->build({1, 1, 6}, 4).error() ==
-        "lstm reads rows of tokens, and these data have images of 1 x 1 x 6; mlp takes any shape");
+        "lstm reads rows of tokens, but these data have images of 1 x 1 x 6; mlp accepts any shape");
   CHECK(kind_of_small_net({{"vocabulary", "10"}})->build({1, 1, tokens}, 4).error() ==
-        "lstm knows 10 tokens, the data set has 11; model.vocabulary must not be less, 0 takes the data set's");
+        "lstm has a vocabulary of 10 tokens, but the data set has 11; expected a model.vocabulary of at least that, or "
+        "0 for the data set's");
   CHECK(kind_of_small_net({{"vocabulary", "12"}})->build({1, 1, tokens}, 4).value()->identity() ==
         "lstm 6 tokens of 12, 5-2x7-4");
 }

@@ -221,7 +221,7 @@ TEST_CASE("lenet refuses images that are too small for its pooling", "[models]")
   CHECK(kind_of("lenet")->build({1, 16, 16}, 10).has_value());
   const auto refused = kind_of("lenet")->build({1, 1, 64}, 10);
   REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error() == "lenet needs images of at least 16 x 16 pixels, not 1 x 64; mlp takes any shape");
+  CHECK(refused.error() == "lenet needs images of at least 16 x 16 pixels, not 1 x 64; mlp accepts any shape");
 }
 
 TEST_CASE("residual nets refuse images that are too small for their stages", "[models]") {
@@ -229,7 +229,7 @@ TEST_CASE("residual nets refuse images that are too small for their stages", "[m
     const auto made = kind_with(name, keys)->build({3, px, 40}, 10);
     return made ? std::string{} : made.error();
   };
-  CHECK(refusal("resnet8", 2) == "resnet8 needs images of at least 3 x 3 pixels, not 2 x 40; mlp takes any shape");
+  CHECK(refusal("resnet8", 2) == "resnet8 needs images of at least 3 x 3 pixels, not 2 x 40; mlp accepts any shape");
   CHECK(refusal("resnet18", 4).starts_with("resnet18 cifar needs images of at least 5 x 5 pixels, not 4 x 40"));
   CHECK(refusal("resnet18", 16, {{"stem", "imagenet"}})
             .starts_with("resnet18 imagenet needs images of at least 17 x 17 pixels, not 16 x 40"));
@@ -237,7 +237,7 @@ TEST_CASE("residual nets refuse images that are too small for their stages", "[m
   CHECK(refusal("resnet18", 5).empty());
   CHECK(refusal("resnet18", 17, {{"stem", "imagenet"}}).empty());
   CHECK(kind_of("cnn")->build({3, 5, 6}, 10).error() ==
-        "cnn needs images of at least 6 x 6 pixels, not 5 x 6; mlp takes any shape");
+        "cnn needs images of at least 6 x 6 pixels, not 5 x 6; mlp accepts any shape");
 }
 
 TEST_CASE("initial weights are uniform below 1 / sqrt(fan in) and keyed by seed and name", "[models]") {
@@ -303,7 +303,7 @@ TEST_CASE("layers are selected by name, or by the part of it before a dot", "[mo
   CHECK(chosen({"bn1", "conv1"}) ==
         std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
   CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has only one block
-  CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
+  CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalizations of four each
   CHECK(parameter_choice::layers_of(*net, {"layer2"}).couples_batch_rows(*net));
   CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).couples_batch_rows(*net));
   CHECK(parameter_choice{}.couples_batch_rows(*net));

@@ -130,6 +130,6 @@ TEST_CASE("the body is frozen, and invalid block numbers are refused", "[prompts
   kind->set_prompts(small_components());
   const auto refused = kind->build({3, 8, 8}, 8);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error() == "a prompt of block 4 has no place in a vit of 4 blocks, which are counted from 0; fewer "
-                           "strategy.blocks or a larger model.depth");
+  CHECK(refused.error() == "a prompt of block 4 is outside a vit of 4 blocks, which are counted from 0; expected "
+                           "smaller numbers in strategy.blocks, or a larger model.depth");
 }

@@ -172,7 +172,7 @@ TEST_CASE("a file that cannot train in training mode is refused with the key tha
   const auto refused = load(made, {.trained = true, .training = true});
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().front().text,
-             ContainsSubstring("alpha_dropout.default (v2) draws in training by LibTorch's own generator") &&
+             ContainsSubstring("alpha_dropout.default (v2) draws from LibTorch's generator in training") &&
                  ContainsSubstring("model.module_training = false"));
 }
 

@@ -333,7 +333,7 @@ TEST_CASE("hostile files change nothing if only the static checks protect") {
 
 TEST_CASE("hostile files change nothing if only the sandbox protects") {
   if (!machine_has_cells())
-    SKIP("this machine gives no cells");
+    SKIP("this machine has no sandbox");
   const watched_folder watched;
   const auto before = watched.state();
   const auto modules = every_hostile_module(watched.at);
@@ -371,7 +371,7 @@ TEST_CASE("the hostile files write files if neither protection is active") {
 
 TEST_CASE("a process without rights can compute but do nothing else") {
   if (!machine_has_cells())
-    SKIP("this machine gives no cells");
+    SKIP("this machine has no sandbox");
   static_cast<void>(at::ones({100}).sum()); // LibTorch's first operator detects the processor
   const watched_folder watched;
   const auto before = watched.state();
@@ -417,7 +417,7 @@ TEST_CASE("a process without rights can compute but do nothing else") {
 
 TEST_CASE("the limits of a sandbox end a process that takes too long or too much memory") {
   if (!machine_has_cells())
-    SKIP("this machine gives no cells");
+    SKIP("this machine has no sandbox");
   const auto ended = [](const std::function<void()>& act) {
     return child_does([&] {
       if (!restrict_process({.seconds = 1, .memory_bytes = std::int64_t{1} << 28}).empty())
@@ -440,7 +440,7 @@ TEST_CASE("the program reports a valid module, and one that the sandbox rejects"
   const auto good = content_of(folder.path() / "net.pt");
   const auto answer = run_in_sandbox(span_of(good), {.input = {1, 6, 6}, .trained = true});
   if (answer.verdict == sandbox_status::not_supported)
-    SKIP("this machine gives no cells: " << answer.reasons.at(0));
+    SKIP("this machine has no sandbox: " << answer.reasons.at(0));
   CAPTURE(answer.reasons);
   CHECK(answer.verdict == sandbox_status::accepted);
   const auto wrong = run_in_sandbox(span_of(good), {.input = {3, 6, 6}});
@@ -449,7 +449,8 @@ TEST_CASE("the program reports a valid module, and one that the sandbox rejects"
   const watched_folder watched;
   const auto hostile = bytes_of(every_hostile_module(watched.at).front());
   const auto denied = run_in_sandbox(span_of(hostile), {.input = rows_of_run, .checked = false});
-  CHECK_THAT(denied.reasons.at(0), ContainsSubstring("it reaches beyond its arguments: its trial tried system call"));
+  CHECK_THAT(denied.reasons.at(0),
+             ContainsSubstring("it does more than compute: its trial process tried the forbidden system call"));
   const auto endless = run_in_sandbox(
       span_of(zip_of(entries_with(code_with({.lines = "    while True:\n      x = torch.add(x, 1)\n"})))),
       {.input = rows_of_run, .seconds = 2});
@@ -458,7 +459,7 @@ TEST_CASE("the program reports a valid module, and one that the sandbox rejects"
 
 TEST_CASE("a sandbox forks a single-threaded process, else it executes the program again") {
   if (!machine_has_cells())
-    SKIP("this machine gives no cells");
+    SKIP("this machine has no sandbox");
   const cells_that_begin here(sandbox_start::fork_if_single_threaded, "/there/is/no/such/program");
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());

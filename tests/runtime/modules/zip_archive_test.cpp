@@ -60,7 +60,7 @@ TEST_CASE("an entry that would unpack to more than the limit is refused before i
   const auto text = archive();
   const auto found = zip_entries(bytes_of(text), 100);
   REQUIRE_FALSE(found);
-  CHECK_THAT(found.error().text, ContainsSubstring("at most 100 bytes are taken"));
+  CHECK_THAT(found.error().text, ContainsSubstring("at most 100 bytes are accepted"));
 }
 
 TEST_CASE("an entry that contradicts the directory is refused") {
@@ -68,11 +68,11 @@ TEST_CASE("an entry that contradicts the directory is refused") {
   const auto entries = zip_entries(bytes_of(text), plenty).value();
   const auto& weight = entry_called(entries, "/data/0");
   CHECK_THAT(flaw_with(text, weight.begin, "x"), ContainsSubstring("/data/0' has another checksum"));
-  CHECK_THAT(flaw_with(text, weight.header, "x"), ContainsSubstring("is not where the archive's directory has it"));
+  CHECK_THAT(flaw_with(text, weight.header, "x"), ContainsSubstring("is not at its offset in the archive's directory"));
   CHECK_THAT(flaw_with(text, weight.header + 30, "x"), ContainsSubstring("is called"));
   const auto line = text.find("PK\x01\x02");
-  CHECK_THAT(flaw_with(text, line, "x"), ContainsSubstring("a line of the archive's directory is damaged"));
-  CHECK_THAT(flaw_with(text, line + 10, std::string(1, '\x0e')), ContainsSubstring("is packed by method 14"));
+  CHECK_THAT(flaw_with(text, line, "x"), ContainsSubstring("an entry of the archive's directory is damaged"));
+  CHECK_THAT(flaw_with(text, line + 10, std::string(1, '\x0e')), ContainsSubstring("is compressed with method 14"));
   CHECK_THAT(flaw_with(text, line + 8, "\x01"), ContainsSubstring("is encrypted"));
   CHECK_THAT(flaw_with(text, line + 20, "\x7f\x7f\x7f\x7f"), ContainsSubstring("reach beyond the archive's contents"));
 }

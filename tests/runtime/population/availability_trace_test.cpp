@@ -57,7 +57,7 @@ TEST_CASE("the columns of a trace are found by their names") {
 
 TEST_CASE("errors of a trace have line numbers") {
   CHECK(complaints("client,from,to,site\n0,1,2,x\n") ==
-        "trace.csv:1: the header names a column 'site', which nothing reads; expected client, from, to, period\n");
+        "trace.csv:1: the header names an unknown column 'site'; expected client, from, to, period\n");
   CHECK(complaints("client,from\n") ==
         "trace.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n");
   CHECK(complaints("client,from,to\n5,0,1\n1,0\n1,-1,2\n1,4,4\n1,0,x\n") ==
@@ -73,7 +73,7 @@ TEST_CASE("errors of a trace have line numbers") {
         "trace.csv:5: client 1: from = 22 lies within its span of line 4, which ends at 30; expected spans of a client "
         "that do not overlap\n");
   CHECK(complaints("client,from,to,period\n1,5,9,8\n2,5,9,9\n") ==
-        "trace.csv:2: to = 9, period = 8: expected a period that is not over before its spans\n");
+        "trace.csv:2: to = 9, period = 8: expected a period that does not end before its spans\n");
 }
 
 TEST_CASE("a repeated trace restarts after its period: the key's, its last time, or that of its column") {

@@ -29,13 +29,13 @@ TEST_CASE("unknown columns of a client table are refused", "[client_table]") {
   CHECK(errors_of("client,from,to\n0,1,2\n", spans).empty());
   CHECK(errors_of("period;client;from;to\r\n;0;1;\"2\"\r\n\r\n", spans).empty());
   CHECK(errors_of("client,row_per_second\n0,1\n", capacities) ==
-        "t.csv:1: the header names a column 'row_per_second', which nothing reads; did you mean 'rows_per_second'?\n");
+        "t.csv:1: the header names an unknown column 'row_per_second'; did you mean 'rows_per_second'?\n");
   CHECK(errors_of("client,from,to,note\n0,1,2,x\n", spans) ==
-        "t.csv:1: the header names a column 'note', which nothing reads; expected client, from, to, period\n");
+        "t.csv:1: the header names an unknown column 'note'; expected client, from, to, period\n");
   CHECK(errors_of("client,from,to,Period\n0,1,2,3\n", spans) ==
-        "t.csv:1: the header names a column 'Period', which nothing reads; did you mean 'period'?\n");
+        "t.csv:1: the header names an unknown column 'Period'; did you mean 'period'?\n");
   CHECK(errors_of(",client,from,to\n0,0,1,2\n", spans) ==
-        "t.csv:1: the header has a column without a name, which nothing reads; remove it (pandas: index=False)\n");
+        "t.csv:1: the header has a column without a name, which is not used; remove it (pandas: index=False)\n");
   CHECK(errors_of("client,from,to,from\n0,1,2,1\n", spans) ==
         "t.csv:1: the header names the column 'from' twice; names must differ\n");
 }
@@ -44,7 +44,7 @@ TEST_CASE("missing columns of a client table are named", "[client_table]") {
   CHECK(errors_of("client,From\n0,1\n", spans) ==
         "t.csv:1: the header names no column 'from'; expected a first line such as client,from,to\n"
         "t.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n"
-        "t.csv:1: the header names a column 'From', which nothing reads; did you mean 'from'?\n");
+        "t.csv:1: the header names an unknown column 'From'; did you mean 'from'?\n");
   CHECK(errors_of("client\n0\n", capacities) ==
         "t.csv:1: the header names no column but client; expected any of profile, rows_per_second, too\n");
   CHECK(errors_of("profile\n0\n", capacities) ==

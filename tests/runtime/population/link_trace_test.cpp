@@ -102,9 +102,9 @@ TEST_CASE("a period shorter than the trace is refused, in the column and in the 
   from.devices.trace_period = 19s;
   const auto read = read_link_trace(from);
   REQUIRE_FALSE(read);
-  CHECK(read.error().front().text == "to = 20: expected no span that ends behind devices.trace_period = 19 s");
+  CHECK(read.error().front().text == "to = 20: expected no span that ends after devices.trace_period = 19 s");
   CHECK(complaints("client,from,to,uplink_mbit,downlink_mbit,period\n1,0,10,1,2,9.5\n") ==
-        "links.csv:2: to = 10, period = 9.5: expected a period that is not over before its spans\n");
+        "links.csv:2: to = 10, period = 9.5: expected a period that does not end before its spans\n");
 }
 
 TEST_CASE("an error message finds the end of a client's trace") {

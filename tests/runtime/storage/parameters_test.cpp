@@ -114,7 +114,7 @@ TEST_CASE("adapters are also read under the names of the official code") {
   theirs.put("blocks.0.adapter.up.bias", at::zeros({20}));
   const auto twice = flat_parameters(*vit, theirs, "vit.safetensors", nullptr);
   REQUIRE_FALSE(twice);
-  CHECK_THAT(twice.error()[0].text, ContainsSubstring("'blocks.0.adapter.up.bias' is there a second time"));
+  CHECK_THAT(twice.error()[0].text, ContainsSubstring("'blocks.0.adapter.up.bias' occurs a second time"));
 }
 
 TEST_CASE("integer weights, and NaN or infinite ones, are refused") {

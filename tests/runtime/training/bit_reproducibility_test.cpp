@@ -46,7 +46,7 @@ TEST_CASE("this machine gives clients equal bits", "[equal_bits]") {
     INFO(finding.name << ": " << finding.details);
     CHECK(finding.holds);
   }
-  CHECK(findings[0].details == "3 nets, the 16 places of a cache line");
+  CHECK(findings[0].details == "3 nets, 16 offsets in a cache line");
 }
 
 TEST_CASE("bits that depend on the alignment of operands are detected", "[equal_bits]") {
@@ -54,14 +54,14 @@ TEST_CASE("bits that depend on the alignment of operands are detected", "[equal_
     return weights.size(0) == 1 && reinterpret_cast<std::uintptr_t>(weights.const_data_ptr()) % 64 == 20;
   });
   const auto findings = check_reproducibility(nets);
-  CHECK(broken(findings) == std::vector<std::string>{"operands that begin anywhere"});
-  CHECK_THAT(findings[0].details, ContainsSubstring("other bits 5 floats behind a line"));
+  CHECK(broken(findings) == std::vector<std::string>{"operands at any address"});
+  CHECK_THAT(findings[0].details, ContainsSubstring("other bits at an offset of 5 floats in a cache line"));
 }
 
 TEST_CASE("bits that depend on the batch are detected", "[equal_bits]") {
   const auto findings = check_reproducibility(spoilt([](const at::Tensor& weights) { return weights.size(0) > 1; }));
   CHECK_FALSE(findings[1].holds);
-  CHECK_THAT(findings[1].details, ContainsSubstring("a client has other bits in a group"));
+  CHECK_THAT(findings[1].details, ContainsSubstring("a fused client has other bits"));
 }
 
 TEST_CASE("bits that depend on the thread are detected", "[equal_bits]") {
@@ -75,5 +75,6 @@ TEST_CASE("bits that depend on the thread are detected", "[equal_bits]") {
 TEST_CASE("a run on a machine with unequal bits gives a warning", "[equal_bits]") {
   CHECK(warning_of({{.name = "a", .details = "b"}}).empty());
   CHECK(warning_of({{.name = "a", .details = "b"}, {.name = "c", .details = "d", .holds = false}}) ==
-        "this machine does not give equal bits (c: d): digests may differ from run to run; `mneme doctor` says more");
+        "this machine does not give equal bits (c: d): digests may differ from run to run; run `mneme doctor` for "
+        "details");
 }

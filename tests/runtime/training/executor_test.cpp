@@ -308,8 +308,8 @@ TEST_CASE("rows that the data set does not have are refused with a reason, in ev
     auto rows = *training.samples.rows;
     rows.back() = row;
     training.samples.rows = std::make_shared<const std::vector<std::int64_t>>(rows);
-    const auto complaint = "row " + std::to_string(row) + " is asked for, and the data set has rows from 0 to " +
-                           std::to_string(known - 1);
+    const auto complaint =
+        "row " + std::to_string(row) + " is requested, but the data set has rows 0 to " + std::to_string(known - 1);
     const auto result = run_in_groups(jobs, 3);
     CHECK(std::get<std::string>(result[2]).find(complaint) == 0);
     CHECK(std::holds_alternative<work_output>(result[1]));

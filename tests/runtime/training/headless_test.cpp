@@ -123,12 +123,12 @@ TEST_CASE("a loss of logits on a net without logits is refused with a reason", "
   const auto net = headless("mlp");
   auto job = std::get<train_job>(clients_of(net, {}, {3})[0].request);
   job.objective = nullptr;
-  CHECK(refusal_of(job) == "the objective 'cross-entropy' reads logits, and there are none: the net '" +
+  CHECK(refusal_of(job) == "the objective 'cross-entropy' reads logits, but there are none: the net '" +
                                net->identity() +
                                "' has no head; expected an objective of features and maps (loss::reads_logits)");
   job.options.classes = {0, 6};
-  CHECK(refusal_of(job) == "classes 0 to 5 are asked for, and the head of the net '" + net->identity() +
-                               "' has 0; expected classes of it, or none for an objective of features");
+  CHECK(refusal_of(job) == "classes 0 to 5 are requested, but the head of the net '" + net->identity() +
+                               "' has 0; expected classes of the head, or none for an objective of features");
   const auto whole = net_of("mlp", small, 6);
   auto other = std::get<train_job>(clients_of(whole, {}, {3})[0].request);
   other.objective = nullptr;

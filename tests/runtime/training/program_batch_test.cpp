@@ -202,15 +202,15 @@ TEST_CASE("a program's results are compared with its declaration", "[program_bat
   CHECK_THAT(error_of_answer({}, promised), ContainsSubstring("returned nothing"));
   CHECK_THAT(error_of_answer({{"image", at::Tensor()}}, promised), ContainsSubstring("'image' is an undefined tensor"));
   CHECK_THAT(error_of_answer({{"image", good.view({1, 2})}}, promised),
-             ContainsSubstring("has the shape [1, 2], and its outcome() declares [2]"));
+             ContainsSubstring("has the shape [1, 2], but its outcome() declares [2]"));
   CHECK_THAT(error_of_answer({{"image", good.to(at::kDouble)}}, promised),
-             ContainsSubstring("is of type Double, and its outcome() declares Float"));
+             ContainsSubstring("is of type Double, but its outcome() declares Float"));
   CHECK_THAT(error_of_answer({{"image", floats({1.0F, std::nanf("")})}}, promised),
              ContainsSubstring("'image' has 1 values of 2 that are not finite"));
   CHECK_THAT(error_of_answer({{"image", good}, {"more", good}}, promised),
-             ContainsSubstring("returned 'image', 'more', and its outcome() declares 1 of them"));
+             ContainsSubstring("returned 'image', 'more', but its outcome() declares 1 of them"));
   const auto no_answer = std::make_shared<const scripted>(promised, [](auto) { return steps{}; });
-  CHECK_THAT(error_of(outcome_of({.body = no_answer})), ContainsSubstring("it answered 0 calls of 1"));
+  CHECK_THAT(error_of(outcome_of({.body = no_answer})), ContainsSubstring("it returned outcomes for 0 of 1 calls"));
 }
 
 TEST_CASE("a program that writes to its inputs is detected", "[program_batch]") {
@@ -220,7 +220,7 @@ TEST_CASE("a program that writes to its inputs is detected", "[program_batch]") 
     return slice_result{.tensors = {{"x", x}}};
   });
   CHECK_THAT(error_of(outcome_of({.body = body, .in = tensor_named("x", floats({1.0F, 2.0F}))})),
-             ContainsSubstring("it writes into a tensor that it was given"));
+             ContainsSubstring("it writes into an input tensor"));
 }
 
 TEST_CASE("if stacked calls fail, only the responsible call has no outcome", "[program_batch]") {
@@ -322,5 +322,5 @@ TEST_CASE("a program reads the job's rows normalized, as nets do", "[program_bat
     return slice_result{.tensors = {{"images", call.images(std::vector<std::int64_t>{3})}}};
   });
   CHECK_THAT(error_of(outcome_of({.body = beyond, .samples = rows_from(source, 5, 3)})),
-             ContainsSubstring("row 3 is asked for, and the job has 3 rows"));
+             ContainsSubstring("row 3 is requested, but the job has 3 rows"));
 }

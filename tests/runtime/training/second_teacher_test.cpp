@@ -70,6 +70,6 @@ TEST_CASE("a missing second teacher, and weights of another net, are refused", "
   training.teachers[1] = nullptr;
   CHECK(std::get<std::string>(run_all(jobs)[0]).find("there are no weights of a teacher") != std::string::npos);
   training.teachers.pop_back();
-  CHECK(std::get<std::string>(run_all(jobs)[0]).find("the job has weights of 1 teachers, and its options describe 2") !=
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("the job has weights of 1 teachers, but its options describe 2") !=
         std::string::npos);
 }

@@ -170,9 +170,9 @@ TEST_CASE("an unknown part is refused by name", "[trained part]") {
   CHECK(refusal(net, with_part({}, trainable_part::layers, {"fc3"})) ==
         "the net 'mlp 270-21-6' has no layer 'fc3' that could be trained; expected names of: fc1, fc2");
   CHECK(refusal(net, with_part({}, trainable_part::layers)) ==
-        "layers are to be trained, and none is named; expected a name at least");
+        "training of named layers is requested, but none is named; expected at least one name");
   CHECK(refusal(net_of("linear", small, 6), with_part({}, trainable_part::body)) ==
-        "the net 'linear 270-6' is nothing but a head, so its body cannot be trained");
+        "the net 'linear 270-6' consists of a head only, so it has no body to train");
 }
 
 TEST_CASE("head rows of held classes keep their bits under every optimizer") {
@@ -207,7 +207,7 @@ TEST_CASE("holding all classes leaves no class to learn") {
   options.held_classes = 6;
   const auto failed = run_all(clients_of(net_of("mlp", small, 6), options, {3}));
   REQUIRE(std::holds_alternative<std::string>(failed[0]));
-  CHECK(std::get<std::string>(failed[0]).find("expected a class behind them") != std::string::npos);
+  CHECK(std::get<std::string>(failed[0]).find("expected a class after them") != std::string::npos);
 }
 
 TEST_CASE("parameters in model.frozen keep every bit and the others train, fused and alone", "[trained part]") {

@@ -116,7 +116,7 @@ TEST_CASE("an unknown map is refused by name", "[maps]") {
   const auto refusal = [](const model_ref& net) {
     return std::get<std::string>(run_all(teacher_jobs_of(net, {.maps = {"layer9"}}, {3}))[0]);
   };
-  CHECK(refusal(net_of("resnet8", small, 6)).find("shows no map 'layer9'; expected names of: ") != std::string::npos);
+  CHECK(refusal(net_of("resnet8", small, 6)).find("has no map 'layer9'; expected names of: ") != std::string::npos);
   CHECK(refusal(net_of("linear", small, 6)) ==
-        "the net 'linear 270-6' shows no map 'layer9'; expected names of: none, it has no maps");
+        "the net 'linear 270-6' has no map 'layer9'; expected names of: none, it has no maps");
 }

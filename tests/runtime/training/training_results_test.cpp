@@ -189,7 +189,7 @@ TEST_CASE("gradients over several passes, with replayed rows, or with NaN are re
   job.options.epochs = 1;
   job.options.replay_rows = 2;
   job.replay.samples = job.samples;
-  CHECK(refusal() == "gradients are those of one set of rows, and there are rows to replay; expected none");
+  CHECK(refusal() == "gradients are computed from one set of rows, but rows to replay are given; expected none");
   job.replay = {};
   auto broken = job.start->at(flat_weights).clone();
   broken[0] = std::numeric_limits<float>::quiet_NaN();

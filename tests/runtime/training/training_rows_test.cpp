@@ -381,15 +381,15 @@ TEST_CASE("invalid training jobs are refused with a reason", "[training rows]") 
                           "each and a column per class of the loss");
   wrong.annotations.targets = drawn_targets(7, 10);
   wrong.objective = std::make_shared<const labels_only>();
-  CHECK(refusal(wrong) == "rows have targets, and the objective 'labels' reads labels only");
+  CHECK(refusal(wrong) == "rows have targets, but the objective 'labels' reads labels only");
   wrong = job;
   wrong.options.replay_rows = 0;
-  CHECK(refusal(wrong) == "there are 5 rows to replay, and replay_rows = 0 of them join a step; expected 1 or more");
+  CHECK(refusal(wrong) == "5 rows are given for replay, but replay_rows = 0 of them join a step; expected 1 or more");
   wrong = job;
   wrong.replay.samples = rows_from(drawn_data(20, {1, 3, 11}, 7), 0, 5);
   CHECK(refusal(wrong) == "rows to replay have the shape [1, 3, 11]; expected that of the job's own, [1, 1, 33]");
   wrong = job;
   wrong.options.teachers = {{.classes = {0, 4}}};
-  CHECK(refusal(wrong) == "the job has weights of 0 teachers, and its options describe 1; expected one description of "
-                          "each");
+  CHECK(refusal(wrong) ==
+        "the job has weights of 0 teachers, but its options describe 1; expected one description of each");
 }

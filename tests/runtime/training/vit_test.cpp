@@ -136,7 +136,7 @@ TEST_CASE("vit refuses patches and heads that do not fit, and its keys change it
                        "model.image resizes");
   CHECK_THAT(refusal({{"image", "30"}}), ContainsSubstring("30 x 30"));
   CHECK(refusal({{"patch", "8"}, {"heads", "5"}}) ==
-        "vit cannot share 768 channels evenly among 5 heads; model.heads must divide model.width");
+        "vit cannot split a width of 768 evenly over 5 heads; model.heads must divide model.width");
   std::vector<std::string> names;
   for (const auto& keys : {plain, adapted(), adapted("4"), model_keys{{"patch", "2"}, {"width", "12"}},
                            model_keys{{"patch", "2"}, {"width", "12"}, {"heads", "6"}},

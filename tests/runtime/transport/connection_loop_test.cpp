@@ -187,7 +187,7 @@ TEST_CASE("a peer that does not authenticate, or falls silent, is disconnected")
                                 .idle_timeout = std::chrono::milliseconds(300)};
   {
     two_ends ends(nullptr, nullptr, hasty); // open, but not authenticated
-    CHECK(ends.server_sees.any_reason() == "does not say who it is");
+    CHECK(ends.server_sees.any_reason() == "does not identify itself");
   }
   witness sees;
   connection_loop loop(nullptr, hasty, sees);
@@ -195,7 +195,7 @@ TEST_CASE("a peer that does not authenticate, or falls silent, is disconnected")
   const auto place = place_of(port).addresses.front();
   const owned_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
   REQUIRE(::connect(mute.get(), place.get(), place.size) == 0);
-  CHECK(sees.any_reason() == "does not say who it is");
+  CHECK(sees.any_reason() == "does not identify itself");
 }
 
 TEST_CASE("silent unknown peers do not block other connections, however many connect") {
@@ -208,7 +208,7 @@ TEST_CASE("silent unknown peers do not block other connections, however many con
     mute.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::connect(mute.back().get(), address.get(), address.size) == 0);
   }
-  CHECK(sees.any_reason() == "has not said who it is, while too many others come");
+  CHECK(sees.any_reason() == "has not identified itself, while too many other peers connect");
   client.connect(place);
   loop.mark_authenticated(sees.next_opened());
   client.mark_authenticated(client_sees.next_opened());
@@ -262,5 +262,5 @@ TEST_CASE("key files are never overwritten and readable only by their owner") {
           std::filesystem::perms::none);
   const auto again = make_keys(folder.path() / "keys");
   REQUIRE_FALSE(again);
-  CHECK_THAT(again.error().front().text, ContainsSubstring("is there already"));
+  CHECK_THAT(again.error().front().text, ContainsSubstring("already exists"));
 }

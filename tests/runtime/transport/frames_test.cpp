@@ -130,7 +130,7 @@ TEST_CASE("a sender stops at the window and continues after acknowledgments") {
   writer.acknowledged(1000);
   CHECK(all_of(writer).size() == 1000 + 8);
   CHECK_THROWS_MATCHES(writer.acknowledged(window_bytes + 1), protocol_error,
-                       MessageMatches(ContainsSubstring("confirms more bytes than it was sent")));
+                       MessageMatches(ContainsSubstring("acknowledges more bytes than were sent to it")));
 }
 
 TEST_CASE("a receiver holds back credits until whole messages have been consumed") {
@@ -183,7 +183,7 @@ TEST_CASE("protocol violations are named and allocate no memory") {
   const std::uint64_t announced = (std::uint64_t{1} << 32U) - 1;
   long_message.resize(long_message.size() + 8);
   std::memcpy(long_message.data() + long_message.size() - 8, &announced, 8);
-  CHECK(complaint(long_message) == "announces a message of 4294967295 bytes; at most 1000 are taken here");
+  CHECK(complaint(long_message) == "announces a message of 4294967295 bytes; at most 1000 are accepted");
 }
 
 TEST_CASE("random bytes only cause protocol errors") {

@@ -50,7 +50,7 @@ TEST_CASE("a row's prediction is averaged with its neighbors'", "[dde]") {
   const auto agreeing = step.loss_of(*objective);
   CHECK_THAT(agreeing.values.item<double>(), WithinAbs(-std::log(0.7), 1e-6));
   CHECK(largest_difference_of(agreeing.d_logits, row({-0.15F, 0.1F, 0.05F})) < 1e-6);
-  step.targets = at::zeros({1, 3}); // no neighbours: cross-entropy
+  step.targets = at::zeros({1, 3}); // no neighbors: cross-entropy
   const auto alone = step.loss_of(*objective);
   CHECK_THAT(alone.values.item<double>(), WithinAbs(-std::log(0.7), 1e-6));
   CHECK(largest_difference_of(alone.d_logits, row({-0.3F, 0.2F, 0.1F})) < 1e-6);

@@ -106,9 +106,8 @@ TEST_CASE("Adam, and a proximal term that overshoots, are refused", "[nova]") {
   const auto errors = one.method->check(one.setup);
   REQUIRE(errors.size() == 2);
   CHECK(errors[0].where == "training.optimizer");
-  CHECK(errors[1].text ==
-        "strategy.mu = 6: with training.learning_rate = 0.2 a step would overshoot the model that it is "
-        "held to; expected a product below 1");
+  CHECK(errors[1].text == "strategy.mu = 6: with training.learning_rate = 0.2 a step would overshoot the received "
+                          "model; expected a product below 1");
   CHECK(one.method->needs().round_barrier);
 }
 

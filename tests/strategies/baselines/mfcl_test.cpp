@@ -359,5 +359,5 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
   add_mean_pool(net);
   net.add_head("fc", classes, {.hidden = {3}});
   setup.net = net.build();
-  CHECK_THAT(findings_of()["model.head_hidden"], ContainsSubstring("as one linear layer upon all features"));
+  CHECK_THAT(findings_of()["model.head_hidden"], ContainsSubstring("as one linear layer on all features"));
 }

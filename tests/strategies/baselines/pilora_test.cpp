@@ -281,7 +281,7 @@ TEST_CASE("invalid settings of PILoRA are refused", "[pilora]") {
   CHECK(complaint([](method_setup& setup) { setup.keep_share = 0.5; }).starts_with("strategy.old_model_share: "));
   CHECK(complaint([](method_setup& setup) {
           setup.transition = task_transition::staggered;
-        }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centres of earlier tasks"));
+        }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centers of earlier tasks"));
   CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.keep_task_share: "));
   CHECK(complaint([](method_setup& setup) { // low-rank parts with their own rate
           setup.training.learning_rate = 0.0;

@@ -216,7 +216,7 @@ TEST_CASE("invalid prompt settings are refused", "[prompting]") {
   const auto decays = [](method_setup& setup) { setup.training.weight_decay = 0.1; };
   CHECK(complaint("fed-cprompt", {}, decays).starts_with("training.weight_decay: "));
   const auto again = [](method_setup& setup) { setup.task_classes = {{0, 4}, {0, 4}}; };
-  CHECK(complaint("fed-dualp", {}, again).starts_with("tasks.kind: tasks.kind: a task brings class 0 again"));
+  CHECK(complaint("fed-dualp", {}, again).starts_with("tasks.kind: tasks.kind: class 0 occurs in a second task"));
   const auto other = [](method_setup& setup) { setup.net = model_named("linear", {1, 1, 5}, 4); };
   CHECK(complaint("fed-codap", {}, other).starts_with("model.name: "));
 }

@@ -59,8 +59,8 @@ TEST_CASE("the memory of the federation is divided among its clients", "[rehears
   client.setup.clients = 7;
   const auto errors = client.method->check(client.setup);
   REQUIRE(errors.size() == 1);
-  CHECK(errors[0].text == "strategy.memory = 24: 3 exemplars of a client are fewer than the 4 classes of the run, and "
-                          "leave none of some; expected at least 28");
+  CHECK(errors[0].text ==
+        "strategy.memory = 24: 3 exemplars per client cannot cover the 4 classes of the run; expected at least 28");
 }
 
 TEST_CASE("a selected read-out stays when the keys are bound again", "[rehearsal]") {

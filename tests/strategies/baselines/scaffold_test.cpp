@@ -179,8 +179,8 @@ TEST_CASE("option II is refused if a client's change is not a sum of gradients",
   REQUIRE(errors.size() == 3);
   CHECK(errors[0].where == "training.optimizer");
   CHECK(errors[1].where == "training.momentum");
-  CHECK(errors[1].text == "training.momentum = 0.9: strategy.control = \"II\" takes what a client went for a sum of "
-                          "gradients; expected 0, or strategy.control = \"I\"");
+  CHECK(errors[1].text == "training.momentum = 0.9: strategy.control = \"II\" reads a client's change of weights as a "
+                          "sum of gradients; expected 0, or strategy.control = \"I\"");
   CHECK(errors[2].where == "training.clip_norm");
   CHECK(first.method->check(setup).empty());
   CHECK(second.method->check(setup_of()).empty());

@@ -40,7 +40,8 @@ private:
 class fedavgm final : public strategy {
 public:
   void keys(key_table& table) override {
-    table.number("server_momentum", options_.server_momentum, {.low = 0.0, .high = 1.0}, "Of the server's step.");
+    table.number("server_momentum", options_.server_momentum, {.low = 0.0, .high = 1.0},
+                 "Momentum of the server's step.");
   }
   void prepare(const method_setup& setup) override { setup_ = setup; }
   method_needs needs() const override { return {.upload_size_known = true}; } // one job, then weights

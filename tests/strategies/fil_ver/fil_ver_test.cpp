@@ -295,7 +295,7 @@ TEST_CASE("a system with a wrong encoder, and a pool smaller than a batch, are r
   };
   for (const std::string system : {"ver-stats", "ver-sampled"}) {
     CHECK(objection(system, true).empty());
-    CHECK(objection(system, false).find("need the statistics of an encoder") != std::string::npos);
+    CHECK(objection(system, false).find("need means and deviations") != std::string::npos);
   }
   CHECK(objection("ebr", false).empty());
   CHECK(objection("ebr", true).find("model.name = \"ebr\"") != std::string::npos);

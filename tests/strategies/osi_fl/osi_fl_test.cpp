@@ -196,8 +196,8 @@ TEST_CASE("a client that uploads twice in a task violates the method's rule") {
   (void)federated.open(0);
   const auto sent = federated.answer(1, 0);
   federated.fold(1, sent);
-  CHECK_THROWS_WITH(federated.fold(1, sent), "client 1 has spoken in task 1 before; a client of a one-shot federation "
-                                             "sends one message");
+  CHECK_THROWS_WITH(federated.fold(1, sent),
+                    "client 1 already sent its message in task 1; a client of a one-shot federation sends one message");
   federated.close(0);
   CHECK_THROWS(federated.fold(1, sent)); // not later either
   federated.fold(0, sent);               // another client
@@ -259,7 +259,7 @@ TEST_CASE("the largest memory of server and clients is counted") {
   const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + sample_images + model);
   const latent_shape shape{.image = images, .kinds = classes};
   const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() + 64 * 64 +
-                    64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
+                    64 + 64 + 1 + 1; // components of 64 pixels: basis, center, spread, scale, shift
   CHECK(rest == static_cast<double>(4 * nets));
 }
 
@@ -453,7 +453,7 @@ TEST_CASE("settings that the generator does not support are refused with reasons
   setup.staying_share = 0.2;
   found = found_with({});
   CHECK_THAT(found["tasks.transition"], ContainsSubstring("expected \"round\""));
-  CHECK_THAT(found["tasks.keep_task_share"], ContainsSubstring("speaks once in a task"));
+  CHECK_THAT(found["tasks.keep_task_share"], ContainsSubstring("sends one message per task"));
   setup.transition = task_transition::round;
   setup.staying_share = 0.0;
   found = found_with({{"condition", "sd77x768"}}); // needs no public rows but all parts
@@ -461,5 +461,5 @@ TEST_CASE("settings that the generator does not support are refused with reasons
   CHECK_THAT(found["strategy.denoiser"],
              ContainsSubstring("expected a file that tools/research/export/picture_parts.py"));
   found = found_with({{"condition", "sd77x768"}, {"match_moments", "true"}});
-  CHECK_THAT(found["strategy.match_moments"], ContainsSubstring("no effect where a captioner describes rows"));
+  CHECK_THAT(found["strategy.match_moments"], ContainsSubstring("no effect with a captioner"));
 }

@@ -249,7 +249,7 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
   CHECK(error_text({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
   CHECK(error_text({{"projection_width", "100000"}}) ==
         "strategy.projection_width: strategy.projection_width = 100000: matrices of 100000 x 100000 numbers take about "
-        "112 GiB, of which 24.0 GiB are free on this machine; expected a smaller one\n");
+        "112 GiB, but 24.0 GiB are free on this machine; expected a smaller width\n");
   const auto file_with = [](const char* name, at::Tensor value) {
     std::map<std::string, tensor_map> files;
     files["projection_file"].put(name, std::move(value));

@@ -34,7 +34,7 @@ TEST_CASE("a curve and its band are drawn at the positions of their values") {
   CHECK(count(text, "xmlns") == 0);
   // Data for the tooltip: x, y and the band, and their positions.
   CHECK(count(text,
-              "data-name=\"curve\" data-colour=\"#3182ce\" class=\"curve\" data-values=\"0,0,0,50;10,100,50,100\"") ==
+              "data-name=\"curve\" data-color=\"#3182ce\" class=\"curve\" data-values=\"0,0,0,50;10,100,50,100\"") ==
         1);
   CHECK(count(text, "data-x=\"0,10\" data-plot=\"56,542,30,292\"") == 1);
   CHECK(svg_of(chart, page) == text);
@@ -114,8 +114,8 @@ TEST_CASE("bars of a category are side by side, with a whisker from minimum to m
   CHECK(count(text, "class=\"whisker\"") == 1);
   // From -5 to 60 with a margin of 4 %: 70.2 units are 262 high, and a category's two bars take 3/4 of 243.
   CHECK(count(text, "<rect x=\"86.4\" y=\"77.0\" width=\"91.1\" height=\"186.6\" fill=\"#3182ce\" "
-                    "data-told=\"round 1, first: 50 (40 to 60)\"/>") == 1);
-  CHECK(count(text, "data-told=\"round 2, second: -5\"") == 1);
+                    "data-tooltip=\"round 1, first: 50 (40 to 60)\"/>") == 1);
+  CHECK(count(text, "data-tooltip=\"round 2, second: -5\"") == 1);
   CHECK(count(svg_of(chart, file), "<title>round 2, first: 10</title></rect>") == 1);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a heat map has a cell per value, darker for larger ones, and a scale"
   const auto text = svg_of(map, page);
   CHECK(count(text, "<rect ") == 3);
   CHECK(count(text, "fill=\"#f7fbff\"") == 1);
-  CHECK(count(text, "fill=\"#08306b\" data-told=\"after task 2, task 2: 100.00\"/>") == 1);
+  CHECK(count(text, "fill=\"#08306b\" data-tooltip=\"after task 2, task 2: 100.00\"/>") == 1);
   CHECK(count(text, ">50.0</text>") == 1);
   CHECK(count(text, "<linearGradient id=\"m-scale\"") == 1);
   for (const char* tick : {">0</text>", ">25</text>", ">50</text>", ">75</text>", ">100</text>"})

@@ -122,8 +122,8 @@ TEST_CASE("runs that are not done are left out, each with its reason") {
   CHECK(*table->rows[0].cells[0].statistics.mean == Approx(53.5)); // (50 + 57) / 2
   CHECK(table->rows[1].seeds == std::set<std::int64_t>{1, 3});
   REQUIRE(table->left_out.size() == 2);
-  CHECK(has_message(table->left_out, "fedavg2", "left out: the run is interrupted; end it with `mneme resume"));
-  CHECK(has_message(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); end it with"));
+  CHECK(has_message(table->left_out, "fedavg2", "left out: the run is interrupted; finish it with `mneme resume"));
+  CHECK(has_message(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); finish it with"));
   for (auto& run : runs)
     run.status = "interrupted";
   const auto none = compare_runs(runs, {});

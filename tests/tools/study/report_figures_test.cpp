@@ -39,12 +39,12 @@ TEST_CASE("training loss is drawn as mean over seeds, its terms per group, and c
               "data-values=\"1,1.25,1,1.5;2,1.25,1,1.5;3,1.25,1,1.5;4,1.25,1,1.5\""));
   const auto* terms = figure_of(drawing, "loss-terms-1");
   CHECK(
-      shows(terms, "data-name=\"cross_entropy\" data-colour=\"#3182ce\" class=\"curve\" data-values=\"1,1,0.75,1.25;"));
-  CHECK(shows(terms, "data-name=\"proximal\" data-colour=\"#d9541e\" class=\"curve\" data-values=\"1,0.25,0.25,0.25;"));
+      shows(terms, "data-name=\"cross_entropy\" data-color=\"#3182ce\" class=\"curve\" data-values=\"1,1,0.75,1.25;"));
+  CHECK(shows(terms, "data-name=\"proximal\" data-color=\"#d9541e\" class=\"curve\" data-values=\"1,0.25,0.25,0.25;"));
   REQUIRE(terms);
   CHECK(terms->names.size() == 2);
   CHECK(terms->group == 0U);
-  CHECK(shows(figure_of(drawing, "classes-1"), "data-told=\"after task 1, class 0 (T-shirt): 40.25\""));
+  CHECK(shows(figure_of(drawing, "classes-1"), "data-tooltip=\"after task 1, class 0 (T-shirt): 40.25\""));
   CHECK(drawing.constants == std::vector<std::string>{"Clients enrolled: 7 clients at all times.",
                                                       "Uploads: 0 MiB at all times.",
                                                       "Downloads: 0 MiB at all times."});

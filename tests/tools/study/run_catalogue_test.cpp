@@ -106,7 +106,7 @@ TEST_CASE("a damaged catalogue is reported, an old or missing one is not") {
   write_file(here.path() / run_catalogue::file_name, "no database, but long enough to be taken for the head of one");
   const run_catalogue again(here.path());
   REQUIRE(again.damage().size() == 1);
-  CHECK(again.damage()[0].text.find("it is made again") != std::string::npos);
+  CHECK(again.damage()[0].text.find("it is rebuilt") != std::string::npos);
   CHECK(found(again, {}) == names{"a"});
   CHECK(run_catalogue(here.path()).damage().empty());
 }

@@ -78,7 +78,7 @@ TEST_CASE("damaged directories are named with the damaged file") {
     CAPTURE(read.error().front().where, read.error().front().text);
     CHECK(has_error(read.error(), where, text));
   };
-  refused("a", "is no folder");
+  refused("a", "is not a folder");
   std::filesystem::create_directory(folder);
   refused("scenario.toml", "is missing");
   write_run(folder, {});
@@ -100,7 +100,7 @@ TEST_CASE("files of different runs in one folder are detected") {
   const auto read = read_stored_run(here.path() / "b");
   REQUIRE_FALSE(read);
   CHECK(has_error(read.error(), "b",
-                  "mixed: summary.json is of a run with strategy = fedprox, scenario.toml says fedavg"));
+                  "mixed: summary.json is of a run with strategy = fedprox, but scenario.toml has fedavg"));
 }
 
 TEST_CASE("a run without a summary is unfinished and still names its scenario") {

@@ -31,7 +31,7 @@ kernel_comparison mean_pool_of(std::int64_t rows, std::int64_t pixels, std::int6
           .theirs = [](const operands& in) { return at::mean(in[0], {2}); }};
 }
 
-// -- batch normalisation ----------------------------------------------------------------------------------------------
+// -- batch normalization ----------------------------------------------------------------------------------------------
 
 constexpr double epsilon = 1e-5;
 
@@ -124,7 +124,7 @@ kernel_comparison norm_backward_of(const norm_shape& shape) {
 // -- pixels -----------------------------------------------------------------------------------------------------------
 
 kernel_comparison pixels_of(std::int64_t count) {
-  return {.kernel = "normalise (bytes)",
+  return {.kernel = "normalize (bytes)",
           .shape = std::to_string(count),
           .in = {(drawn({1, count}, 1) * 40 + 128).clamp(0, 255).to(at::kByte)},
           .out = at::empty({1, count}),

@@ -15,7 +15,7 @@ bool broadcast_view::is_of(const broadcast& in) const {
 
 const client_context& client_view::live() const {
   if (!context)
-    throw std::invalid_argument("the context of a client's round was used after the round");
+    throw std::invalid_argument("the context of a client's round was used after the end of the round");
   return *context;
 }
 
@@ -40,7 +40,7 @@ nb::object range_of(class_range classes) {
 constexpr std::uint32_t python_draw = first_method_purpose; // stream of ctx.random()
 
 void bind_random(nb::module_& module) {
-  nb::class_<random_stream>(module, "Random", "Random numbers of a key: the same in every run, on any thread.")
+  nb::class_<random_stream>(module, "Random", "Keyed random numbers: the same in every run, on any thread.")
       .def(
           "bits", [](random_stream& r) { return r.stream.bits64(); }, "64 uniform bits.")
       .def(
@@ -105,12 +105,12 @@ void bind_place(nb::module_& module) {
 void bind_client_view(nb::module_& module) {
   bind_random(module);
   bind_place(module);
-  nb::class_<broadcast_view>(module, "Broadcast", "What the server has sent to all clients of a round.")
+  nb::class_<broadcast_view>(module, "Broadcast", "The server's message to all clients of a round.")
       .def_ro("weights", &broadcast_view::weights_object, "[P] float32, read-only: all weights of the net.")
-      .def_ro("tensors", &broadcast_view::tensors_object, "What else it sent, by name; read-only.")
+      .def_ro("tensors", &broadcast_view::tensors_object, "Additional tensors of the broadcast, by name; read-only.")
       .def("__getitem__", [](const broadcast_view& in, nb::object name) { return nb::object(in.tensors_object[name]); })
       .def_prop_ro("place", [](const broadcast_view& in) { return in.sent.info; });
-  nb::class_<client_view>(module, "ClientContext", "What a client's round may see, and ask for.")
+  nb::class_<client_view>(module, "ClientContext", "Inputs of a client's round, and its requests for jobs.")
       .def("train", [](client_view& v, nb::kwargs o) { return train_request(v.world(), o); })
       .def("extract", [](client_view& v, nb::kwargs o) { return extract_request(v.world(), o); })
       .def("statistics", [](client_view& v, nb::kwargs o) { return statistics_request(v.world(), o); })
@@ -128,13 +128,13 @@ void bind_client_view(nb::module_& module) {
               v.memory = torch_dict(&v.live().memory());
             return v.memory;
           },
-          "What the client's last delivered round left, by name; read-only.")
+          "The client's memory from its last delivered round, by name; read-only.")
       .def(
           "rows_of",
           [](const client_view& v, nb::object images, nb::object labels) {
             return row_set{v.live().rows_of(tensor_of(images, "images"), tensor_of(labels, "labels")), nullptr};
           },
-          "images"_a, "labels"_a, "Images and labels that travelled or were made, as rows that jobs read.")
+          "images"_a, "labels"_a, "Rows of received or generated images and labels, for jobs.")
       .def(
           "random",
           [](const client_view& v, std::uint64_t index) {
@@ -142,8 +142,8 @@ void bind_client_view(nb::module_& module) {
             key.index = index;
             return random_stream{rng_stream(key)};
           },
-          "index"_a = 0, "A stream of its own for every round of every client.");
-  nb::class_<upload_object>(module, "Upload", "What a client's round ends with.")
+          "index"_a = 0, "A separate random stream for every round of every client.");
+  nb::class_<upload_object>(module, "Upload", "The result of a client's round.")
       .def(
           "__init__",
           [](upload_object* self, nb::object weights, nb::object tensors, std::optional<std::int64_t> rows,

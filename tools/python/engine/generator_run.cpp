@@ -55,7 +55,7 @@ job_request* generator_run::job_of(nb::handle object) const {
                             nb::cast<std::string>(nb::repr(object)).substr(0, 100)));
   auto* const request = nb::inst_ptr<job_request>(object);
   if (std::exchange(request->is_yielded, true))
-    throw error("yielded a job twice; ctx.train() and the others describe a new one each time");
+    throw error("yielded a job twice; expected a new job each time, as ctx.train() returns");
   return request;
 }
 

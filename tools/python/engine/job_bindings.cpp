@@ -89,7 +89,7 @@ template <class Output>
 const Output& output_as(const job_result& result) {
   const auto* const output = std::get_if<Output>(&result.output);
   if (!output)
-    throw nb::attribute_error("a job of another kind ended so: this outcome has no such figure");
+    throw nb::attribute_error("this outcome is of another kind of job and has no such attribute");
   return *output;
 }
 
@@ -113,10 +113,11 @@ double loss_of_result(const job_result& result) {
 }
 
 void bind_results(nb::module_& module) {
-  nb::class_<job_result>(module, "Outcome", "What a job ended with.")
-      .def_prop_ro("weights", &shown_weights, "Weights [P] float32 that a training has made; None of other results.")
-      .def_prop_ro("rows", &rows_of_result, "Rows of the job, whatever its epochs: the upload's weight.")
-      .def_prop_ro("loss", &loss_of_result, "Mean loss of the last epoch, or of an evaluation.")
+  nb::class_<job_result>(module, "Outcome", "The outcome of a job.")
+      .def_prop_ro("weights", &shown_weights, "Trained weights [P] float32; None for other results.")
+      .def_prop_ro("rows", &rows_of_result,
+                   "Number of rows of the job, not multiplied by its epochs: the upload's weight.")
+      .def_prop_ro("loss", &loss_of_result, "Mean loss per row of the last epoch, or of an evaluation.")
       .def_prop_ro("loss_terms", [](const job_result& r) { return output_as<train_output>(r).loss_terms(); })
       .def_prop_ro(
           "gradients", [](const job_result& r) { return torch_object(output_as<train_output>(r).gradients); },
@@ -155,12 +156,12 @@ void bind_results(nb::module_& module) {
 } // namespace
 
 void bind_jobs(nb::module_& module) {
-  nb::class_<job_request>(module, "Job", "A job that was described; `yield` asks for it.");
-  nb::class_<row_set>(module, "Rows", "Rows of a data set that jobs may read.")
+  nb::class_<job_request>(module, "Job", "The description of a job; `yield` it to run it.");
+  nb::class_<row_set>(module, "Rows", "Rows of a data set, for jobs.")
       .def("__len__", &row_set::size)
       .def_prop_ro(
           "numbers", [](const row_set& rows) { return torch_object(rows.numbers()); },
-          "[n] int64: the same number is the same row for the whole run.")
+          "[n] int64: row numbers, fixed for the whole run.")
       .def_prop_ro(
           "labels", [](const row_set& rows) { return torch_object(rows.labels()); }, "[n] int64")
       .def("pick", &row_set::pick, nb::arg("numbers").none(),

@@ -117,7 +117,7 @@ private:
     given.owner->expect_alive();
     if (world.owner && !given.owner->is_same(*world.owner))
       throw std::invalid_argument(
-          fmt::format("{} are rows of {}, and {} asks for the job; expected its own, as ctx.rows", label(name),
+          fmt::format("{} are rows of {}, but {} requests the job; expected its own rows, as ctx.rows", label(name),
                       given.owner->name(), world.owner->name()));
     return given.samples;
   }
@@ -187,17 +187,17 @@ void side_options(option_reader& options, const job_defaults& world, train_job& 
 void expect_teacher(const train_job& job, bool reads_teacher) {
   const bool has_teacher = !job.teachers.empty();
   if (reads_teacher != has_teacher)
-    throw std::invalid_argument(has_teacher ? "ctx.train(): teacher is given, and the loss compares nothing with it; "
-                                              "expected loss=mneme.cross_entropy() + mneme.distillation()"
-                                            : "ctx.train(): the loss compares the net with a teacher, and there is "
-                                              "none; expected teacher=weights");
+    throw std::invalid_argument(
+        has_teacher
+            ? "ctx.train(): teacher is given, but the loss does not use it; expected loss=mneme.cross_entropy() + "
+              "mneme.distillation()"
+            : "ctx.train(): the loss compares the net with a teacher, but none is given; expected teacher=weights");
   if (!has_teacher)
     return;
   const auto taught = job.options.teachers.front().classes, classes = job.options.classes;
   if (taught.low != classes.low || taught.high > classes.high || taught.size() == 0)
     throw std::invalid_argument(
-        fmt::format("ctx.train(): taught = range({}, {}); expected the first ones of the loss's "
-                    "classes, range({}, {})",
+        fmt::format("ctx.train(): taught = range({}, {}); expected the first classes of the loss, range({}, {})",
                     taught.low, taught.high, classes.low, classes.high));
 }
 

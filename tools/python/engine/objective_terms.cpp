@@ -13,7 +13,7 @@ namespace {
 void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* auxiliary,
                     at::Tensor& gradients) {
   if (!auxiliary || !auxiliary->find("correction"))
-    throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job has not");
+    throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job does not have");
   const auto& correction = auxiliary->at("correction");
   if (correction.numel() < offset + weights.numel() || correction.scalar_type() != at::kFloat)
     throw std::invalid_argument("side['correction'] is not float32 of as many numbers as the net has weights");
@@ -94,7 +94,7 @@ private:
 void expect_same(bool is_same, const std::string& term, const std::string& first, const std::string& second) {
   if (!is_same)
     throw std::invalid_argument(
-        fmt::format("the sum has {} twice, with {} and with {}; a sum has each term once: mneme.proximal(mu) and "
+        fmt::format("the sum has {} twice, with {} and with {}; expected each term once: mneme.proximal(mu) and "
                     "mneme.corrected() contain cross-entropy, and a factor multiplies all terms of a loss",
                     term, first, second));
 }

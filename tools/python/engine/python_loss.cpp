@@ -22,8 +22,8 @@ std::vector<at::Tensor> python_loss::row_values(const loss_rows& in) const {
     return graph_of(value, name_);
   });
   if (rows.dim() != 1 || rows.numel() != in.count() || !rows.requires_grad())
-    throw std::invalid_argument(fmt::format("the loss '{}' returned a tensor of {} numbers; expected one of each of "
-                                            "the {} rows, computed from the logits",
+    throw std::invalid_argument(fmt::format("the loss '{}' returned a tensor of {} numbers; expected one loss for each "
+                                            "of the {} rows, computed from the logits",
                                             name_, rows.numel(), in.count()));
   return {rows};
 }

@@ -49,7 +49,8 @@ void python_method::keys(key_table& table) {
     for (auto described : nb::object(type_.attr("_keys")()))
       bind_key(table, described);
   });
-  table.text("source", source_, "Digest of the method's source in Python; a run goes on only with the same.");
+  table.text("source", source_,
+             "Digest of the method's Python source; a run can be resumed only with the same source.");
 }
 
 /// Declares a key. @param described tuple (name, default, low, high, choices, help); a bound is None if there is none
@@ -95,8 +96,8 @@ nb::object python_method::made_instance() const {
 
 diagnostics python_method::check(const method_setup& setup) const {
   if (source_ != source_digest_ && !allows_source_change_)
-    return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
-                                            "{} and is {}; take the same source, run the scenario again, or let "
+    return {{"strategy.source", fmt::format("this run was started with another source of the method '{}': its digest "
+                                            "was {} and is {}; use the same source, run the scenario again, or let "
                                             "mneme.resume(..., allow_source_change=True) continue it with this one",
                                             name_, source_, source_digest_)}};
   if (setup.net->classes() == 0)
@@ -168,7 +169,7 @@ void host_method(nb::object type) {
   const bool is_known = std::any_of(entries.begin(), entries.end(), same);
   static auto* const hosted = new std::map<std::string, nb::object>; // never destroyed: the interpreter may end first
   if (is_known && !hosted->contains(name))
-    throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
+    throw std::invalid_argument(fmt::format("'{}' is a built-in method; choose another name", name));
   (*hosted)[name] = std::move(type);
   if (!is_known)
     entries.push_back({.name = name});
@@ -231,7 +232,7 @@ nb::object flattened(const setup_view& view, nb::handle named) {
 nb::object setup_object(const method_setup& setup) { return nb::cast(setup_view{&setup}); }
 
 void bind_method_setup(nb::module_& module) {
-  nb::class_<setup_view>(module, "Setup", "What a method is told before the run.")
+  nb::class_<setup_view>(module, "Setup", "Facts about the run, for a method's prepare().")
       .def_prop_ro("classes", [](const setup_view& v) { return v.setup->classes; })
       .def_prop_ro("tasks", [](const setup_view& v) { return v.setup->tasks; })
       .def_prop_ro("clients", [](const setup_view& v) { return v.setup->clients; })

@@ -5,8 +5,8 @@ namespace mneme {
 namespace {
 
 constexpr const char* where = "client_round";
-constexpr const char* purity = "a client's half is a pure function of its context and broadcast: it keeps nothing "
-                               "between rounds but its memory, and draws random numbers from ctx.random()";
+constexpr const char* purity = "a client's half must be a pure function of its context and broadcast: only its memory "
+                               "persists between rounds, and random numbers come from ctx.random()";
 
 } // namespace
 
@@ -58,7 +58,8 @@ void python_round::expect_agreement() const {
   for (std::size_t i = 0; agrees && i < a.jobs().size(); ++i)
     agrees = same_work(a.jobs()[i]->request, b.jobs()[i]->request);
   if (!agrees)
-    throw a.error(fmt::format("run twice with the same context and broadcast, it asks for other jobs; {}", purity));
+    throw a.error(
+        fmt::format("run twice with the same context and broadcast, it requested different jobs; {}", purity));
 }
 
 client_result python_round::result() {
@@ -69,7 +70,7 @@ client_result python_round::result() {
       if (!equal_bits(first.upload.get(), second.upload.get()) || first.rows != second.rows ||
           !equal_bits(first.memory.get(), second.memory.get()) || !(first.counts == second.counts))
         throw halves_.front().run.error(
-            fmt::format("run twice with the same context and broadcast, it ends with another upload; {}", purity));
+            fmt::format("run twice with the same context and broadcast, it returned different uploads; {}", purity));
     }
     return first;
   });
@@ -78,15 +79,14 @@ client_result python_round::result() {
 void python_round::expect_unwritten(const half& played) const {
   const auto expect = [&](nb::handle object, const char* name) {
     if (object.is_valid() && !object.is_none() && was_written(object))
-      throw played.run.error(
-          fmt::format("wrote into {}, which others share; make a new tensor, as in w = w + x", name));
+      throw played.run.error(fmt::format("wrote into {}, which is shared; create a new tensor, as in w = w + x", name));
   };
   const auto* const shown = nb::inst_ptr<broadcast_view>(broadcast_);
   expect(shown->weights_object, "broadcast.weights");
   for (auto [name, tensor] : nb::cast<nb::dict>(shown->tensors_object))
     expect(tensor, "a tensor of the broadcast");
   for (const auto& result : played.results)
-    expect(nb::inst_ptr<job_result>(result)->weights, "the weights that a training made");
+    expect(nb::inst_ptr<job_result>(result)->weights, "the weights of a training job");
   if (const auto& memory = nb::inst_ptr<client_view>(played.view)->memory; memory.is_valid())
     for (auto [name, tensor] : nb::cast<nb::dict>(memory))
       expect(tensor, "the client's memory");

@@ -11,7 +11,7 @@ using nb::literals::operator""_a;
 
 const delivery& delivery_view::live() const {
   if (!in)
-    throw std::invalid_argument("an upload was used after fold(); keep what you need of it, not the upload");
+    throw std::invalid_argument("an upload was used after fold(); copy the values that you need");
   return *in;
 }
 
@@ -33,8 +33,8 @@ job_defaults server_view::world() const {
 row_set server_view::rows_of_task(std::int64_t task) const {
   const auto& ctx = live();
   if (!server_trains_on_rows)
-    throw std::invalid_argument("self.ctx.rows_of_task() reads clients' rows on the server, which the method does not "
-                                "declare; expected central_data = True in the class");
+    throw std::invalid_argument(
+        "self.ctx.rows_of_task() reads clients' rows on the server; expected central_data = True in the class");
   if (task < 0 || task >= setup->tasks)
     throw std::invalid_argument(
         fmt::format("self.ctx.rows_of_task({}): the run has the tasks 0 to {}", task, setup->tasks - 1));
@@ -70,7 +70,7 @@ tensors_ref server_object::opened() const {
     if (sent.is_none())
       return nullptr;
     tensor_map copies;
-    for (const auto& [name, value] : tensors_of(sent, "what open_round() returns"))
+    for (const auto& [name, value] : tensors_of(sent, "the result of open_round()"))
       copies.put(name, value.clone());
     return std::make_shared<const tensor_map>(std::move(copies));
   });
@@ -335,9 +335,8 @@ public:
   }
 
 private:
-  static constexpr const char* written_text =
-      "self.weights was written into, and clients that compute read it; make a new tensor, as in self.weights = "
-      "self.weights + step";
+  static constexpr const char* written_text = "self.weights was written into while clients may read it; create a new "
+                                              "tensor, as in self.weights = self.weights + step";
   void expect_unwritten() const {
     under_gil("the server", [&] {
       if (shown_.is_valid() && was_written(shown_))
@@ -399,7 +398,7 @@ void bind_servers(nb::module_& module) {
           [](const averaging_host& h, nb::object value) { alive(h).assign_weights(value); })
       .def("mean", [](const averaging_host& h, const std::string& name) { return alive(h).mean(name); })
       .def("fold", [](const averaging_host& h, const delivery_view& in) { alive(h).fold_natively(in.live()); });
-  nb::class_<delivery_view>(module, "Delivery", "An upload that has reached the server.")
+  nb::class_<delivery_view>(module, "Delivery", "An upload that arrived at the server.")
       .def_prop_ro("weights",
                    [](const delivery_view& v) {
                      const auto* const flat = v.live().upload->find(flat_weights);
@@ -413,7 +412,7 @@ void bind_servers(nb::module_& module) {
       .def_prop_ro("started_from", [](const delivery_view& v) { return v.live().started_from.value; })
       .def_prop_ro("staleness", [](const delivery_view& v) { return v.live().staleness; })
       .def_prop_ro("staleness_weight", [](const delivery_view& v) { return v.live().staleness_weight; });
-  nb::class_<server_view>(module, "ServerContext", "What a server's step may see and ask for.")
+  nb::class_<server_view>(module, "ServerContext", "Inputs of a server's step, and its requests for jobs.")
       .def("train", [](server_view& v, nb::kwargs o) { return train_request(v.world(), o); })
       .def("extract", [](server_view& v, nb::kwargs o) { return extract_request(v.world(), o); })
       .def("statistics", [](server_view& v, nb::kwargs o) { return statistics_request(v.world(), o); })
@@ -425,7 +424,7 @@ void bind_servers(nb::module_& module) {
           },
           "images"_a, "labels"_a)
       .def("rows_of_task", &server_view::rows_of_task, "task"_a,
-           "All training rows of a task: of methods with central_data = True.")
+           "All training rows of a task; only for methods with central_data = True.")
       .def(
           "warn", [](const server_view& v, const std::string& text) { v.live().warn(text); }, "text"_a)
       .def(

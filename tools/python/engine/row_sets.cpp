@@ -17,7 +17,7 @@ bool row_owner::is_same(const row_owner& other) const noexcept {
 
 void row_owner::expect_alive() const {
   if (is_of_run_ && known_.expired())
-    throw std::invalid_argument("rows of a run were used after its end; keep their numbers, not the rows");
+    throw std::invalid_argument("rows of a run were used after its end; keep their row numbers instead");
 }
 
 /// Newest task whose visible rows are `shown_`: the task of the broadcast, unless that is hidden from the client.
@@ -72,7 +72,7 @@ row_set set_of(const row_set& from, std::vector<std::int64_t> rows) {
           .owner = from.owner};
 }
 
-constexpr const char* how_to_name = ".at(positions) takes positions among its rows, .numbers has their numbers";
+constexpr const char* how_to_name = ".at(positions) takes positions in this set, .numbers contains row numbers";
 
 } // namespace
 
@@ -101,10 +101,9 @@ row_set row_set::pick(nb::handle numbers) const {
   if (owner && owner->is_client()) {
     for (const auto row : rows)
       if (!owner->has_held(row))
-        throw std::invalid_argument(fmt::format("row {} is none of {}: it holds {} rows now and has held {} in all; "
-                                                "ctx.rows{}",
-                                                row, owner->name(), owner->row_visibility(), owner->rows_held(),
-                                                how_to_name));
+        throw std::invalid_argument(
+            fmt::format("row {} does not belong to {}, which holds {} rows now and {} in the whole run; ctx.rows{}",
+                        row, owner->name(), owner->row_visibility(), owner->rows_held(), how_to_name));
     return set_of(*this, std::move(rows));
   }
   auto own = samples.rows ? *samples.rows : std::vector<std::int64_t>{};
@@ -112,7 +111,7 @@ row_set row_set::pick(nb::handle numbers) const {
   for (const auto row : rows)
     if (!std::binary_search(own.begin(), own.end(), row))
       throw std::invalid_argument(
-          fmt::format("row {} is none of the {} rows of this set; {}", row, size(), std::string_view(how_to_name)));
+          fmt::format("row {} is not one of the {} rows of this set; {}", row, size(), std::string_view(how_to_name)));
   return set_of(*this, std::move(rows));
 }
 
@@ -131,10 +130,9 @@ row_set row_set::at(nb::handle positions) const {
   auto chosen = list_of(whole_numbers(given, "positions"));
   for (auto& position : chosen) {
     if (position < -size() || position >= size())
-      throw std::invalid_argument(
-          fmt::format("position {} is out of range: {} has {} rows here, at 0 to {}; ctx.rows.pick(numbers) "
-                      "takes rows by number",
-                      position, owner ? owner->name() : "the set", size(), size() - 1));
+      throw std::invalid_argument(fmt::format(
+          "position {} is out of range: {} has {} rows, at 0 to {}; ctx.rows.pick(numbers) selects rows by number",
+          position, owner ? owner->name() : "the set", size(), size() - 1));
     position = (*samples.rows)[static_cast<std::size_t>(position < 0 ? position + size() : position)];
   }
   return set_of(*this, std::move(chosen));

@@ -81,8 +81,8 @@ nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool
 
 run_handle::run_handle(run_description request) : request_(std::move(request)) {
   if (is_running.exchange(true))
-    throw std::runtime_error("a run is going on in this process; wait for it, or run the other one in a process of its "
-                             "own (mneme.sweep does)");
+    throw std::runtime_error("this process is already running a scenario; wait for it, or start the other run in a "
+                             "separate process, as mneme.sweep does");
   static_cast<void>(take_first_error());
   thread_ = std::thread([this] { run(); });
 }

@@ -83,7 +83,7 @@ at::Tensor tensor_of(nb::handle object, const std::string& meaning) {
   const auto held = as_tensor(object, meaning);
   const auto& tensor = reinterpret_cast<const tensor_object*>(held.ptr())->tensor;
   if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_complex())
-    throw std::invalid_argument(meaning + " is a sparse, quantised or complex tensor; expected a dense one of numbers");
+    throw std::invalid_argument(meaning + " is a sparse, quantized or complex tensor; expected a dense one of numbers");
   const at::Tensor alias(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
   return alias.resolve_conj().resolve_neg().contiguous();
 }

@@ -46,7 +46,7 @@ std::runtime_error user_error(nb::python_error& thrown, const char* where) {
     if (first_error().is_none())
       first_error() = nb::borrow(thrown.value());
   } catch (nb::python_error&) {
-    text = "an exception that cannot be shown";
+    text = "an exception that cannot be formatted";
   }
   return std::runtime_error(fmt::format("{}{}in {}: {}", place, place.empty() ? "" : ": ", where, text));
 }

@@ -53,7 +53,7 @@ def stacked_pictures(parts):
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
             if picture.mode not in PICTURE_MODES:
-                refuse(where, f"row {row} is a picture of mode '{picture.mode}'; expected 8 bits a channel, as "
+                refuse(where, f"row {row} is an image of mode '{picture.mode}'; expected 8 bits a channel, as "
                               "picture.convert(\"RGB\") has")
             modes.add(PICTURE_MODES[picture.mode])
     mode = "RGB" if "RGB" in modes else "L"
@@ -75,7 +75,7 @@ def stacked(rows, where):
 def as_tensor(value, where):
     """Converts arrays of numpy, torch or pandas, and lists. Images become uint8 tensors."""
     if is_torch_dataset(value) or is_split(value) or is_splits(value):
-        refuse(where, f"{kind_of(value)} is no array; expected mneme.Data.from_datasets(train, test)")
+        refuse(where, f"{kind_of(value)} is not an array; expected mneme.Data.from_datasets(train, test)")
     if isinstance(value, (list, tuple)) and len(value) > 0:
         if are_pictures(value):
             return stacked_pictures({where: value})[where]
@@ -88,7 +88,7 @@ def as_tensor(value, where):
             value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # native byte order
         tensor = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as wrong:
-        refuse(where, f"{kind_of(value)} is no array of numbers: {wrong}")
+        refuse(where, f"{kind_of(value)} is not an array of numbers: {wrong}")
     return tensor.detach().cpu().contiguous()
 
 
@@ -190,7 +190,7 @@ def items_of(dataset, where):
     if not rows:
         refuse(where, f"{kind_of(dataset)} is empty")
     if any(map(is_picture, rows)) and not all(map(is_picture, rows)):
-        refuse(where, "some items are pictures and some are not")
+        refuse(where, "some items are images and some are not")
     return rows if are_pictures(rows) else stacked([as_tensor(row, where) for row in rows], where), labels
 
 
@@ -249,6 +249,6 @@ def rows_of(split, columns):
     if columns in split.column_names and type(split.features[columns]).__name__ == "Image":
         pictures = list(split.select_columns([columns]).with_format(None)[:][columns])
         if not are_pictures(pictures):
-            refuse(columns, "pictures that are not decoded; expected the feature Image(decode=True)")
+            refuse(columns, "images that are not decoded; expected the feature Image(decode=True)")
         return pictures
     return as_tensor(column_of(split, columns, "rows"), columns)

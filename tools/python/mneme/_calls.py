@@ -93,7 +93,7 @@ def call_text(node):
         return view_text(*node.args[1:])
     if node.target not in TEXTS:
         name = getattr(node.target, "__name__", node.target)
-        raise Untraceable(f"'{node.name}' calls {name}, which is none of mneme's layers")
+        raise Untraceable(f"'{node.name}' calls {name}, which has no counterpart among mneme's layers")
     names, text = TEXTS[node.target]
     given = {**dict(zip((*names, IN_PLACE), node.args[1:])),
              **{name: value for name, value in node.kwargs.items() if name != IN_PLACE}}

@@ -155,18 +155,18 @@ def partition_keys(partition, data, scenario, overrides):
     clients = said(scenario, overrides, "clients", "count")
     if callable(partition):
         if data is None or clients is None:
-            raise ScenarioError([("partition", "a function needs data=mneme.Data(...) and clients.count, whose labels "
-                                               "and number it is called with")])
+            raise ScenarioError([("partition", "a function is called with labels and number of clients; expected "
+                                               "data=mneme.Data(...) and clients.count")])
         seed = overrides.get("seed", scenario.get("seed", 1) if isinstance(scenario, dict) else 1)
         partition = partition(data.arrays["train_y"].numpy(), clients, seed)
     owners = as_tensor(partition, "partition")
     if owners.dim() != 1 or owners.dtype.is_floating_point:
         raise ScenarioError([("partition", f"{owners.dtype} of {owners.dim()} axes; expected whole numbers [rows]: the "
-                                           "client of each training row, below 0 nobody's")])
+                                           "client of each training row, below 0 for none")])
     if data is not None and len(owners) != len(data.arrays["train_y"]):
         rows = len(data.arrays["train_y"])
         raise ScenarioError([("partition", f"{len(owners)} clients of {rows} training rows; expected the client of "
-                                           "each, below 0 where a row is nobody's")])
+                                           "each, below 0 for rows without a client")])
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["client", "row"])

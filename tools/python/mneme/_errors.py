@@ -31,7 +31,7 @@ class RunFailed(RuntimeError):
 
     def __init__(self, text: str, folder: str = "", resume_from: str = "", traceback: str = "") -> None:
         self.text, self.folder, self.resume_from, self.traceback = text, folder, resume_from, traceback
-        super().__init__(text + (f"\nmneme.resume({resume_from!r}) goes on" if resume_from else ""))
+        super().__init__(text + (f"\nmneme.resume({resume_from!r}) continues it" if resume_from else ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.text, self.folder, self.resume_from, self.traceback)
@@ -42,7 +42,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        super().__init__(f"interrupted; mneme.resume({folder!r}) goes on")
+        super().__init__(f"interrupted; mneme.resume({folder!r}) continues it")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.folder,)

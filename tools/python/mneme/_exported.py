@@ -44,7 +44,7 @@ def advice(error):
     """Usual fix for the error that PyTorch reports."""
     text = str(error)
     if "data-dependent" in text or "Dynamic control flow" in text or "GuardOnDataDependent" in text:
-        return "expected branches on sizes and options only: torch.where() takes the place of an if on values"
+        return "expected branches on sizes and options only: use torch.where() instead of an if on values"
     if "Constraints violated" in text or "specialized" in text:
         return "expected a forward() for any number of rows: x.flatten(1) and x.shape[0] in place of numbers"
     return "rewrite what is named"

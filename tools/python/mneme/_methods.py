@@ -24,7 +24,7 @@ class key(Generic[Value]):
         if not isinstance(default, (bool, int, float, str, list)):
             raise TypeError(f"mneme.key({default!r}): expected a bool, int, float, str or a list of one kind of them")
         if isinstance(default, list) and not default:
-            raise TypeError("mneme.key([]): expected a list with an element, which says of what kind they are")
+            raise TypeError("mneme.key([]): expected a list with an element, which defines the type of all")
         if not help:
             raise TypeError(f"mneme.key({default!r}): help= is missing, one sentence for `mneme help`")
         self.default: Any = default
@@ -69,7 +69,8 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
     name = getattr(function, "__name__", type(function).__name__)
     if name not in _known_names:
         _known_names.add(name)
-        print(f"mneme: the loss '{name}' is Python's: it is computed for one client at a time", file=sys.stderr)
+        print(f"mneme: the loss '{name}' is a Python function, so it is computed for one client at a time",
+              file=sys.stderr)
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # such functions may be created in each round
         return _engine._python_loss(function, name, digest_of_source(function))
     made = _engine._python_loss(function, name, f"at {id(function)}")
@@ -283,7 +284,7 @@ class Method:
 
     def __setattr__(self, name, value):
         if "_frozen" in vars(self):
-            raise AttributeError(f"self.{name} cannot be set in a round: one object is shared by all clients, whose "
+            raise AttributeError(f"self.{name} cannot be set in a round: all clients share one object, and their "
                                  "halves are pure; a client remembers by Upload(memory=...), the server by its own "
                                  "attributes")
         super().__setattr__(name, value)
@@ -297,7 +298,7 @@ def toml_of(keys):
 def host(methods):
     """Registers method classes for scenarios of this process."""
     if inspect.isclass(methods) or not isinstance(methods, Iterable):
-        raise TypeError(f"methods: {methods!r} is no list; expected classes that derive from mneme.Method, as in "
+        raise TypeError(f"methods: {methods!r} is not a list; expected classes that derive from mneme.Method, as in "
                         "methods=[MyMethod]")
     names: dict[str, Any] = {}
     for method in methods:
@@ -315,13 +316,16 @@ def host(methods):
 def expect_method(method):
     """Raises TypeError unless it is a Method class with a name; sets a default summary."""
     if not (inspect.isclass(method) and issubclass(method, Method)):
-        raise TypeError(f"methods: {method!r} is no class that derives from mneme.Method")
+        raise TypeError(f"methods: {method!r} is not a class that derives from mneme.Method")
     if not method.name or not isinstance(method.name, str):
-        raise TypeError(f"{method.__name__}.name is missing; expected the word that scenarios name it by")
+        raise TypeError(f"{method.__name__}.name is missing; expected the value of strategy.name")
     if not (inspect.isclass(method.Server) and issubclass(method.Server, Server)):
         raise TypeError(f"{method.__name__}.Server is {method.Server!r}; expected a class that derives from "
                         "mneme.AveragingServer or mneme.Server")
     if not method.summary:
         method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
+    server = method.Server
+    if server._written("figures") and server._written("summary_metrics"):
+        raise TypeError(f"{server.__name__}: figures is the old name of summary_metrics; expected only one of them")
     if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
         raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")

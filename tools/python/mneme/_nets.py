@@ -114,12 +114,12 @@ class Chain:
 
     def block(self, node):
         if len(node.args) != 2 or not all(isinstance(arg, torch.fx.Node) for arg in node.args) or node.kwargs:
-            raise Untraceable("a sum of something else than two branches")
+            raise Untraceable("a sum of other operands than two branches")
         left, right = node.args
         ancestors = self.chain_of(right)
         start = next((at for at in self.chain_of(left) if at in ancestors), None)
         if start is None:
-            raise Untraceable("a sum of branches that do not begin together")
+            raise Untraceable("a sum of branches that do not start at the same layer")
         body, shortcut = self.between(start, left), self.between(start, right)
         if not body:
             body, shortcut = shortcut, body
@@ -169,7 +169,8 @@ class Chain:
         if node.op == "call_module":
             module = self.modules[node.target]
             if type(module) not in MODULES:
-                raise Untraceable(f"'{node.target}' is a {type(module).__name__}, which is none of mneme's layers")
+                raise Untraceable(f"'{node.target}' is a {type(module).__name__}, which has no counterpart among "
+                                  "mneme's layers")
             text = "" if self.drops_nothing(module) else MODULES[type(module)](module)
             named = any(True for _ in module.parameters())
             return f"{node.target}: {text}" if named else text
@@ -249,7 +250,7 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
         if strict:
             raise ScenarioError([("net", str(why))]) from None
         if not weights:
-            text = ("weights = False: the module becomes a file, which begins with the weights that it holds; expected "
+            text = ("weights = False: the module becomes a file with its current weights; expected "
                     "weights = True, or new values in the module")
             raise ScenarioError([("net", text)]) from None
         if example is None:
@@ -301,9 +302,9 @@ def expect_own_parameters(module, texts):
     names = [name for name in map(named_layer, texts) if name]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise Untraceable(f"'{twice[0]}' is called twice; expected layers with weights of their own")
+        raise Untraceable(f"'{twice[0]}' is called twice; expected layers with separate weights")
     owners = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         other = owners.setdefault(id(parameter), name)
         if other != name:
-            raise Untraceable(f"'{other}' and '{name}' are one parameter; expected layers with weights of their own")
+            raise Untraceable(f"'{other}' and '{name}' are one parameter; expected layers with separate weights")

@@ -190,7 +190,7 @@ def callbacks_of(on_evaluation, loggers):
     for name, listed in (("on_evaluation", given), ("loggers", loggers)):
         for callback in listed:
             if not callable(callback) or isinstance(callback, type):
-                raise TypeError(f"{name}: {callback!r}; expected what is called with a record, as a function or "
+                raise TypeError(f"{name}: {callback!r}; expected a callable that takes a record, as a function or "
                                 "mneme.loggers.TensorBoard(folder), or a list of them")
     return [*given, *loggers]
 
@@ -233,7 +233,7 @@ def performed(handle, callbacks, progress, folder="", named=list):
         raise Interrupted(resume_from or folder) from None
     if stopped:
         if status != "done" and not isinstance(stopped, KeyboardInterrupt):
-            stopped.add_note(f"It ended the run in order; mneme.resume({resume_from or folder!r}) goes on")
+            stopped.add_note(f"The run was ended; mneme.resume({resume_from or folder!r}) continues it")
         raise stopped
     if status == "failed":
         shown = "".join(traceback.format_exception(cause)) if cause is not None else ""
@@ -314,7 +314,7 @@ def nodes_of(accept, workers_min, secret, tls_files, cluster):
     if secret is None:  # certificates take precedence over $MNEME_SECRET
         secret = "" if tls_files or not accept else os.environ.get("MNEME_SECRET", "")
     if accept and secret and len(secret) < 16:
-        raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; take secrets.token_hex(32)")
+        raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; use secrets.token_hex(32)")
     yield accept, workers_min, secret, tls_files
 
 
@@ -360,8 +360,8 @@ def expect_source(folder, methods):
             continue
         known, source = strategy.get("source"), method._source_digest()
         if known not in (None, source):
-            raise ScenarioError([("strategy.source", f"this run was begun with another source of the method "
-                                  f"'{method.name}': its digest was {known} and is {source}; take the same source, run "
+            raise ScenarioError([("strategy.source", f"this run was started with another source of the method "
+                                  f"'{method.name}': its digest was {known} and is {source}; use the same source, run "
                                   "the scenario again, or let mneme.resume(..., allow_source_change=True) continue it "
                                   "with this one")])
 

@@ -29,7 +29,7 @@ def toml(value):
         parts = value.tolist() if hasattr(value, "tolist") else value
         return "[" + ", ".join(toml(part) for part in parts) + "]"
     kind = type(value).__name__
-    raise ScenarioError([("", f"a {kind} is no value of a scenario; expected a number, text, bool or list")])
+    raise ScenarioError([("", f"a {kind} is not a value of a scenario; expected a number, text, bool or list")])
 
 
 # Keys whose values are TOML tables, not sections.

@@ -55,11 +55,11 @@ class ObjectVisits:
                 return
         kind = f"is {article(type(value).__qualname__)}"
         if is_random_generator(value):
-            raise self.refusal(kind + ", whose numbers depend on what was drawn before",
+            raise self.refusal(kind + ", whose numbers depend on earlier draws",
                                "draw from ctx.random() or self.ctx.random()")
         if isinstance(value, collections.abc.Iterator):
-            raise self.refusal(kind + ", which changes when it is read",
-                               "read it in prepare(), or keep a list of what it gives")
+            raise self.refusal(kind + ", which is consumed when it is read",
+                               "read it in prepare(), or store its items in a list")
         inner = getattr(value, "__wrapped__", None) or getattr(value, "py_func", None)
         if callable(inner) and library_of(type(value).__module__):  # numba and others compile a function
             self.say("compiled", type(value).__qualname__)

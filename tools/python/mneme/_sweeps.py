@@ -98,9 +98,9 @@ def perform_there(point, methods, threads, known):
         _syntax.known_texts.setdefault(file, text)
     for method in methods:
         if method._source_digest() != sources[method.name]:
-            raise ScenarioError([(method.__name__, "its source in the executor's process is not that of this one: "
-                                  "values that were changed after the import of a module are not sent; set them in the "
-                                  "module, or make them keys of the method")])
+            raise ScenarioError([(method.__name__, "its source in the executor's process differs from that in this "
+                                  "process: values that were changed after the import of a module are not sent; set "
+                                  "them in the module, or make them keys of the method")])
     return perform(point, methods, threads).folder
 
 

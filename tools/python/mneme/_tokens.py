@@ -47,7 +47,7 @@ def example(*sizes):
 def expect_equal(module_output, formula_output, name):
     if module_output.shape != formula_output.shape or not torch.allclose(module_output, formula_output, rtol=TOLERANCE,
                                                                          atol=TOLERANCE):
-        raise Untraceable(f"'{name}' computes something else than the layer that it looks like")
+        raise Untraceable(f"'{name}' computes something other than the layer that its structure suggests")
 
 
 def attention_of(module, name):
@@ -116,7 +116,7 @@ def value_at(traced, node, x):
     except Reached as reached:
         return reached.value
     except Exception as error:  # of the module's code
-        raise Untraceable(f"'{node.name}' cannot be computed by itself: {error}") from error
+        raise Untraceable(f"'{node.name}' cannot be computed separately: {error}") from error
     raise Untraceable(f"'{node.name}' is never computed")
 
 
@@ -159,7 +159,7 @@ def embedding_of(traced, node, modules):
     module, place = modules[conv.target], positions[0].target
     for name in (token, place):
         if not isinstance(operator.attrgetter(name)(traced), torch.nn.Parameter):
-            raise Untraceable(f"'{name}' is no parameter; expected a class token and positions that are trained")
+            raise Untraceable(f"'{name}' is not a parameter; expected a class token and positions that are trained")
     patch = module.kernel_size[0]
     pos = operator.attrgetter(place)(traced)
     side = math.isqrt(pos.shape[1] - 1)

@@ -113,7 +113,8 @@ class Lga(shim.Adapter):
 # -- Losses of a client -----------------------------------------------------------------------------------------------
 
 def losses(adapter):
-    """Weights of rows, the loss, and its gradient by logits, for clients with and without exemplars and old models."""
+    """Weights of rows, the loss, and its gradient with respect to the logits, for clients with and without exemplars
+    and old models."""
     made = {}
     for name, task, learned, taught in (("first", 0, (), False), ("untaught", 2, LEARNED, False),
                                         ("later", 2, LEARNED, True)):

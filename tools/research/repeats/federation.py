@@ -82,7 +82,7 @@ def peer_arguments(text):
     """Parses the command line of both programs."""
     import argparse
     parser = argparse.ArgumentParser(description=text)
-    parser.add_argument("folder", help="of checkpoints; a run goes on from the one that it finds there")
+    parser.add_argument("folder", help="folder of checkpoints; a run resumes from the one in it")
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--delays", choices=sorted(DELAYS), default="none")

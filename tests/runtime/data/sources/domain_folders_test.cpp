@@ -93,7 +93,7 @@ TEST_CASE("nico-unique: domains are below classes, in name order, with equal num
   CHECK(levels_of(data->test) == std::vector<int>{40, 20, 80, 60});
   put_five(folder / "car" / "in water", 80);
   CHECK_THAT(error_text(load_data({.name = "nico-unique", .root = root.path()}, 1)),
-             ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, and 2 of bear before it"));
+             ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, but class bear has 2"));
 }
 
 TEST_CASE("open-image: each split, domain and class has a folder", "[data]") {
@@ -166,7 +166,7 @@ TEST_CASE("nico-common: lists determine training rows, test rows and classes", "
              ContainsSubstring("dim/car/missing.jpg"));
   write_file(folder / "dim_train.txt", "dim/car/a.jpg 5\n");
   CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
-             ContainsSubstring("no training picture of class 2"));
+             ContainsSubstring("no training image of class 2"));
   std::filesystem::remove(folder / "dim_train.txt");
   CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("dim_train.txt: error"));

@@ -98,7 +98,7 @@ TEST_CASE("tiny-imagenet: damaged files are named", "[data]") {
   CHECK_THAT(with("train/n00000001/images/n00000001_1.JPEG", "broken"),
              ContainsSubstring("n00000001_1.JPEG: error: is text; expected PNG or JPEG"));
   CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 64, 63)),
-             ContainsSubstring("val_1.JPEG: error: the picture has 64x63 pixels, but this data set has 64x64"));
+             ContainsSubstring("val_1.JPEG: error: the image has 64x63 pixels, but this data set has 64x64"));
   CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 640, 640)),
              ContainsSubstring("val_1.JPEG: error: the header states 409600 pixels, but images of this data set have "
                                "at most 262144"));

@@ -149,7 +149,7 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   write_below(root / "test/dog/e.png", grey_png(1, 4, 4));
   const auto broken = error_text(load_data(data, 1));
   CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is a damaged or truncated PNG image") &&
-                         ContainsSubstring("test/dog/e.png: error: the picture has 4x4 pixels, and ") &&
+                         ContainsSubstring("test/dog/e.png: error: the image has 4x4 pixels, but ") &&
                          ContainsSubstring("train/cat/a.png has 3x2; expected one size, or data.side"));
   write_below(root / "train/emu/x.webp", "RIFF....WEBPVP8 ");
   write_below(root / "test/gnu/labels.txt", "nothing");
@@ -157,13 +157,13 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   CHECK_THAT(error_text(load_data(data, 1)),
              ContainsSubstring("x.webp: error: is a WebP image; expected PNG or JPEG") &&
                  ContainsSubstring("test/gnu: error: holds no PNG or JPEG files") &&
-                 ContainsSubstring("test/stray.png: error: lies beside the folders"));
+                 ContainsSubstring("test/stray.png: error: is next to the folders"));
   std::filesystem::remove(root / "train/emu/x.webp");
   std::filesystem::remove_all(root / "test/gnu");
   std::filesystem::remove(root / "test/stray.png");
   write_below(root / "train/emu/x.png", colour_png(0));
   CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
-  CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: names no folder"));
+  CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: is not set"));
   CHECK_THAT(error_text(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
              ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
 }
@@ -181,10 +181,9 @@ TEST_CASE("the channel axis is the one of size 1 or 3, or the one that a key set
   const auto last = load_with("(3, 2, 3, 3)", "(2, 2, 3, 3)", data);
   CHECK(last->train.images.sizes() == at::IntArrayRef{3, 3, 2, 3});
   CHECK(last->train.images[0][2][1][0].item<int>() == pixel(0, 11)); // line 1, pixel 0, channel 2
-  CHECK_THAT(
-      error_text(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", data)),
-      ContainsSubstring("train_x: error: the shape [3, 3, 2, 3] does not tell which axis holds the channels: each "
-                        "of the second and the last is 1 or 3; expected data.layout"));
+  CHECK_THAT(error_text(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", data)),
+             ContainsSubstring("train_x: error: the channel axis of shape [3, 3, 2, 3] is ambiguous: each of the "
+                               "second and the last is 1 or 3; expected data.layout"));
   auto chosen = data;
   chosen.layout = array_layout::channels_first;
   CHECK(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", chosen)->train.images.size(3) == 3);
@@ -268,9 +267,9 @@ TEST_CASE("errors of arrays name array and row and are reported together", "[own
                  archive_with({{"train_domain.npy", npy_of("|u1", "(4,)", std::string("\0\1\0\1", 4))}}, numbers)),
              ContainsSubstring("train_domain and test_domain belong together"));
   CHECK_THAT(error_text_of_arrays(archive_with({{"test_x.npy", ""}, {"test_y.npy", ""}}, numbers)),
-             ContainsSubstring("has no test part; bring one, or set data.test_share"));
+             ContainsSubstring("has no test part; add one, or set data.test_share"));
   CHECK_THAT(error_text_of_arrays(zip_of(numbers), {.test_share = 0.5}),
-             ContainsSubstring("has a test part: expected 0, lest another one is drawn"));
+             ContainsSubstring("has a test part; expected 0, since otherwise a second test part would be drawn"));
   CHECK_THAT(error_text(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
 }
 

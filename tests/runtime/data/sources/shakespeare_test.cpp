@@ -72,7 +72,7 @@ TEST_CASE("files without speeches are refused with line or byte") {
   CHECK_THAT(error_text(read_from(root, "play\tROLE\ttext\nplay only\n")),
              ContainsSubstring("speeches.tsv.gz:2: error: expected"));
   CHECK_THAT(error_text(read_from(root, "play\tROLE\tshort\n")),
-             ContainsSubstring("no role says more than 80 characters"));
+             ContainsSubstring("no role has more than 80 characters"));
   write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(make_speeches()).substr(0, 60));
   CHECK_FALSE(load_data({.name = "shakespeare", .root = root.path()}, 1));
 }

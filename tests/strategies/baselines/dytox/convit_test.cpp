@@ -238,7 +238,7 @@ TEST_CASE("images and heads that do not fit are refused", "[convit]") {
   CHECK(refusal({{"patch", "5"}}, {3, 12, 12}) == "convit cannot cut images of 12 x 12 pixels into patches of 5; "
                                                   "model.patch must divide both");
   CHECK(refusal({{"width", "10"}, {"heads", "4"}}, {3, 12, 12}) ==
-        "convit cannot share 10 channels evenly among 4 heads; model.heads must divide model.width");
+        "convit cannot split a width of 10 evenly over 4 heads; model.heads must divide model.width");
   auto kind = kind_with("convit", {});
   kind->set_head(head_kind::cosine);
   CHECK_FALSE(kind->build({3, 12, 12}, 4));

@@ -261,6 +261,6 @@ TEST_CASE("a net without a token per task, and one with a fixed encoder, are ref
   const auto errors = client.method->check(client.setup);
   REQUIRE(errors.size() == 2);
   CHECK(errors[0].where == "model.name");
-  CHECK(errors[0].text.find("has no token for each task of the run") != std::string::npos);
+  CHECK(errors[0].text.find("has no token per task") != std::string::npos);
   CHECK(errors[1].where == "model.trainable");
 }

@@ -97,7 +97,7 @@ TEST_CASE("vocabularies and merges that do not fit are refused with their locati
 
   const auto json = text_of_part("text_tokens.json");
   const auto of_merges = [&](const std::string& merges) { return text_tokens::read(json, merges).error(); };
-  CHECK_THAT(of_merges("#version: 0.2\na n\nq z\n"), ContainsSubstring("line 3: 'qz' is no token"));
+  CHECK_THAT(of_merges("#version: 0.2\na n\nq z\n"), ContainsSubstring("line 3: 'qz' is not a token"));
   CHECK_THAT(of_merges("a n x\n"), ContainsSubstring("line 1: expected two tokens"));
   CHECK_THAT(text_tokens::read("{\"a\": 0}", "").error(), ContainsSubstring("lacks '<|startoftext|>'"));
   CHECK_THAT(caption_words::read("{\"a\": 0}").error(), ContainsSubstring("lacks '<|endoftext|>'"));
