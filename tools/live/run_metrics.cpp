@@ -6,11 +6,11 @@ namespace {
 constexpr const char *mneme_prefix = "mneme", *node_prefix = "mneme_run_node";
 
 void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
-  std::int64_t losses = 0;
+  std::int64_t disconnects = 0;
   for (const auto& node : nodes) {
     const metric_labels labels{{"node", node.address}};
     const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-    losses += node.disconnects;
+    disconnects += node.disconnects;
     set_gauge(to, {node_prefix, "up", "1 while the node takes part."}, std::int64_t{node.is_connected}, labels);
     set_gauge(to, {node_prefix, "workers", "Its threads that compute."}, node.workers, labels);
     set_counter(to, {node_prefix, "client_rounds", "Client rounds that it has computed."}, node.client_rounds, labels);
@@ -19,13 +19,15 @@ void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
     set_counter(to, {node_prefix, "received", "From the node.", "bytes"}, bytes(node.bytes_received), labels);
     set_gauge(to, {node_prefix, "waiting", "Messages to the node that wait for the network.", "bytes"},
               bytes(node.bytes_waiting), labels);
-    set_counter(to, {node_prefix, "losses", "How often it was lost."}, node.disconnects, labels);
-    set_counter(to, {node_prefix, "away", "How long it was lost until it was back.", "seconds"},
+    set_counter(to, {node_prefix, "disconnects", "How often it was lost."}, node.disconnects, labels);
+    set_counter(to, {node_prefix, "disconnected", "How long it was lost until it was back.", "seconds"},
                 node.disconnected_seconds, labels);
+    set_counter(to, {node_prefix, "rounds_rerun", "Its client rounds that another host has computed again."},
+                node.rounds_rerun, labels);
   }
   set_counter(to, {"mneme_run", "nodes_joined", "Nodes that have joined, each counted once."},
               static_cast<std::int64_t>(nodes.size()));
-  set_counter(to, {"mneme_run", "nodes_lost", "Losses of nodes."}, losses);
+  set_counter(to, {"mneme_run", "disconnects", "How often a node was lost."}, disconnects);
 }
 
 void add_course(metric_registry& to, const timeline_bin& last) {
