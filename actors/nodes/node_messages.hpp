@@ -20,8 +20,8 @@ enum class node_message : std::uint8_t {
   abandon,      ///< Run: abandon; rounds to discard.
   report,       ///< Node: a wave_report.
   interrupt,    ///< Run: end programs between two slices.
-  leaving,      ///< Node: leaves the run; it accepts no more shards.
-  end,          ///< Run: the run is over, or a leaving node may disconnect.
+  leaving,      ///< Node: leaves the run within its grace period; it accepts no more shards.
+  end,          ///< Run: the run is over, with its outcome, or a leaving node may disconnect.
 };
 
 /// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
@@ -73,6 +73,19 @@ struct node_ready {
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }
+};
+
+struct node_leave {
+  std::int64_t grace_ms = 0; ///< Time until the node disconnects, with or without shards.
+  void persist(archive& state) { state(grace_ms); }
+};
+
+/// How a run ends.
+enum class run_outcome : std::uint8_t { done, failed, bad_input, interrupted };
+struct run_end {
+  run_outcome outcome = run_outcome::failed;
+  std::string reason = "it ended without giving a reason"; ///< Error of the run; empty if there is none.
+  void persist(archive& state) { state(outcome)(reason); }
 };
 
 /// Counters of a node, sent with each report.

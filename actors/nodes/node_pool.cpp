@@ -1,5 +1,4 @@
 #include "actors/nodes/node_pool.hpp"
-#include "actors/protocol/recorder_clock.hpp"
 #include "runtime/base/exception_message.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -37,7 +36,21 @@ expected<std::uint16_t> node_pool::listen() {
   auto port = loop_.listen(settings_.listen);
   if (port)
     address_.port = *port;
+  listening_ = {};
   return port;
+}
+
+void node_pool::offer(node_offer offered) {
+  const std::lock_guard hold(mutex_);
+  offer_ = std::move(offered);
+  for (auto& node : nodes_)
+    if (node.reached == stage::greeted)
+      send_offer(node);
+}
+
+void node_pool::finish(run_end outcome) {
+  const std::lock_guard hold(mutex_);
+  outcome_ = std::move(outcome);
 }
 
 std::pair<std::int64_t, std::int64_t> node_pool::ready_nodes_and_workers() const {
@@ -50,7 +63,7 @@ std::pair<std::int64_t, std::int64_t> node_pool::ready_nodes_and_workers() const
   return sum;
 }
 
-expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node_minimum& minimum) {
+tl::expected<void, node_shortage> node_pool::await_ready(fingerprint_fields fingerprint, const node_minimum& minimum) {
   constexpr std::chrono::milliseconds interrupt_check_interval{50};
   std::unique_lock hold(mutex_);
   fingerprint_ = std::move(fingerprint);
@@ -71,17 +84,20 @@ expected<void> node_pool::await_ready(fingerprint_fields fingerprint, const node
   if (is_interrupted()) {
     auto errors = refused_; // the run may have waited for these nodes
     errors.push_back({"", "interrupted while waiting for nodes"});
-    return tl::unexpected(std::move(errors));
+    return tl::unexpected(node_shortage{.outcome = run_outcome::interrupted, .reasons = std::move(errors)});
   }
   if (!refused_.empty())
-    return tl::unexpected(refused_);
+    return tl::unexpected(node_shortage{.outcome = run_outcome::bad_input, .reasons = refused_});
+  ranks_overdue_ = true;
   const auto [nodes, workers] = ready_nodes_and_workers();
-  return failed("", fmt::format("{} nodes with {} workers have joined at {} within {} s (worker.join_timeout), and {} "
-                                "are needed; start the others with mneme node --join {}, or lower --workers-min",
-                                nodes, workers, address_.text(), minimum.timeout.count() / 1000,
-                                minimum.nodes > nodes ? fmt::format("{} nodes", minimum.nodes)
-                                                      : fmt::format("{} workers", minimum.workers),
-                                reachable_address(address_).text()));
+  return tl::unexpected(node_shortage{
+      .reasons = {
+          {"", fmt::format("{} nodes with {} workers have joined at {} within {} s (worker.join_timeout), and {} "
+                           "are needed; start the others with mneme node --join {}, or lower --workers-min",
+                           nodes, workers, address_.text(), minimum.timeout.count() / 1000,
+                           minimum.nodes > nodes ? fmt::format("{} nodes", minimum.nodes)
+                                                 : fmt::format("{} workers", minimum.workers),
+                           reachable_address(address_).text())}}});
 }
 
 void node_pool::begin(const node_layout& layout, node_pool_hooks hooks) {
@@ -116,9 +132,7 @@ void node_pool::drop(node_number number, const std::string& error_text) {
 
 void node_pool::release(node_number number) {
   const std::lock_guard hold(mutex_);
-  const auto id = nodes_.at(number).connection;
-  loop_.send(id, message_of(node_message::end, no_content{}));
-  loop_.close(id, "has left");
+  send_end(nodes_.at(number), {.outcome = run_outcome::done, .reason = ""}, "has left");
 }
 
 void node_pool::interrupt() {
@@ -132,25 +146,30 @@ void node_pool::detach() {
   const std::lock_guard hold(mutex_);
   hooks_ = {.reported = [](node_number, archive::buffer) {},
             .joined = [](node_number) {},
-            .leaving = [](node_number) {},
+            .leaving = [](node_number, std::chrono::milliseconds) {},
             .lost = [](node_number, const std::string&) {},
             .warn = [](const std::string&) {}};
 }
 
 node_pool::~node_pool() {
-  constexpr std::chrono::seconds patience{1}; // a node without `end` retries until its idle timeout
-  if (settings_.nodes_stay && !is_interrupted())
-    return;
+  // A node that does not get the outcome retries until its idle timeout.
+  constexpr std::chrono::seconds closing_time{1};
+  constexpr double starting_seconds = 10.0;
   std::unique_lock hold(mutex_);
-  for (const auto& node : nodes_)
-    if (node.reached != stage::away) {
-      loop_.send(node.connection, message_of(node_message::end, no_content{}));
-      loop_.close(node.connection, "the run is over");
-    }
-  changed_.wait_for(hold, patience, [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](const node_state& node) { return node.reached == stage::away; });
-  });
+  if (!settings_.nodes_stay || is_interrupted()) {
+    has_ended_ = true;
+    for (auto& node : nodes_)
+      if (node.reached != stage::away)
+        send_end(node, outcome_, "the run is over");
+    const auto waits = [&] {
+      return missing_ranks() > 0 && listening_.seconds() < starting_seconds && !is_interrupted();
+    };
+    if (waits() && settings_.log)
+      settings_.log("the run has ended; this process waits for ranks that have not joined, and ends them");
+    while (waits())
+      changed_.wait_for(hold, std::chrono::milliseconds(50));
+  }
+  changed_.wait_for(hold, closing_time, [this] { return has_ended_ ? peers_.empty() : closing_.empty(); });
 }
 
 std::size_t node_pool::size() {
@@ -256,9 +275,9 @@ void node_pool::handle(node_state& node, node_message kind, archive& content) {
     if (fingerprint_)
       compare_fingerprints(node);
   } else if (kind == node_message::leaving && node.reached == stage::at_work) {
-    no_content in;
+    node_leave in;
     content(in);
-    hooks_.leaving(number_of(node));
+    hooks_.leaving(number_of(node), std::chrono::milliseconds(in.grace_ms));
   } else {
     throw archive_error("is not valid in this state (kind " + std::to_string(static_cast<int>(kind)) + ")");
   }
@@ -286,11 +305,13 @@ void node_pool::greet(connection_id id, archive& content) {
   const auto name = printable_ascii(in.name);
   for (auto& [fact, value] : in.program)
     value = printable_ascii(value);
-  if (auto differing = differences(program_fingerprint(), in.program); !differing.empty())
+  if (auto differing = differences(program_fingerprint(), in.program); !differing.empty() && !has_ended_) {
+    ++rejected_peers_;
     return refuse(id, name + " at " + address, std::move(differing));
+  }
   auto* const node = find_or_add(in.process);
   if (!node)
-    return loop_.close(id, "has connected a second time");
+    return close(id, "has connected a second time");
   if (node->is_dropped)
     return refuse(id, name + " at " + address, {"was dropped from this run before"});
   node->connection = id;
@@ -298,14 +319,32 @@ void node_pool::greet(connection_id id, archive& content) {
   node->address = address;
   node->workers = in.workers;
   node->sent_files.clear();
-  node->reached = stage::loading;
-  loop_.send(id, message_of(node_message::offer, settings_.offer.offer));
+  node->reached = stage::greeted;
+  if (has_ended_)
+    send_end(*node, outcome_, "the run is over");
+  else if (offer_)
+    send_offer(*node);
+}
+
+void node_pool::send_offer(node_state& node) {
+  node.reached = stage::loading;
+  loop_.send(node.connection, message_of(node_message::offer, offer_->offer));
+}
+
+void node_pool::send_end(node_state& node, const run_end& outcome, const std::string& reason) {
+  loop_.send(node.connection, message_of(node_message::end, outcome));
+  close(node.connection, reason);
+}
+
+/// Number of ranks that have never connected.
+std::int64_t node_pool::missing_ranks() const {
+  return ranks_overdue_ ? 0 : settings_.ranks - std::ssize(nodes_) - rejected_peers_;
 }
 
 void node_pool::send_files(node_state& node, const std::vector<std::string>& keys) {
   for (const auto& key : keys) {
-    const auto file = settings_.offer.files.find(key);
-    if (file == settings_.offer.files.end() || !node.sent_files.insert(key).second)
+    const auto file = offer_->files.find(key);
+    if (file == offer_->files.end() || !node.sent_files.insert(key).second)
       throw archive_error("requests a file that was not offered, or one file twice");
     loop_.send(node.connection,
                message_of(node_message::file, file_content{.key = key, .bytes = bytes_of(file->second)}));
@@ -338,7 +377,12 @@ void node_pool::refuse(connection_id id, const std::string& node, std::vector<st
       refused_.push_back({"node " + node, reason});
   const auto first = reasons.front();
   loop_.send(id, message_of(node_message::refusal, node_rejection{.reasons = std::move(reasons)}));
-  loop_.close(id, first);
+  close(id, first);
+}
+
+void node_pool::close(connection_id id, const std::string& reason) {
+  closing_.insert(id);
+  loop_.close(id, reason);
 }
 
 /// Peers choose the reasons, so only some are logged.
@@ -353,11 +397,14 @@ void node_pool::log_rejection(const std::string& peer, const std::string& reason
 void node_pool::closed(connection_id id, const std::string& peer, const std::string& error_text, bool may_retry) {
   const std::lock_guard hold(mutex_);
   peers_.erase(id);
+  closing_.erase(id);
   changed_.notify_all();
   auto* const node = node_of(id);
   if (!node) {
-    if (!may_retry)
+    if (!may_retry) {
+      ++rejected_peers_;
       log_rejection(peer, error_text);
+    }
     return;
   }
   node->before = sum_of(node->before, loop_.figures(id));

@@ -1,6 +1,7 @@
 /// node_pool: accepts the nodes of a run and owns their connections.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
+#include "actors/protocol/recorder_clock.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <atomic>
 #include <condition_variable>
@@ -21,7 +22,7 @@ struct node_pool_settings {
   node_address listen{};
   tls_identity_ref identity{}; ///< Null: only loopback addresses are accepted.
   connection_limits limits{};
-  node_offer offer{};
+  std::int64_t ranks = 0; ///< Number of nodes that a launcher starts; the destructor waits for those that come late.
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
   const std::atomic<int>* interrupts = nullptr; ///< Above 0: waiting ends, no run follows, and nodes end.
@@ -33,11 +34,18 @@ struct node_minimum {
   std::chrono::milliseconds timeout{};
 };
 
+/// Why a run cannot begin with its nodes.
+struct node_shortage {
+  run_outcome outcome = run_outcome::failed; ///< failed: timeout; bad_input: a node was rejected; interrupted.
+  diagnostics reasons{};
+};
+
 /// Callbacks on the connections' thread; they must not block.
 struct node_pool_hooks {
   std::function<void(node_number, archive::buffer)> reported{}; ///< A node has sent a message of kind `report`.
   std::function<void(node_number)> joined{};                    ///< A node is ready for work.
-  std::function<void(node_number)> leaving{};                   ///< A node leaves the run.
+  /// A node leaves the run. It disconnects after the grace period, even if it still has shards.
+  std::function<void(node_number, std::chrono::milliseconds grace)> leaving{};
   std::function<void(node_number, const std::string& reason)> lost{};
   std::function<void(const std::string& text)> warn{};
 };
@@ -52,20 +60,27 @@ struct node_view {
   connection_stats traffic{}; ///< Sum over all connections of the node.
 };
 
-/// Holds all nodes of a run from listen() to the destructor. Thread-safe.
+/// Holds all nodes of a run from listen() to the destructor. Nodes that connect before offer() wait. Thread-safe.
 class node_pool final : private connection_watcher {
 public:
   explicit node_pool(node_pool_settings settings);
-  ~node_pool() override; ///< Sends `end` to all nodes and waits at most 1 s for them.
+  /// Unless nodes stay: sends the outcome to all nodes and waits at most 1 s for them to disconnect. Ranks that have
+  /// not connected yet get it if they connect within 10 s of listen(). Rejected nodes have time to read their reasons.
+  ~node_pool() override;
   node_pool(const node_pool&) = delete;
   node_pool& operator=(const node_pool&) = delete;
 
-  /// Starts to accept nodes; they load the scenario while the run loads. Returns the port, or the error of the socket.
+  /// Starts to accept nodes. Returns the port, or the error of the socket.
   [[nodiscard]] expected<std::uint16_t> listen();
+  /// Sends the scenario to all nodes, present and later ones; they load it while the run loads.
+  void offer(node_offer offered);
+  /// Sets the outcome that the destructor sends to nodes.
+  void finish(run_end outcome);
   /// Waits until the minimum is ready. Fails at the timeout. If a number of nodes is required, it also fails as soon as
   /// a node cannot take part.
   /// @param fingerprint fingerprint of the run, which every node must match
-  [[nodiscard]] expected<void> await_ready(fingerprint_fields fingerprint, const node_minimum& minimum);
+  [[nodiscard]] tl::expected<void, node_shortage> await_ready(fingerprint_fields fingerprint,
+                                                              const node_minimum& minimum);
   /// Starts the work. hooks.joined() is called for each ready node and for each that becomes ready later.
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
@@ -87,7 +102,7 @@ public:
   [[nodiscard]] node_view view(node_number number);
 
 private:
-  enum class stage : std::uint8_t { away, loading, ready, at_work };
+  enum class stage : std::uint8_t { away, greeted, loading, ready, at_work };
   struct node_state {
     std::uint64_t process = 0;
     connection_id connection = 0;
@@ -107,10 +122,14 @@ private:
   void handle(node_state& node, node_message kind, archive& content);
   void greet(connection_id id, archive& content);
   [[nodiscard]] node_state* find_or_add(std::uint64_t process);
+  void send_offer(node_state& node);
+  void close(connection_id id, const std::string& reason);
+  void send_end(node_state& node, const run_end& outcome, const std::string& reason);
   void send_files(node_state& node, const std::vector<std::string>& keys);
   void compare_fingerprints(node_state& node);
   void start_work(node_state& node);
   void refuse(connection_id id, const std::string& node, std::vector<std::string> reasons);
+  [[nodiscard]] std::int64_t missing_ranks() const;
   void log(const std::string& text);
   void log_rejection(const std::string& peer, const std::string& reason);
   [[nodiscard]] bool is_interrupted() const { return settings_.interrupts && settings_.interrupts->load() > 0; }
@@ -122,11 +141,18 @@ private:
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> ready_nodes_and_workers() const;
 
   const node_pool_settings settings_;
-  node_address address_; // address of the listening socket
-  std::mutex mutex_;     // guards the members up to hooks_
+  node_address address_;         // address of the listening socket
+  recorder_stopwatch listening_; // since listen()
+  std::mutex mutex_;             // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<node_state> nodes_;
   std::map<connection_id, std::string> peers_; // addresses of all connections
+  std::set<connection_id> closing_;            // connections whose last message has been queued
+  std::optional<node_offer> offer_;            // unset: nodes have to wait
+  run_end outcome_;                            // sent by the destructor
+  bool has_ended_ = false;                     // true: nodes that connect get the outcome
+  std::int64_t rejected_peers_ = 0;            // rejected by their credentials or greeting
+  bool ranks_overdue_ = false;                 // true: they have not come within the time limit
   diagnostics refused_;                        // nodes that cannot take part, before begin()
   std::set<std::string> rejections_;           // logged reasons for rejecting unknown peers
   std::optional<fingerprint_fields> fingerprint_;

@@ -58,13 +58,14 @@ void placement_state::on_command(Command command) {
     drain(shard, host.node); // abandon may have ended the last round, and no report follows
 }
 
-/// Moves a shard to its preferred host, or away from a leaving node, if this loses no computed result.
+/// Moves a shard to its preferred host, or away from a leaving node.
 void placement_state::return_to_preferred(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   const auto before = map_.location_of(shard);
   const bool is_leaving = before.where == shard_location::kind::node && map_.is_leaving(before.node);
-  if (!can_move(journal, is_leaving) || !map_.return_to_preferred(shard))
+  if (!can_move(journal, before) || !map_.return_to_preferred(shard))
     return;
+  count_rerun(before, journal);
   if (!journal.is_idle() && !is_leaving)
     return send(before, shard, journal.change_host());
   journal.host_lost();
@@ -73,11 +74,26 @@ void placement_state::return_to_preferred(shard_id shard) {
     journal.host_found();
 }
 
-/// True if a shard may change its host: it has no rounds, or it waits for no reply and its rounds can be rerun. The
-/// second case serves asynchronous runs, whose shards are seldom idle; it needs a CPU, whose results do not change.
-bool placement_state::can_move(const shard_journal& journal, bool is_urgent) const {
-  const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync && !is_urgent;
-  return journal.is_idle() || (context_->device == "cpu" && !has_pauses && journal.is_quiet());
+/// True if a shard may leave a host: it has no rounds, or it waits for no reply and its rounds can be rerun, on a CPU,
+/// whose results do not change. A shard leaves a node that is drained before any job of its rounds has been released,
+/// or after half of the node's grace period. Other shards move during their rounds in asynchronous runs only, where
+/// they are seldom idle.
+bool placement_state::can_move(const shard_journal& journal, const shard_location& from) const {
+  if (journal.is_idle())
+    return true;
+  if (context_->device != "cpu" || !journal.is_quiet())
+    return false;
+  if (from.where != shard_location::kind::node || !map_.is_leaving(from.node))
+    return context_->scenario.rounds.mode == round_mode::async;
+  const auto& node = nodes_.at(from.node);
+  const auto half_grace = std::chrono::duration<double>(node.grace).count() / 2.0;
+  return journal.rounds_with_work() == 0 || node.leaving->seconds() > half_grace;
+}
+
+/// Counts rounds that another host has to rerun.
+void placement_state::count_rerun(const shard_location& host, const shard_journal& journal) {
+  if (host.where == shard_location::kind::node)
+    records_->change(host.node, [&](node_record& record) { record.rounds_rerun += journal.rounds_with_work(); });
 }
 
 void placement_state::forward(shard_id shard) {
@@ -135,7 +151,7 @@ void placement_state::on_change(const node_status_change& change) {
   case node_event::joined:
     return join(change.node);
   case node_event::leaving:
-    return leave(change.node);
+    return leave(change.node, change.grace);
   case node_event::lost:
     return on_node_lost(change.node, change.reason);
   }
@@ -154,11 +170,18 @@ void placement_state::join(node_number number) {
   assign_orphaned_shards();
 }
 
-void placement_state::leave(node_number number) {
+void placement_state::leave(node_number number, std::chrono::milliseconds grace) {
   if (!map_.is_connected(number))
     return;
+  nodes_.at(number).leaving.emplace();
+  nodes_.at(number).grace = grace;
   warn(fmt::format("node {} leaves; its shards move to other hosts", pool_->view(number).address));
   map_.leave(number);
+  move_shards_from(number);
+}
+
+/// Moves the shards of a leaving node if possible, and releases the node once it has none.
+void placement_state::move_shards_from(node_number number) {
   for (std::uint32_t s = 0; s < journals_.size(); ++s)
     if (map_.location_of({s}) == shard_location{.where = shard_location::kind::node, .node = number}) {
       return_to_preferred({s});
@@ -188,6 +211,7 @@ void placement_state::on_node_lost(node_number number, const std::string& reason
     return;
   const auto orphaned = map_.on_node_lost(number);
   for (const auto shard : orphaned) {
+    count_rerun({.where = shard_location::kind::node, .node = number}, journals_.at(shard.value));
     journals_.at(shard.value).host_lost();
     held_.at(shard.value).clear();
   }
@@ -210,7 +234,8 @@ void placement_state::assign_orphaned_shards() {
   }
 }
 
-/// Timer. If the run is interrupted, ends the programs of all nodes, and the run itself if a shard has no host.
+/// Timer. Moves shards from nodes whose grace period is half over. If the run is interrupted, ends the programs of all
+/// nodes, and the run itself if a shard has no host.
 void placement_state::check_nodes() {
   if (context_->interrupts && context_->interrupts->load() > 0) {
     if (!std::exchange(interrupted_, true))
@@ -219,6 +244,9 @@ void placement_state::check_nodes() {
       if (map_.location_of({s}).where == shard_location::kind::unassigned) // no host would ever reply for this shard
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
+  for (node_number n = 0; n < nodes_.size(); ++n)
+    if (map_.is_connected(n) && map_.is_leaving(n))
+      move_shards_from(n);
   self_->delayed_send(self_, node_check_interval, node_tick{});
 }
 

@@ -41,14 +41,16 @@ private:
   struct node_state {
     std::unique_ptr<run_tensor_cache> tensors{};
     std::int64_t busy_ns = 0; // computing time in its current session
-    std::optional<recorder_stopwatch> away{};
+    std::optional<recorder_stopwatch> away{}, leaving{};
+    std::chrono::milliseconds grace{}; // time from `leaving` until it disconnects
   };
 
   // -- messages from the scheduler
   template <class Command>
   void on_command(Command command);
   void return_to_preferred(shard_id shard);
-  [[nodiscard]] bool can_move(const shard_journal& journal, bool is_urgent) const;
+  [[nodiscard]] bool can_move(const shard_journal& journal, const shard_location& from) const;
+  void count_rerun(const shard_location& host, const shard_journal& journal);
   void forward(shard_id shard);
   void send(shard_location to, shard_id shard, shard_journal::command order);
   [[nodiscard]] archive encode(node_state& node, shard_journal::command& command) const;
@@ -68,7 +70,8 @@ private:
   // -- changes of nodes
   void on_change(const node_status_change& change);
   void join(node_number number);
-  void leave(node_number number);
+  void leave(node_number number, std::chrono::milliseconds grace);
+  void move_shards_from(node_number number);
   void drain(shard_id shard, node_number number);
   void end_leave_if_empty(node_number number);
   void on_node_lost(node_number number, const std::string& reason);

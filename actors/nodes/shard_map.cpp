@@ -29,8 +29,7 @@ void shard_map::join(std::uint32_t node, std::int64_t workers) {
 }
 
 void shard_map::leave(std::uint32_t node) {
-  nodes_.at(node).is_leaving = true;
-  choose_preferred();
+  nodes_.at(node).is_leaving = true; // preferences of other shards stay, so that they keep their hosts
 }
 
 std::vector<shard_id> shard_map::on_node_lost(std::uint32_t node) {

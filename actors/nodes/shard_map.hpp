@@ -31,7 +31,8 @@ public:
   void add() { nodes_.push_back({}); }
   /// Marks a node as ready. Shards move to it as they become idle.
   void join(std::uint32_t node, std::int64_t workers);
-  /// Marks a node as leaving: it gets no more shards, and its shards move to other hosts as they become idle.
+  /// Marks a node as leaving: it gets no more shards, and its shards move to other hosts as they become idle. Other
+  /// shards keep their hosts.
   void leave(std::uint32_t node);
   /// Removes a lost node. Returns its shards, which are now orphaned.
   [[nodiscard]] std::vector<shard_id> on_node_lost(std::uint32_t node);

@@ -64,8 +64,13 @@ struct worker_links;                                                          //
 /// A complete network message, not parsed yet. `node`: the sender; 0 on a node.
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, gateway
 enum class node_event : std::uint8_t { joined, leaving, lost };
-/// Connections -> placement.
-struct node_status_change { std::uint32_t node = 0; node_event event{}; std::string reason{}; };
+/// Connections -> placement. reason: of a loss. grace: time until a leaving node disconnects.
+struct node_status_change {
+  std::uint32_t node = 0;
+  node_event event{};
+  std::string reason{};
+  std::chrono::milliseconds grace{};
+};
 /// Outcome of a sampled round in the run's own process; sent to placement. Without a result, `failure` is the reason.
 struct replay_report { assignment_id id{}; std::optional<client_result> result{}; std::string failure{}; };
 struct node_tick {};                                                   // placement, gateway -> themselves

@@ -53,21 +53,20 @@ connection_limits limits_of(virtual_duration silence) {
   return {.idle_timeout = std::max(asked, silence_min)};
 }
 
-expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options,
+expected<std::shared_ptr<node_pool>> accept_nodes(const accept_options& options, virtual_duration silence,
                                                   const std::atomic<int>* interrupts) {
-  if (auto errors = data_that_stay_here(settings); !errors.empty())
-    return tl::unexpected(std::move(errors));
+  if (!options.address)
+    return nullptr;
   auto identity = tls_identity::load(options.trust);
   if (!identity)
     return tl::unexpected(identity.error());
   node_pool_settings pool_settings{.listen = *options.address,
                                    .identity = std::move(*identity),
-                                   .limits = limits_of(settings.worker.node_silence),
+                                   .limits = limits_of(silence),
+                                   .ranks = options.ranks,
                                    .log = options.log,
                                    .nodes_stay = options.nodes_stay,
                                    .interrupts = interrupts};
-  if (const auto error = exception_message_of([&] { pool_settings.offer = offer_of(settings); }); !error.empty())
-    return failed("", error);
   auto nodes = std::make_shared<node_pool>(std::move(pool_settings));
   const auto port = nodes->listen();
   if (!port)
@@ -77,7 +76,30 @@ expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, cons
   return nodes;
 }
 
-expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options) {
+expected<void> offer_scenario(node_pool& nodes, const scenario& settings) {
+  if (auto errors = data_that_stay_here(settings); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  if (const auto error = exception_message_of([&] { nodes.offer(offer_of(settings)); }); !error.empty())
+    return failed("", error);
+  return {};
+}
+
+run_end end_for(const diagnostics& errors) {
+  return {.outcome = run_outcome::bad_input, .reason = diagnostic_text(errors.front())};
+}
+
+void end_ranks(const accept_options& options, const run_end& outcome) {
+  if (options.ranks == 0)
+    return;
+  auto quiet = options;
+  quiet.nodes_stay = false;
+  quiet.listening = nullptr;
+  if (const auto nodes = accept_nodes(quiet, worker_section{}.node_silence, nullptr))
+    (*nodes)->finish(outcome);
+}
+
+tl::expected<void, node_shortage> await_nodes(node_pool& nodes, const run_context& context,
+                                              const accept_options& options) {
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.scenario.worker.join_timeout);
   return nodes.await_ready(run_fingerprint(context),
                            {.nodes = options.nodes_min, .workers = options.workers_min, .timeout = timeout});

@@ -34,6 +34,7 @@ expected<node_outcome> join_run(const node_settings& settings) {
   }
   const auto ended = service->serve();
   shown.reset();
+  const auto outcome = service->outcome();
   const bool is_loading = service->is_loading();
   if (is_loading) {
     service->remove_files();
@@ -41,7 +42,7 @@ expected<node_outcome> join_run(const node_settings& settings) {
   }
   if (!ended)
     return tl::unexpected(ended.error());
-  return node_outcome{.end = *ended, .is_loading = is_loading};
+  return node_outcome{.end = *ended, .run = outcome, .is_loading = is_loading};
 }
 
 node_service::node_service(node_settings settings, tls_identity_ref identity)
@@ -63,6 +64,7 @@ expected<node_exit> node_service::serve() {
 // -- called on the connection's thread --------------------------------------------------------------------------------
 
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
+  set_pending("waits for the run's scenario");
   loop_.mark_authenticated(id); // TLS has authenticated the run by its secret or certificate
   loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
                                                                .name = machine_name(),
@@ -125,7 +127,8 @@ expected<std::optional<node_exit>> node_service::check_time() {
     settings_.say("leaves the run: it takes no new work and gives its shards back");
     leaving_.emplace();
     set_pending("leaves the run");
-    send(message_of(node_message::leaving, no_content{}));
+    const auto grace_ms = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.grace).count();
+    send(message_of(node_message::leaving, node_leave{.grace_ms = grace_ms}));
   }
   if (connection_ != 0)
     return std::nullopt;
@@ -196,6 +199,8 @@ void node_service::handle(const message_received& in) {
 void node_service::handle(node_message kind, archive& content, const archive::buffer& message) {
   if (kind == node_message::refusal) {
     on_rejection(content);
+  } else if (kind == node_message::end) {
+    on_end(content);
   } else if (kind == node_message::offer && !session_) {
     take_offer(content);
   } else if (!session_) {
@@ -210,8 +215,6 @@ void node_service::handle(node_message kind, archive& content, const archive::bu
     return actors_->take(message);
   } else if (kind == node_message::interrupt) {
     session_->interrupts = 1;
-  } else if (kind == node_message::end) {
-    ended_ = leaving_ ? node_exit::left : node_exit::run_over;
   } else {
     throw archive_error("is not valid in this state");
   }
@@ -226,6 +229,13 @@ void node_service::on_rejection(archive& content) {
   for (const auto& reason : in.reasons)
     reasons.push_back({"run at " + settings_.join.text(), "rejects this node, because it " + printable_ascii(reason)});
   ended_ = tl::unexpected(std::move(reasons));
+}
+
+void node_service::on_end(archive& content) {
+  content(run_end_);
+  content.expect_end();
+  run_end_.reason = printable_ascii(run_end_.reason);
+  ended_ = leaving_ ? node_exit::left : node_exit::run_over;
 }
 
 void node_service::take_offer(archive& content) {

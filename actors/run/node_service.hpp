@@ -34,6 +34,7 @@ enum class node_exit : std::uint8_t {
 };
 struct node_outcome {
   node_exit end = node_exit::run_over;
+  run_end run{}; ///< If the run is over: its outcome.
   /// true: a thread is still loading a scenario and cannot be stopped. The process must end without waiting for it.
   bool is_loading = false;
 };
@@ -46,6 +47,8 @@ public:
   node_service(node_settings settings, tls_identity_ref identity);
   /// Runs until the node ends. Fails if the run rejects the node.
   [[nodiscard]] expected<node_exit> serve();
+  /// Outcome of the run, if serve() has returned run_over.
+  [[nodiscard]] const run_end& outcome() const { return run_end_; }
   /// True if a thread is still loading after serve() has returned.
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
   /// Removes the files that runs have sent, for a service that is never destroyed.
@@ -87,6 +90,7 @@ private:
   void take_offer(archive& content);
   void take_file(archive& content);
   void on_rejection(archive& content);
+  void on_end(archive& content);
   void load();
   void start_work(const node_layout& layout);
   void end_session();
@@ -104,6 +108,7 @@ private:
   std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work
   std::optional<diagnostics> failure_;        // of loading; the node ends once the connection is closed
   std::optional<expected<node_exit>> ended_;
+  run_end run_end_;
   std::mutex mutex_; // guards the members up to actors_
   std::condition_variable changed_;
   std::deque<service_event> events_;

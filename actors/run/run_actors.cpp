@@ -138,7 +138,10 @@ private:
                caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
              },
          .joined = [changed](node_number number) { changed(number, node_event::joined); },
-         .leaving = [changed](node_number number) { changed(number, node_event::leaving); },
+         .leaving =
+             [to = placement_](node_number number, std::chrono::milliseconds grace) {
+               caf::anon_send(to, node_status_change{.node = number, .event = node_event::leaving, .grace = grace});
+             },
          .lost = [changed](node_number number, const std::string& error) { changed(number, node_event::lost, error); },
          .warn = [to = recorder_](const std::string& text) { caf::anon_send(to, run_warning{.text = text}); }});
   }

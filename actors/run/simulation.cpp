@@ -48,30 +48,32 @@ expected<void> check_arithmetic(const scenario& settings) {
 
 struct loaded_run {
   std::shared_ptr<run_context> context{};
-  std::shared_ptr<node_pool> nodes{}; // null: the run accepts no nodes
+  std::string failure{}; // of the machine: why the run cannot start
   diagnostics warnings{};
   std::string data_digest{};
 };
 
-/// Loads all inputs of a scenario. @param split receives the partition for partition.csv; may be null
-expected<loaded_run> load_run(const scenario& settings, const run_options& options,
+void set_pending(const run_options& options, std::string reason) {
+  if (options.live)
+    options.live->prepares(std::move(reason));
+}
+
+/// Loads all inputs of a scenario. @param nodes null: the run accepts no nodes
+/// @param split receives the partition for partition.csv; may be null
+expected<loaded_run> load_run(const scenario& settings, const run_options& options, node_pool* nodes,
                               std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
-  if (options.live)
-    options.live->prepares("loads the scenario");
+  set_pending(options, "loads the scenario");
   if (auto right = check_arithmetic(settings); !right)
     return tl::unexpected{right.error()};
-  std::shared_ptr<node_pool> nodes;
-  if (options.accept.address) {
+  if (nodes) {
     auto offered = settings;
     if (!backbone.empty()) { // nodes receive the trained weights
       offered.model.backbone.clear();
       offered.model.weights = backbone;
     }
-    auto accepted = accept_nodes(offered, options.accept, options.interrupts); // nodes load while this process loads
-    if (!accepted)
-      return tl::unexpected{accepted.error()};
-    nodes = std::move(*accepted);
+    if (auto sent = offer_scenario(*nodes, offered); !sent) // nodes load while this process loads
+      return tl::unexpected{sent.error()};
   }
   diagnostics warnings;
   std::string data_digest;
@@ -102,14 +104,16 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
     if (settings.worker.verify_share > 0.0 && context.device != "cpu")
       return failed(settings.where("worker.verify_share"),
                     "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
-    if (options.live)
-      options.live->prepares("waits for nodes");
-    if (auto ready = await_nodes(*nodes, context, options.accept); !ready)
-      return tl::unexpected{ready.error()};
+    set_pending(options, "waits for nodes");
+    if (auto ready = await_nodes(*nodes, context, options.accept); !ready) {
+      if (ready.error().outcome == run_outcome::failed)
+        return loaded_run{.failure = ready.error().reasons.front().text};
+      return tl::unexpected{ready.error().reasons};
+    }
     lay_out_for_nodes(context, *nodes, options.accept);
   }
-  return loaded_run{
-      .context = *loaded, .nodes = nodes, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
+  set_pending(options, "starts the run");
+  return loaded_run{.context = *loaded, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
 }
 
 /// Everything that a run needs before its actors are created: inputs, directory and progress.
@@ -273,17 +277,28 @@ std::string default_run_name(const scenario& settings, const std::string& digest
          digest.substr(0, 8);
 }
 
-expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
+namespace {
+
+expected<trained_net> backbone_of(const scenario& settings, const run_options& options) {
+  if (!settings.model.backbone.empty())
+    set_pending(options, "trains the backbone, or loads it");
+  return load_or_train_backbone(settings, options);
+}
+
+expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const scenario& settings,
+                               const run_options& options) {
   std::shared_ptr<const partition> split;
-  const auto backbone = load_or_train_backbone(settings, options);
+  const auto backbone = backbone_of(settings, options);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return *backbone->unfinished;
-  auto loaded = load_run(settings, options, options.trace ? &split : nullptr, backbone->weights);
+  auto loaded = load_run(settings, options, nodes.get(), options.trace ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  prepared_run run{.context = loaded->context, .nodes = loaded->nodes, .digest = scenario_digest(settings)};
+  if (!loaded->failure.empty())
+    return failed_before_it_began(loaded->failure);
+  prepared_run run{.context = loaded->context, .nodes = nodes, .digest = scenario_digest(settings)};
   auto directory = run_directory::create(options.out, default_run_name(settings, run.digest));
   if (!directory)
     return tl::unexpected{directory.error()};
@@ -309,8 +324,8 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options, {});
 }
 
-expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
-                                                       const run_options& options) {
+expected<std::optional<run_summary>> resume_with(const std::shared_ptr<node_pool>& nodes,
+                                                 const std::filesystem::path& folder, const run_options& options) {
   auto directory = run_directory::open(folder);
   if (!directory)
     return tl::unexpected{directory.error()};
@@ -328,21 +343,23 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
     return tl::unexpected{std::move(changed)};
   auto resumed = options;
   resumed.trace = origin->trace;
-  const auto backbone = load_or_train_backbone(read->value, resumed);
+  const auto backbone = backbone_of(read->value, resumed);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return std::optional(*backbone->unfinished);
-  auto loaded = load_run(read->value, resumed, nullptr, backbone->weights);
+  auto loaded = load_run(read->value, resumed, nodes.get(), nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
+  if (!loaded->failure.empty())
+    return std::optional(failed_before_it_began(loaded->failure));
   // A changed scenario is reported later, by starting_point_of().
   const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value);
   if (const auto other = other_data(*origin, loaded->data_digest, read->value); is_same_scenario && !other.empty())
     return failed(directory->path().string(), other);
 
   prepared_run run{.context = loaded->context,
-                   .nodes = loaded->nodes,
+                   .nodes = nodes,
                    .files = std::make_shared<run_directory>(std::move(*directory)),
                    .digest = scenario_digest(read->value),
                    .view = std::make_shared<progress>(stdout, options.style, options.share_done)};
@@ -364,6 +381,56 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!reason.empty())
     return failed_before_it_began(reason);
   return perform(run, std::move(setup), options, from->file);
+}
+
+const run_summary* summary_of(const run_summary& ended) { return &ended; }
+const run_summary* summary_of(const std::optional<run_summary>& ended) { return ended ? &*ended : nullptr; }
+
+/// Outcome of a run for its nodes. @param ended null: the run was done before
+run_end outcome_of(const run_summary* ended) {
+  if (!ended || ended->status == "done")
+    return {.outcome = run_outcome::done, .reason = ""};
+  if (ended->status == "interrupted")
+    return {.outcome = run_outcome::interrupted, .reason = ""};
+  return {.outcome = run_outcome::failed, .reason = ended->error};
+}
+
+/// Opens the address for nodes, calls run(nodes), and sends its outcome to the nodes.
+template <class Run>
+auto run_and_end_nodes(const run_options& options, virtual_duration silence, Run run)
+    -> decltype(run(std::shared_ptr<node_pool>())) {
+  prepare_process();
+  const auto nodes = accept_nodes(options.accept, silence, options.interrupts);
+  if (!nodes)
+    return tl::unexpected{nodes.error()};
+  auto ended = run(*nodes);
+  if (!ended)
+    set_pending(options, "the run has not started: " + diagnostic_text(ended.error().front()));
+  if (!*nodes)
+    return ended;
+  const bool is_interrupted = options.interrupts && options.interrupts->load() > 0;
+  if (ended)
+    (*nodes)->finish(outcome_of(summary_of(*ended)));
+  else if (is_interrupted)
+    (*nodes)->finish({.outcome = run_outcome::interrupted, .reason = ""});
+  else
+    (*nodes)->finish(end_for(ended.error()));
+  return ended;
+}
+
+} // namespace
+
+expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
+  return run_and_end_nodes(options, settings.worker.node_silence,
+                           [&](const std::shared_ptr<node_pool>& nodes) { return run_with(nodes, settings, options); });
+}
+
+expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
+                                                       const run_options& options) {
+  const auto read = read_scenario(folder / "scenario.toml", {});
+  const auto silence = read ? read->value.worker.node_silence : worker_section{}.node_silence;
+  return run_and_end_nodes(
+      options, silence, [&](const std::shared_ptr<node_pool>& nodes) { return resume_with(nodes, folder, options); });
 }
 
 diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {

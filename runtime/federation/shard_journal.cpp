@@ -194,6 +194,15 @@ void shard_journal::end_wave() {
   wave_.reset();
 }
 
+std::int64_t shard_journal::rounds_with_work() const {
+  using enum shard_rounds::job_state;
+  return std::count_if(rounds_.by_id().begin(), rounds_.by_id().end(), [](const auto& entry) {
+    const auto& round = entry.second;
+    return round.stage() > 0 ||
+           std::any_of(round.jobs.begin(), round.jobs.end(), [](const auto& job) { return job.state != parked; });
+  });
+}
+
 const assignment* shard_journal::given(assignment_id id) const {
   const auto* const round = rounds_.find(id);
   return round ? &round->given : nullptr;

@@ -48,6 +48,8 @@ public:
   [[nodiscard]] bool awaits_reply() const noexcept {
     return host_ != host_state::none && (wave_ || host_ != host_state::healthy);
   }
+  /// Number of rounds at the shard with released or computed jobs. Another host has to rerun these jobs.
+  [[nodiscard]] std::int64_t rounds_with_work() const;
   /// The assignment of a round at the shard. Returns null if the round is not at the shard.
   [[nodiscard]] const assignment* given(assignment_id id) const;
   /// Number of stages that the host has reported for a round at the shard.

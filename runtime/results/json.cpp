@@ -51,7 +51,8 @@ void add_nodes(json& to, const run_summary& summary) {
                            {"bytes_sent", node.bytes_sent},
                            {"bytes_received", node.bytes_received},
                            {"disconnects", node.disconnects},
-                           {"away_seconds", node.disconnected_seconds}});
+                           {"disconnected_seconds", node.disconnected_seconds},
+                           {"rounds_rerun", node.rounds_rerun}});
     if (!node.rejection_reason.empty())
       to["nodes"].back()["rejection_reason"] = node.rejection_reason;
   }

@@ -24,6 +24,7 @@ struct node_record {
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Sent to the node, and received from it.
   std::uint64_t bytes_waiting = 0;                  ///< Currently queued for the node.
   std::int64_t disconnects = 0;                     ///< Number of times that the node was lost.
+  std::int64_t rounds_rerun = 0;                    ///< Begun by this node, and computed again by another host.
   double disconnected_seconds = 0.0;                ///< Total time that the node was lost.
   std::string rejection_reason{};                   ///< Reason why the node was rejected; empty if it was not.
   bool is_connected = true;                         ///< True if the node is connected.

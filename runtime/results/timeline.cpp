@@ -43,9 +43,17 @@ void timeline_bin::persist(archive& state) {
          staleness, loss] = *this;
   state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);
   state(up)(down)(staleness)(loss);
+  constexpr std::int64_t count_max = std::int64_t{1} << 62; // sums with later counts do not overflow
+  for (const auto count : {under_way, under_way_max, enrolled, delivered, late, lost, up, down, staleness})
+    if (state.loading() && (count < 0 || count > count_max))
+      throw archive_error("has a count in its timeline that no run can have");
 }
 
-void timeline::persist(archive& state) { state(rounds_per_bin_)(bins_); }
+void timeline::persist(archive& state) {
+  state(rounds_per_bin_)(bins_);
+  if (state.loading() && (rounds_per_bin_ < 1 || bins_.size() > bins_max))
+    throw archive_error("has a timeline of more bins than there can be");
+}
 
 std::string json_text(const timeline_bin& bin) {
   nlohmann::ordered_json line;

@@ -22,6 +22,7 @@ struct timeline_bin {
   std::int64_t staleness_sum = 0;        ///< Over all uploads so far, in server steps.
   std::optional<double> training_loss{}; ///< Of the last round; see evaluation_record.
   bool operator==(const timeline_bin&) const = default;
+  /// Throws archive_error for loaded counts that no run can have.
   void persist(archive& state);
 };
 
@@ -35,6 +36,7 @@ public:
   void add(timeline_bin round);
   [[nodiscard]] const std::vector<timeline_bin>& bins() const noexcept { return bins_; }
 
+  /// Throws archive_error for loaded bins that no run can have.
   void persist(archive& state);
 
 private:

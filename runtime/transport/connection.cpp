@@ -13,6 +13,8 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t in_bytes = std::size_t{16} << 10;
+/// Longest time for a peer to close a connection that this end has finished.
+constexpr std::chrono::seconds closing_timeout{1};
 
 [[noreturn]] void fail(const std::string& text) { throw protocol_error(text); }
 
@@ -36,7 +38,7 @@ connection::connection(owned_descriptor socket, const tls_identity_ref& identity
 }
 
 connection::~connection() {
-  if (tls_ && stage_ == stage::open)
+  if (tls_ && stage_ == stage::open && !finished_)
     SSL_shutdown(tls_.get());
   ERR_clear_error();
 }
@@ -46,7 +48,7 @@ short connection::awaited_events() const {
     return POLLOUT;
   if (stage_ == stage::tls)
     return tls_wants_write_ ? POLLOUT : POLLIN;
-  const bool writes = out_.left() > 0 || writer_.has_something();
+  const bool writes = !finished_ && (out_.left() > 0 || writer_.has_something());
   return static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN);
 }
 
@@ -65,6 +67,8 @@ void connection::process_io(clock::time_point now) {
 }
 
 void connection::send_now(clock::time_point now) {
+  if (finished_)
+    return;
   const auto sent = bytes_sent_;
   write_some();
   if (bytes_sent_ > sent)
@@ -115,8 +119,13 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
     const int error = SSL_get_error(tls_.get(), static_cast<int>(count));
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
       return 0;
-    fail(error == SSL_ERROR_ZERO_RETURN ? "has closed the connection"
-                                        : std::string(act) + " by TLS fails: " + tls_error_text());
+    if (error == SSL_ERROR_ZERO_RETURN)
+      fail("has closed the connection");
+    const bool is_eof = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+    const auto text = std::string(act) + " by TLS fails: " + tls_error_text();
+    if (error == SSL_ERROR_SSL && !is_eof && !reader_.has_begun()) // in TLS 1.3 a client learns it after its handshake
+      throw incompatible_peer("does not accept the credentials of this process: " + text);
+    fail(text);
   }
   if (count == 0 || errno == ECONNRESET)
     fail(reader_.has_begun() ? "has closed the connection"
@@ -142,6 +151,8 @@ std::size_t connection::receive() {
     count = moved(::recvmsg(socket_.get(), &whole, 0), "receiving");
   }
   const auto placed = std::min(count, write_area.size());
+  if (finished_)
+    return count;
   reader_.mark_written(placed);
   reader_.feed(std::span(in_).first(count - placed));
   return count;
@@ -197,6 +208,10 @@ void connection::check_timeouts(clock::time_point now) {
     fail(stage_ == stage::connecting ? "cannot be reached: no answer"
          : stage_ == stage::tls      ? "leaves the TLS handshake unfinished"
                                      : "does not identify itself");
+  if (finished_ && now - *finished_ > closing_timeout)
+    fail("does not close the connection");
+  if (finished_)
+    return;
   if (authenticated_ && now - last_received_ > limits_.idle_timeout)
     fail("has sent no heartbeat for " + std::to_string(limits_.idle_timeout.count()) + " ms");
   if (stage_ == stage::open && now - spoke_ >= heartbeat_every()) {
@@ -206,10 +221,20 @@ void connection::check_timeouts(clock::time_point now) {
 }
 
 connection::clock::time_point connection::next_timeout() const {
+  if (finished_)
+    return *finished_ + closing_timeout + std::chrono::milliseconds(1);
   auto next = authenticated_ ? last_received_ + limits_.idle_timeout : began_ + limits_.handshake_timeout;
   if (stage_ == stage::open)
     next = std::min(next, spoke_ + heartbeat_every());
   return next + std::chrono::milliseconds(1);
+}
+
+void connection::finish_sending(clock::time_point now) {
+  finished_ = now;
+  ERR_clear_error();
+  if (tls_)
+    SSL_shutdown(tls_.get());
+  ::shutdown(socket_.get(), SHUT_WR);
 }
 
 /// At most half a second, because the peer's timeout may be shorter than that of this end.

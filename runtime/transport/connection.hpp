@@ -48,6 +48,8 @@ public:
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] bool is_connected() const noexcept { return stage_ != stage::connecting; }
+  /// True if the connection and TLS are established.
+  [[nodiscard]] bool is_open() const noexcept { return stage_ == stage::open; }
   /// Events to wait for with poll().
   [[nodiscard]] short awaited_events() const;
   /// Reads and writes as much as possible. Throws protocol_error with the reason if the connection has to be closed.
@@ -59,10 +61,18 @@ public:
   /// Marks the peer as authenticated, which allows longer timeouts and messages.
   void mark_authenticated(clock::time_point now);
 
+  /// Ends this direction of the stream after all queued messages have been sent, and discards what the peer still
+  /// sends. A close with unread bytes would make the peer lose messages that it has not read. process_io() or
+  /// check_timeouts() throws once the peer has closed the connection, or after 1 s. @pre waiting_bytes() == 0
+  void finish_sending(clock::time_point now);
+  [[nodiscard]] bool has_finished_sending() const noexcept { return finished_.has_value(); }
+
   /// Queues a message.
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
   /// True if a message can be sent without delay: the connection is open and nothing is queued.
-  [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
+  [[nodiscard]] bool can_send_at_once() const noexcept {
+    return stage_ == stage::open && !finished_ && waiting_bytes() == 0;
+  }
   /// Writes as much as possible. Throws protocol_error like process_io().
   void send_now(clock::time_point now);
   /// Records that a received message of this size was consumed, and sends credit if due.
@@ -101,6 +111,7 @@ private:
   std::vector<std::byte> in_; // bytes that are not message content
   outgoing_frames out_;
   clock::time_point began_, last_received_, spoke_;
+  std::optional<clock::time_point> finished_; // time of finish_sending()
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };
 

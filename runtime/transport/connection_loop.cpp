@@ -323,20 +323,35 @@ void connection_loop::serve(connection_id id, held_connection& held) {
     watcher_.opened(id, held.peer, held.accepted);
   for (auto& message : held.stream->take_messages())
     watcher_.received(id, std::move(message));
-  if (!reason.empty())
+  if (reason.empty())
+    return;
+  if (held.closing)
+    end(id, std::string(*held.closing));
+  else
     end(id, reason, may_retry);
 }
 
 void connection_loop::check_connection(connection_id id, held_connection& held) {
+  auto& stream = *held.stream;
+  const auto now = connection::clock::now();
   try {
-    held.stream->check_timeouts(connection::clock::now());
+    stream.check_timeouts(now);
   } catch (const protocol_error& e) {
-    return end(id, e.what());
+    return end(id, held.closing ? std::string(*held.closing) : e.what());
   }
-  if (held.broken)
-    end(id, std::string(*held.broken));
-  else if (held.closing && (held.closes_at_once || held.stream->waiting_bytes() == 0))
+  if (held.broken) {
+    const auto reason = *held.broken;
+    serve(id, held); // a message that arrived before may contain the peer's reason
+    if (held_.contains(id))
+      end(id, reason);
+    return;
+  }
+  if (!held.closing || stream.has_finished_sending())
+    return;
+  if (held.closes_at_once || !stream.is_open())
     end(id, std::string(*held.closing));
+  else if (stream.waiting_bytes() == 0)
+    stream.finish_sending(now);
 }
 
 void connection_loop::end(connection_id id, const std::string& reason, bool may_retry) {

@@ -55,7 +55,8 @@ public:
   void send(connection_id id, archive message);
   /// Acknowledges `bytes` of a received message, which allows its sender to send as many more.
   void consumed(connection_id id, std::size_t bytes);
-  /// Closes a connection after sending queued messages, if possible. @param reason passed to closed()
+  /// Closes a connection after sending queued messages, if possible. Waits at most 1 s for the peer to read them and to
+  /// close its end. @param reason passed to closed()
   void close(connection_id id, std::string reason) { add(ended{id, std::move(reason), false}); }
   /// Closes a connection immediately; queued messages are lost. @param reason passed to closed()
   void drop(connection_id id, std::string reason) { add(ended{id, std::move(reason), true}); }

@@ -27,21 +27,21 @@ def enter():
         sys.exit(subprocess.run([python, *sys.argv], check=False).returncode)
 
 
-def rendered(values):
+def rendered(values, folder=CHART):
     """Returns the chart's manifests with these values, by `helm template` or Helm's library; None without either."""
     import yaml
     if shutil.which("helm"):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump(values, file)
             file.flush()
-            text = subprocess.run(["helm", "template", "mneme", CHART, "--values", file.name], capture_output=True,
+            text = subprocess.run(["helm", "template", "mneme", folder, "--values", file.name], capture_output=True,
                                   text=True, check=True).stdout
     else:
         try:
             import helm_python
         except ImportError:
             return None
-        with helm_python.Chart.load(CHART) as chart:
+        with helm_python.Chart.load(folder) as chart:
             text = "\n---\n".join(chart.render(values, name="mneme").values())
     return [found for found in yaml.safe_load_all(text) if found]
 
@@ -131,6 +131,24 @@ class Kubernetes(NodesCase):
                          ["run", "/opt/mneme/share/mneme/scenarios/quickstart.toml", "--out", "/runs/mneme",
                           "--distributed"])
         self.validate(manifests.values())
+
+    def test_an_upgrade_keeps_the_secret_of_the_cluster(self):
+        """Without a cluster, lookup() finds nothing; a copy of the chart has what it would return."""
+        folder = os.path.join(self.scratch.name, "chart")
+        shutil.copytree(CHART, folder)
+        path = os.path.join(folder, "templates", "around.yaml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        search = 'lookup "v1" "Secret" .Release.Namespace $name'
+        self.assertEqual(text.count(search), 1)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(search, 'dict "data" (dict "secret" "b2xk")'))
+        manifests = rendered({}, folder)
+        if manifests is None:
+            self.skipTest(NO_HELM)
+        secret, = (manifest for manifest in manifests if manifest["kind"] == "Secret")
+        self.assertEqual((secret["data"], secret.get("stringData")), ({"secret": "b2xk"}, None))
+        self.validate(manifests)
 
     def test_the_chart_renders_with_certificates_and_all_values(self):
         manifests = self.chart(**SECRETS, scenario="seed = 1\n[data]\nname = \"digits\"\n",

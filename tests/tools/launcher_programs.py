@@ -117,14 +117,17 @@ class SlurmCluster:
         return found.stdout.split() == ["idle"] * 3
 
     def submit(self, log, *arguments, environment):
-        """Runs a batch job and waits for its end. Returns its exit code, as in 0:0, and its output."""
+        """Runs a batch job and waits at most 10 min for its end. Returns its exit code, as in 0:0, and its output."""
         done = subprocess.run(["sbatch", "--parsable", f"--output={log}", *arguments], capture_output=True, text=True,
                               env=environment, check=False)
         if done.returncode:
             return str(done.returncode), done.stderr
         job = done.stdout.strip()
-        shown = ""
+        shown, until = "", time.monotonic() + 600
         while not re.search(r"JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)", shown):
+            if time.monotonic() > until:
+                subprocess.run(["scancel", job], env=environment, check=False)
+                raise AssertionError(f"job {job} has not ended within 10 minutes: {shown}")
             time.sleep(0.1)
             shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, env=environment,
                                    check=True).stdout

@@ -8,6 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import SlurmCluster, mpirun, plain_environment, torch_python  # noqa: E402
+from made_data import write_data  # noqa: E402
 from node_processes import NodesCase, free_port, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
@@ -122,9 +123,54 @@ class Launchers(NodesCase):
                      "worker.join_timeout=\"1 s\"",
                      environment=plain_environment(RANK="0", WORLD_SIZE="3", LOCAL_WORLD_SIZE="3",
                                                    MASTER_PORT=str(self.port)))
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(f"0 nodes with 0 workers have joined at 127.0.0.1:{self.port} within 1 s (worker.join_timeout), "
                       "and 2 nodes are needed", done.stderr)
+
+    def ends(self, processes, code):
+        """Returns the outputs of ranks, which must all end with this exit code."""
+        said = [process.communicate(timeout=60)[0] for process in processes]
+        self.assertEqual([process.returncode for process in processes], [code] * len(processes), said)
+        return said
+
+    def test_other_ranks_end_with_the_error_of_rank_0_before_the_run(self):
+        """Rank 0 finds the first error before it listens, and the second while it loads the run."""
+        here, there = (os.path.join(self.scratch.name, name) for name in ("here", "there"))
+        shutil.copytree(os.path.join(ROOT, "scenarios", "smoke"), here)  # any folder with files
+        write_data(there, "usps")
+        for settings, cause in (([], "already exists, and a run never overwrites another"),
+                                (words(["data.name=\"usps\""]), "usps")):
+            out = [] if settings else ["--out", here]
+            first, *others = (self.rank(rank, 3, "scenarios/smoke/fedavg.toml", *settings, *out,
+                                        MNEME_DATA=there if rank else here) for rank in range(3))
+            for said in (*self.ends([first], 2), *self.ends(others, 2)):
+                self.assertIn(cause, said)
+            self.port = free_port()
+
+    def test_other_ranks_end_if_there_is_nothing_to_resume(self):
+        folder = self.out()
+        self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", folder).returncode, 0)
+        first, *others = self.ranks(3, folder, command="resume")
+        self.assertIn("nothing to resume", self.ends([first], 0)[0])
+        for said in self.ends(others, 0):
+            self.assertIn("the run is over", said)
+
+    def test_other_ranks_end_with_the_failure_of_the_run(self):
+        first, *others = self.ranks(3, "scenarios/smoke/fedavg.toml", "--out", self.out(),
+                                    *words(["training.learning_rate=1e30"]))
+        self.ends([first], 1)
+        for said in self.ends(others, 1):
+            self.assertIn("error: the run has failed: ", said)
+
+    def test_other_ranks_end_with_an_interrupted_run(self):
+        folder = self.out()
+        first, *others = self.ranks(3, "scenarios/smoke/fedprox.toml", "--out", folder, *words(LONG))
+        while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            pass
+        first.terminate()
+        self.ends([first], 130)
+        for said in self.ends(others, 130):
+            self.assertIn("the run was interrupted", said)
 
     def test_ranks_of_another_build_or_secret_are_rejected_and_the_run_does_not_begin(self):
         other, folder = os.path.join(self.scratch.name, "mneme"), self.out()
@@ -137,7 +183,10 @@ class Launchers(NodesCase):
         said, _ = rank.communicate(timeout=300)
         self.assertEqual(rank.returncode, 2, said)
         self.assertIn("does not have the same secret (MNEME_SECRET or --secret)", said)
-        self.rank(2, 3, scenario, *options, MNEME_SECRET=SECRET, program=other)
+        rank = self.rank(2, 3, scenario, *options, MNEME_SECRET=SECRET, program=other)
+        said, _ = rank.communicate(timeout=300)
+        self.assertEqual(rank.returncode, 2, said)
+        self.assertIn("rejects this node, because it has another build of mneme: ", said)
         said, _ = run.communicate(timeout=300)
         self.assertEqual(run.returncode, 2, said)
         for cause in ("is rejected: it does not have the same secret", "error: has another build of mneme: "):
@@ -152,7 +201,7 @@ class Launchers(NodesCase):
         process.communicate(timeout=60)
         waiting = self.rank(0, 3, folder, command="resume")
         said, _ = waiting.communicate(timeout=60)
-        self.assertEqual(waiting.returncode, 2, said)
+        self.assertEqual(waiting.returncode, 1, said)
         self.assertIn("and 2 nodes are needed", said)
         self.assertEqual(mneme("resume", folder, "--quiet").returncode, 0)
         self.assertEqual(self.read(folder)["run_digest"], alone)

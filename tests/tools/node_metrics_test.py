@@ -70,13 +70,33 @@ class Metrics(NodesCase):
         self.await_answer(at_run + "/readyz", (200, "ready\n"))
         self.check_metrics(at_run, at_node)
         second.end()
-        self.await_metric(at_run, "mneme_run_nodes_lost_total")
+        self.await_metric(at_run, "mneme_run_disconnects_total")
         self.assertEqual(get(at_run + "/readyz"), (200, "ready\n"))
         first.end()
         self.await_answer(at_run + "/readyz", (503, "waits for a node\n"))
-        self.await_metric(at_run, "mneme_run_nodes_lost_total", 2)  # counted after the connection has ended
+        self.await_metric(at_run, "mneme_run_disconnects_total", 2)  # counted after the connection has ended
         self.assertEqual(self.metric(at_run, "mneme_run_nodes_joined_total"), 2)
         self.assertEqual(self.metric(at_run, "mneme_run_node_up"), 0)
+
+    def test_the_reason_changes_while_the_run_trains_its_backbone(self):
+        settings = "[data]\nname = \"synthetic\"\nshape = [16]\nclasses = 10\nrows = 600\n[model]\nname = \"mlp\"\n" \
+                   "hidden = [12, 9]\n"
+        trained, learning = (os.path.join(self.scratch.name, name) for name in ("backbone.toml", "test.toml"))
+        with open(trained, "w", encoding="utf-8") as file:
+            file.write(f"seed = 2\n{settings}[tasks]\nkind = \"single\"\nclasses = 6\n[clients]\ncount = 1\n"
+                       "[rounds]\nper_task = 10000000\n[strategy]\nname = \"fedavg\"\n")
+        with open(learning, "w", encoding="utf-8") as file:
+            file.write(f"seed = 2\n{settings}backbone = \"backbone.toml\"\n[tasks]\ncount = 2\nclasses = 4\n"
+                       "class_order = [6, 7, 8, 9, 0, 1, 2, 3, 4, 5]\n[clients]\ncount = 8\n[strategy]\n"
+                       "name = \"fedavg\"\n")
+        address = f"127.0.0.1:{free_port()}"
+        node = self.node(address, "--threads", "1", "--metrics", "127.0.0.1:0", "--idle-timeout", "60 s")
+        at_node = node.wait_for(r"metrics at (http://\S+)/metrics")
+        process = self.started(self.out(), learning, "--accept", address, "--metrics", "127.0.0.1:0",
+                               environment={**os.environ, "MNEME_CACHE": self.scratch.name})
+        at_run = self.served(process)
+        self.await_answer(at_run + "/readyz", (503, "trains the backbone, or loads it\n"))
+        self.await_answer(at_node + "/readyz", (503, "waits for the run's scenario\n"))
 
     def check_metrics(self, at_run, at_node):
         self.await_metric(at_run, "mneme_run_node_client_rounds_total")

@@ -88,7 +88,8 @@ class Disturbed(NodesCase):
             found = self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * 6)
             undisturbed.append((time.monotonic() - began, self.rounds_of(found)))
             self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)))
-        totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "late that computed", "rounds again"), 0)
+        totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "late that computed", "rounds again",
+                                "rounds rerun"), 0)
         for seed in range(20):
             which = seed % 2
             self.disturb(seed, *scenarios[which], *undisturbed[which], totals)
@@ -123,17 +124,19 @@ class Disturbed(NodesCase):
         self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)),
                          f"seed {seed}: {said}")
         again = self.rounds_of(found) - rounds
+        rerun = sum(node["rounds_rerun"] for node in found["nodes"])
         if only_drained:
             disconnects = sum(node["disconnects"] for node in found["nodes"])
-            self.assertEqual((again, disconnects), (0, 0), f"seed {seed}: {said}")
+            self.assertEqual((again, disconnects, rerun), (0, 0, 0), f"seed {seed}: {said}")
             self.assertEqual([node.process.wait(timeout=60) for node in nodes[:6]], [0] * 6, f"seed {seed}: {said}")
         for way in ways:
             totals[way] += 1
         totals["lost"] += sum(node["disconnects"] for node in found["nodes"])
         totals["rounds again"] += again
+        totals["rounds rerun"] += rerun
         totals["late that computed"] += len(found["nodes"]) > 6 and found["nodes"][-1]["client_rounds"] > 0
         print(f"seed {seed}: {', '.join(ways)}: {took:.1f} s, undisturbed {seconds:.1f} s, {again} of {rounds} client "
-              "rounds again", flush=True)
+              f"rounds again, {rerun} rerun", flush=True)
         for node in nodes:
             node.end()
 

@@ -1,10 +1,12 @@
 """Runs whose nodes are started by Dask, submitit and a Ray cluster of two raylets: the digest of one process."""
+import concurrent.futures
 import contextlib
 import os
 import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import python_package  # noqa: E402
@@ -85,6 +87,45 @@ class Launched(unittest.TestCase):
 
     def test_two_raylets_give_the_digest_of_one_process(self):
         self.compare_with_one_process(ray_cluster, "lga")
+
+
+class Threads(mneme.cluster.Cluster):
+    """Nodes that threads of this process start."""
+
+    def host(self):
+        return "127.0.0.1"
+
+    def start(self, address):
+        pool = concurrent.futures.ThreadPoolExecutor(self.nodes)
+        self.tasks = [pool.submit(mneme.cluster.compute, address, self.secret, 1, self.options)
+                      for _ in range(self.nodes)]
+        pool.shutdown(wait=False)
+
+    def stop(self, wait_s):
+        mneme.cluster.wait_until_done(self.tasks, wait_s)
+        self.codes = [task.result() for task in self.tasks if task.done()]
+        self.tasks = []
+
+
+class Ends(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = os.path.join(scratch.name, "run")
+
+    def test_a_run_whose_nodes_have_all_ended_is_stopped(self):
+        cluster = Threads(2, options=("--grace", "soon"))  # a bad option
+        with unittest.mock.patch.object(mneme.cluster, "END_OF_RUN_S", 1.0), \
+                self.assertRaisesRegex(mneme.cluster.NodesEnded, "all 2 nodes .* exit code 2, exit code 2; expected"):
+            mneme.run(os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), out=self.folder, cluster=cluster)
+        self.assertEqual(cluster.codes, [2, 2])
+
+    def test_nodes_end_with_a_scenario_that_has_errors(self):
+        cluster = Threads(2)
+        with self.assertRaises(mneme.ScenarioError):
+            mneme.run(os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), {"rounds.cohort": 0}, out=self.folder,
+                      cluster=cluster)
+        self.assertEqual(cluster.codes, [2, 2])
 
 
 if __name__ == "__main__":

@@ -44,15 +44,16 @@ class Bench:
         return done.stdout
 
     @contextlib.contextmanager
-    def node(self):
-        """Options of a run that waits for a node with one worker. The node serves several runs."""
-        address = f"127.0.0.1:{free_port()}"
+    def node(self, join=None, accept=None):
+        """Options of a run that waits for a node with one worker. The node serves several runs. join, accept: addresses
+        of node and run, which are equal unless a relay connects them."""
+        accept = accept or f"127.0.0.1:{free_port()}"
         program = os.path.join(self.programs, "mneme")
         ended = threading.Event()
 
         def serve():
             while not ended.is_set():
-                with subprocess.Popen([program, "node", "--join", address, "--threads", "1"], cwd=self.root,
+                with subprocess.Popen([program, "node", "--join", join or accept, "--threads", "1"], cwd=self.root,
                                       stdout=subprocess.DEVNULL) as process:
                     while process.poll() is None and not ended.wait(0.05):
                         pass
@@ -60,7 +61,7 @@ class Bench:
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield ("--accept", address, "--workers-min", "1")
+            yield ("--accept", accept, "--workers-min", "1")
         finally:
             ended.set()
             thread.join()

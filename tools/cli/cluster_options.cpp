@@ -57,6 +57,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
                      node_address{.host = rank.is_one_host ? rank.host : all_interfaces(reached), .port = rank.port},
                  .trust = std::move(trust),
                  .nodes_min = arguments.workers_min > 0 ? 0 : rank.size.value_or(1) - 1,
+                 .ranks = rank.size.value_or(1) - 1,
                  .workers_min = arguments.workers_min,
                  .computes = true,
                  .log = print_line};

@@ -62,6 +62,25 @@ int join(const serve_arguments& arguments) {
                   *metrics, stdout);
 }
 
+/// Prints the outcome of the run. Returns the exit code, which is that of the run.
+int report_end(const run_end& run, std::FILE* log) {
+  switch (run.outcome) {
+  case run_outcome::done:
+    print_line(log, "the run is over");
+    return exit_done;
+  case run_outcome::interrupted:
+    print_line(log, "the run was interrupted");
+    return exit_interrupted;
+  case run_outcome::failed:
+    std::fprintf(stderr, "error: the run has failed: %s\n", run.reason.c_str());
+    return exit_failed;
+  case run_outcome::bad_input:
+    break;
+  }
+  std::fprintf(stderr, "error: the run cannot start: %s\n", run.reason.c_str());
+  return exit_bad_input;
+}
+
 } // namespace
 
 int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* log) {
@@ -75,7 +94,7 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
   int code = exit_done;
   switch (ended->end) {
   case node_exit::run_over:
-    print_line(log, "the run is over");
+    code = report_end(ended->run, log);
     break;
   case node_exit::left:
     print_line(log, "has left");

@@ -17,28 +17,36 @@ int resume_run(const resume_arguments& arguments) {
   auto plan = plan_cluster(arguments.on, *threads);
   if (!plan)
     return print_errors(plan.error());
+  const auto fail = [&plan](const diagnostics& why) {
+    const auto code = print_errors(why);
+    end_ranks(plan->accept, end_for(why)); // other ranks cannot find all of these errors
+    return code;
+  };
   const auto metrics = metrics_option(arguments.metrics, plan->node ? plan->node->local_rank : std::nullopt);
   if (!metrics)
-    return print_errors(metrics.error());
+    return fail(metrics.error());
   const auto& folder = arguments.folders.front();
   if (const auto read = read_scenario(std::filesystem::path(folder) / "scenario.toml", {}))
     if (auto ready = reexec_with(read->value.worker.arithmetic); !ready)
-      return print_errors(ready.error());
+      return fail(ready.error());
   if (plan->node)
     return run_node(*plan->node, *metrics, stderr);
   const auto shown = serving_option(arguments.serve, arguments.serve_token, *metrics);
   if (!shown)
-    return print_errors(shown.error());
+    return fail(shown.error());
+  const auto& interrupts = watch_interrupts();
   run_options options{.threads = plan->threads,
                       .style = style_option(arguments.quiet, arguments.json),
-                      .interrupts = &watch_interrupts(),
+                      .interrupts = &interrupts,
                       .accept = plan->accept,
                       .live = shown->view,
                       .measures_actors = shown->metrics != nullptr,
                       .draw_accuracy = accuracy_plot_svg};
   const auto ended = resume_simulation(folder, options);
-  if (!ended)
-    return print_errors(ended.error());
+  if (!ended) {
+    const int code = print_errors(ended.error());
+    return interrupts.load() > 0 ? exit_interrupted : code;
+  }
   if (*ended)
     return exit_code_of(**ended);
   if (!arguments.quiet)

@@ -105,18 +105,24 @@ int run_scenarios(const run_arguments& arguments) {
   if (!plan)
     append(errors, plan.error());
   const auto runs = planned_runs(arguments, errors);
+  const auto fail = [&plan](const diagnostics& why) {
+    const auto code = print_errors(why);
+    if (plan)
+      end_ranks(plan->accept, end_for(why)); // other ranks cannot find all of these errors
+    return code;
+  };
   if (!errors.empty())
-    return print_errors(errors);
+    return fail(errors);
   if (auto ready = arithmetic_of(runs); !ready)
-    return print_errors(ready.error());
+    return fail(ready.error());
   const auto metrics = metrics_option(arguments.metrics, plan->node ? plan->node->local_rank : std::nullopt);
   if (!metrics)
-    return print_errors(metrics.error());
+    return fail(metrics.error());
   if (plan->node)
     return run_node(*plan->node, *metrics, stderr);
   const auto shown = serving_option(arguments.serve, arguments.serve_token, *metrics);
   if (!shown)
-    return print_errors(shown.error());
+    return fail(shown.error());
   const auto& interrupts = watch_interrupts();
   run_options options{.threads = plan->threads,
                       .style = style_option(arguments.quiet, arguments.json),

@@ -6,11 +6,11 @@ namespace {
 constexpr const char *mneme_prefix = "mneme", *node_prefix = "mneme_run_node";
 
 void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
-  std::int64_t losses = 0;
+  std::int64_t disconnects = 0;
   for (const auto& node : nodes) {
     const metric_labels labels{{"node", node.address}};
     const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-    losses += node.disconnects;
+    disconnects += node.disconnects;
     set_gauge(to, {node_prefix, "up", "1 while the node is connected."}, std::int64_t{node.is_connected}, labels);
     set_gauge(to, {node_prefix, "workers", "Worker threads of the node."}, node.workers, labels);
     set_counter(to, {node_prefix, "client_rounds", "Client rounds that the node has computed."}, node.client_rounds,
@@ -22,13 +22,15 @@ void add_nodes(metric_registry& to, const std::vector<node_record>& nodes) {
                 labels);
     set_gauge(to, {node_prefix, "waiting", "Messages to the node in the send queue.", "bytes"},
               bytes(node.bytes_waiting), labels);
-    set_counter(to, {node_prefix, "losses", "Disconnects of the node."}, node.disconnects, labels);
-    set_counter(to, {node_prefix, "away", "Time between disconnects of the node and its returns.", "seconds"},
+    set_counter(to, {node_prefix, "disconnects", "Disconnects of the node."}, node.disconnects, labels);
+    set_counter(to, {node_prefix, "disconnected", "Time between disconnects of the node and its returns.", "seconds"},
                 node.disconnected_seconds, labels);
+    set_counter(to, {node_prefix, "rounds_rerun", "Client rounds of the node that another host has computed again."},
+                node.rounds_rerun, labels);
   }
   set_counter(to, {"mneme_run", "nodes_joined", "Nodes that have joined, each counted once."},
               static_cast<std::int64_t>(nodes.size()));
-  set_counter(to, {"mneme_run", "nodes_lost", "Disconnects of all nodes."}, losses);
+  set_counter(to, {"mneme_run", "disconnects", "Disconnects of all nodes."}, disconnects);
 }
 
 void add_course(metric_registry& to, const timeline_bin& last) {

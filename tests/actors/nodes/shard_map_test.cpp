@@ -76,6 +76,17 @@ TEST_CASE("idle shards move to a node that joins later") {
   CHECK((places(map, 4) == std::vector{node(0), node(1), node(2), node(2)}));
 }
 
+TEST_CASE("shards of other nodes keep their hosts while a node leaves") {
+  auto map = placed(4, {1, 1, 2});
+  CHECK((places(map, 4) == std::vector{node(0), node(1), node(2), node(2)}));
+  map.leave(0);
+  for (std::uint32_t s = 1; s < 4; ++s)
+    CHECK_FALSE(map.return_to_preferred({s}));
+  CHECK(map.return_to_preferred({0}));
+  CHECK((places(map, 4) == std::vector{node(1), node(1), node(2), node(2)}));
+  CHECK_FALSE(map.return_to_preferred({0}));
+}
+
 TEST_CASE("a leaving node gets no shards and gives up each one when it is idle") {
   auto map = placed(4, {1, 1});
   map.leave(0);

@@ -127,6 +127,20 @@ TEST_CASE("the absence of immediate jobs is reported once, by any host") {
   CHECK(shard.journal.is_idle());
 }
 
+TEST_CASE("rounds_with_work() counts rounds whose jobs another host would have to rerun") {
+  begun_shard shard;
+  auto& journal = shard.journal;
+  CHECK(journal.rounds_with_work() == 0);
+  CHECK(journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  CHECK(journal.is_quiet());
+  CHECK(journal.rounds_with_work() == 0); // all jobs are parked
+  journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
+  CHECK(journal.rounds_with_work() == 1);
+  CHECK(journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(journal.is_quiet());
+  CHECK(journal.rounds_with_work() == 1); // stage 0 of round 5 is computed
+}
+
 TEST_CASE("a host that reruns rounds reports all of them up to their position") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());

@@ -1,6 +1,7 @@
 #include "runtime/base/archive.hpp"
 #include "runtime/results/timeline.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <limits>
 using namespace mneme;
 
 namespace {
@@ -69,6 +70,22 @@ TEST_CASE("a timeline continues after a checkpoint as if uninterrupted") {
   for (std::uint32_t r = 1'500; r < 2'500; ++r)
     second.add(round_of(r));
   CHECK((second.bins() == after(2'500).bins()));
+}
+
+TEST_CASE("a loaded timeline with a count that no run can have is refused") {
+  const auto load = [](timeline_bin bin) {
+    timeline made;
+    made.add(bin);
+    archive saved;
+    saved(made);
+    archive loading(saved.contents(), 0, saved.contents()->size());
+    timeline loaded;
+    loading(loaded);
+  };
+  CHECK_NOTHROW(load({.dropped = 1, .upload_bytes = std::int64_t{1} << 62}));
+  CHECK_THROWS_AS(load({.client_rounds = -1}), archive_error);
+  CHECK_THROWS_AS(load({.dropped = -1}), archive_error);
+  CHECK_THROWS_AS(load({.upload_bytes = std::numeric_limits<std::int64_t>::max()}), archive_error);
 }
 
 TEST_CASE("a line of the timeline counts tasks and rounds from 1") {

@@ -140,6 +140,7 @@ TEST_CASE("a peer with a certificate of another authority is rejected on both si
     two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // only the peer trusts us
     CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not accepted"));
     CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("alert"));
+    CHECK_FALSE(ends.client_sees.may_retry(ends.which));
   }
   {
     two_ends ends(mine, identity_in(theirs.path(), theirs.path() / "ca.pem"));
@@ -196,6 +197,41 @@ TEST_CASE("a peer that does not authenticate, or falls silent, is disconnected")
   const owned_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
   REQUIRE(::connect(mute.get(), place.get(), place.size) == 0);
   CHECK(sees.any_reason() == "does not identify itself");
+}
+
+TEST_CASE("close() lets the peer read the last message, although it still sends") {
+  two_ends ends(nullptr, nullptr);
+  const auto there = ends.server_sees.next_opened();
+  ends.server.mark_authenticated(there);
+  ends.client.mark_authenticated(ends.client_sees.next_opened());
+  ends.server.send(there, numbers(1'000'000));
+  ends.server.close(there, "the run is over");
+  ends.client.send(ends.which, numbers(1'000'000)); // the server never acknowledges these bytes
+  CHECK((*ends.client_sees.next_message() == *numbers(1'000'000).contents()));
+  CHECK(ends.client_sees.reason(ends.which) == "has closed the connection");
+  CHECK(ends.server_sees.reason(there) == "the run is over");
+}
+
+TEST_CASE("close() waits for the peer's end of the connection, but at most for a second") {
+  for (const bool peer_closes : {true, false}) {
+    witness sees;
+    connection_loop loop(nullptr, {}, sees);
+    const auto place = place_of(loop.listen(any_port).value()).addresses.front();
+    owned_descriptor peer(::socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(::connect(peer.get(), place.get(), place.size) == 0);
+    constexpr std::string_view preamble{"mneme\n\x02\0", 8};
+    REQUIRE(::send(peer.get(), preamble.data(), preamble.size(), 0) == 8);
+    const auto there = sees.next_opened();
+    loop.close(there, "the run is over");
+    std::array<char, 64> received{};
+    while (::recv(peer.get(), received.data(), received.size(), 0) > 0) {
+    }
+    CHECK(::send(peer.get(), preamble.data(), preamble.size(), 0) == 8);            // the socket is still open
+    CHECK(::recv(peer.get(), received.data(), received.size(), MSG_DONTWAIT) == 0); // no reset
+    if (peer_closes)
+      peer = owned_descriptor();
+    CHECK(sees.reason(there) == "the run is over");
+  }
 }
 
 TEST_CASE("silent unknown peers do not block other connections, however many connect") {

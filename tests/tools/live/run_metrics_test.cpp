@@ -61,7 +61,7 @@ TEST_CASE("add_run_metrics() adds rounds, traffic, jobs and accuracies of a run,
                "mneme_accuracy_percent 55.000000\n", "mneme_task_accuracy_percent{task=\"2\"} 40.000000\n"});
 }
 
-TEST_CASE("add_run_metrics() adds each node, and the numbers of joined nodes and losses") {
+TEST_CASE("add_run_metrics() adds each node, and the numbers of joined nodes and disconnects") {
   live_run run{.folder = "runs/a", .status = "running"};
   run.nodes = {
       {.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100, .bytes_waiting = 40},
@@ -71,9 +71,9 @@ TEST_CASE("add_run_metrics() adds each node, and the numbers of joined nodes and
                "mneme_run_node_workers{node=\"a:1\"} 4\n", "mneme_run_node_client_rounds_total{node=\"a:1\"} 7\n",
                "mneme_run_node_busy_seconds_total{node=\"a:1\"} 2.500000\n",
                "mneme_run_node_sent_bytes_total{node=\"a:1\"} 100\n", "mneme_run_node_waiting_bytes{node=\"a:1\"} 40\n",
-               "mneme_run_node_losses_total{node=\"b:2\"} 2\n",
-               "mneme_run_node_away_seconds_total{node=\"b:2\"} 1.500000\n", "mneme_run_nodes_joined_total 2\n",
-               "mneme_run_nodes_lost_total 2\n"});
+               "mneme_run_node_disconnects_total{node=\"b:2\"} 2\n",
+               "mneme_run_node_disconnected_seconds_total{node=\"b:2\"} 1.500000\n", "mneme_run_nodes_joined_total 2\n",
+               "mneme_run_disconnects_total 2\n"});
 }
 
 TEST_CASE("pending_reason() is empty while the run computes") {

@@ -101,9 +101,17 @@ void read_message(bytes in) {
       serialize_wave(content, report, of_run);
       return content.expect_end();
     }
+    case node_message::leaving: {
+      node_leave leaves;
+      content(leaves);
+      return content.expect_end();
+    }
+    case node_message::end: {
+      run_end ended;
+      content(ended);
+      return content.expect_end();
+    }
     case node_message::interrupt:
-    case node_message::leaving:
-    case node_message::end:
       return;
     }
   } catch (const archive_error&) {

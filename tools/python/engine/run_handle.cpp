@@ -121,6 +121,7 @@ void run_handle::begin() {
   auto read = read_scenario(request_.scenario, request_.settings);
   if (!read) {
     findings_ = read.error();
+    end_ranks(options.accept, end_for(findings_));
     return;
   }
   warnings_ = read->warnings;
@@ -172,10 +173,11 @@ void bind_runs(nb::module_& module) {
            [](run_handle* self, std::filesystem::path scenario, bool resumes, overrides settings,
               std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace,
               const std::string& accept, std::int64_t workers_min, std::string secret,
-              std::vector<std::filesystem::path> keys) {
+              std::vector<std::filesystem::path> keys, std::int64_t nodes_started) {
              keys.resize(3); // certificate, key, authority
              accept_options nodes{
                  .trust = {.secret = std::move(secret), .certificate = keys[0], .key = keys[1], .authority = keys[2]},
+                 .ranks = nodes_started,
                  .workers_min = workers_min};
              if (!accept.empty()) {
                const auto address = parse_address(accept);

@@ -195,8 +195,9 @@ def callbacks_of(on_evaluation, loggers):
     return [*given, *loggers]
 
 
-def watch(handle, callbacks, progress, named):
-    """Waits for the run, reports evaluations, and forwards Ctrl-C and exceptions of callbacks to the run."""
+def watch(handle, callbacks, progress, named, cluster):
+    """Waits for the run, reports evaluations, and forwards Ctrl-C and exceptions of callbacks to the run. Stops the run
+    if all nodes of its cluster have ended."""
     stopped = None
     warned = over = False
     while not over:
@@ -213,17 +214,19 @@ def watch(handle, callbacks, progress, named):
                 for callback in callbacks:
                     callback(record)
             progress.moved(handle.pace())
+            if cluster is not None:
+                cluster.check()
         except BaseException as error:  # also KeyboardInterrupt; the run stops cleanly before it is raised
             stopped = stopped or error
             handle.interrupt()
     return stopped
 
 
-def performed(handle, callbacks, progress, folder="", named=list):
+def performed(handle, callbacks, progress, folder="", named=list, cluster=None):
     """Waits for the run and returns its Run. @param named converts the engine's errors"""
-    stopped = watch(handle, callbacks, progress, named)
+    stopped = watch(handle, callbacks, progress, named, cluster)
     if handle.findings():
-        raise ScenarioError(named(handle.findings()))
+        raise stopped or ScenarioError(named(handle.findings()))
     ended = handle.summary()
     if ended is None:
         return Run(folder)  # the run was done before
@@ -286,7 +289,8 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
     address and secret. keys: deprecated, the old name of tls_files.
 
     Ctrl-C stops the run cleanly; resume() resumes it.
-    Raises ScenarioError before anything is written, and RunFailed afterwards.
+    Raises ScenarioError before anything is written, and RunFailed afterwards. Raises mneme.cluster.NodesEnded if all
+    nodes of the cluster end before the run.
     """
     tls_files = _deprecated.argument(tls_files, (), keys, "tls_files", "keys")
     callbacks = callbacks_of(on_evaluation, loggers)
@@ -297,25 +301,26 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
             nodes_of(accept, workers_min, secret, tls_files, cluster) as nodes:
         handle = _engine._RunHandle(source.file, False, source.settings, os.fspath(out) if out else "", source.name,
                                     threads, not quiet and _progress.on_terminal(), trace, *nodes)
-        ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named))
+        ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named, cluster=cluster))
     return ended[0]
 
 
 @contextlib.contextmanager
 def nodes_of(accept, workers_min, secret, tls_files, cluster):
-    """Starts the nodes of a cluster. Yields address, minimum of workers, secret and TLS files for the engine."""
+    """Starts the nodes of a cluster. Yields address, minimum of workers, secret, TLS files and number of started nodes
+    for the engine."""
     tls_files = list(tls_files)
     if cluster is not None:
         if accept or secret or tls_files:
             raise ValueError("cluster: chooses address and secret; expected no accept, secret and tls_files")
         with cluster as (address, own_secret):
-            yield address, workers_min or cluster.nodes, own_secret, tls_files
+            yield address, workers_min or cluster.nodes, own_secret, tls_files, cluster.nodes
         return
     if secret is None:  # certificates take precedence over $MNEME_SECRET
         secret = "" if tls_files or not accept else os.environ.get("MNEME_SECRET", "")
     if accept and secret and len(secret) < 16:
         raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; use secrets.token_hex(32)")
-    yield accept, workers_min, secret, tls_files
+    yield accept, workers_min, secret, tls_files, 0
 
 
 def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), allow_source_change: bool = False,
@@ -343,7 +348,7 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), allow_so
         handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
                                     *nodes)
         try:
-            ended.append(performed(handle, callbacks, progress_for(quiet), folder))
+            ended.append(performed(handle, callbacks, progress_for(quiet), folder, cluster=cluster))
         finally:
             if allow_source_change and not handle.findings():
                 note_source(Run(folder), methods, handle.rounds_before())

@@ -14,7 +14,14 @@ import sys
 import time
 from typing import Any
 
-__all__ = ["Dask", "Ray", "Submitit"]
+__all__ = ["Dask", "NodesEnded", "Ray", "Submitit"]
+
+CHECK_INTERVAL_S = 1.0
+END_OF_RUN_S = 10.0  # nodes end shortly before the run whose end they have received
+
+
+class NodesEnded(RuntimeError):
+    """All nodes of a cluster have ended, and the run has not."""
 
 
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
@@ -63,6 +70,8 @@ class Cluster:
         self.nodes, self.threads, self.options = nodes, threads_per_node, tuple(options)
         self.secret = secrets.token_hex(32)
         self.tasks: list[Any] = []  # one per node that has started
+        self.next_check = 0.0
+        self.ended_at: float | None = None  # time at which no node was left
 
     def host(self) -> str:
         """Address at which the other machines reach this one: IPv4 if it has one."""
@@ -72,6 +81,7 @@ class Cluster:
     def __enter__(self) -> tuple[str, str]:
         """Starts the nodes. Returns address and secret of the run to join."""
         address = free_address(self.host())
+        self.ended_at = None
         try:
             self.start(address)
         except BaseException:
@@ -81,6 +91,35 @@ class Cluster:
 
     def __exit__(self, *_: Any) -> None:
         self.stop(wait_s=5)
+
+    def check(self) -> None:
+        """Raises NodesEnded once no node has been left for 10 s. Call it repeatedly while the run lasts."""
+        now = time.monotonic()
+        if now < self.next_check or not self.tasks:
+            return
+        self.next_check = now + CHECK_INTERVAL_S
+        if not all(map(self.is_done, self.tasks)):
+            self.ended_at = None
+            return
+        self.ended_at = self.ended_at or now
+        if now - self.ended_at >= END_OF_RUN_S:
+            ends = ", ".join(map(self.end_of, self.tasks))
+            raise NodesEnded(f"all {len(self.tasks)} nodes of the cluster have ended before the run: {ends}; expected "
+                             "nodes that compute until the run is over (their output has the reason)")
+
+    def end_of(self, task: Any) -> str:
+        """Describes the end of a node."""
+        try:
+            return f"exit code {self.result(task)}"
+        except Exception as error:  # of any library
+            return f"{type(error).__name__}: {error}".splitlines()[0]
+
+    def is_done(self, task: Any) -> bool:
+        return bool(task.done())
+
+    def result(self, task: Any) -> Any:
+        """Returns the exit code of a node that has ended. Raises the error with which its task has ended."""
+        return task.result()
 
     def start(self, address: str) -> None:
         raise NotImplementedError
@@ -123,6 +162,14 @@ class Ray(Cluster):
             place = PlacementGroupSchedulingStrategy(self.group, placement_group_bundle_index=i)
             self.actors.append(actor.options(scheduling_strategy=place).remote())
             self.tasks.append(self.actors[-1].compute.remote(address, self.secret, self.threads, self.options))
+
+    def is_done(self, task: Any) -> bool:
+        import ray
+        return bool(ray.wait([task], timeout=0)[0])
+
+    def result(self, task: Any) -> Any:
+        import ray
+        return ray.get(task)
 
     def stop(self, wait_s: float) -> None:
         import ray
