@@ -144,7 +144,7 @@ private:
     const auto overload = dot == std::string::npos ? std::string{} : target.substr(dot + 1);
     call.kind = kind_of(call.name);
     call.is_uninitialized = is_one_of(call.name, {"empty", "new_empty", "empty_like"});
-    if (call.kind != call_kind::size && !call.is_uninitialized && !is_allowed_operator("aten::" + call.name))
+    if (call.kind != call_kind::size && !call.is_uninitialized && !is_allowed_operator(call.name))
       throw exported_error("it is none of the operators that a module may use");
     call.op = c10::Dispatcher::singleton().findSchema({"aten::" + call.name, overload == "default" ? "" : overload});
     if (!call.op)

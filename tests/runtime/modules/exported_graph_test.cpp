@@ -1,6 +1,5 @@
 #include "runtime/modules/exported_graph.hpp"
-#include "tests/support/exported_programs.hpp"
-#include "tests/support/script_modules.hpp"
+#include "tests/support/module_files.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
