@@ -277,7 +277,7 @@ CATCH = re.compile(r"\bcatch\s*\(")
 MAY_CATCH = {"runtime/base/exception_message.cpp", "runtime/base/exception_message.hpp",
              "runtime/base/tensor_exchange.hpp", "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp",
              "runtime/modules/sandbox_process.cpp",
-             "runtime/modules/load_module.cpp", "runtime/modules/pickle_check.cpp", "runtime/scenario/layers.cpp",
+             "runtime/modules/load_module.cpp", "runtime/scenario/layers.cpp",
              "runtime/transport/connection_loop.cpp", "runtime/transport/make_keys.cpp"}
 
 

@@ -15,7 +15,7 @@ namespace mneme {
 [[nodiscard]] expected<model_ref> model_of_run(const scenario& settings, const task_stream& tasks,
                                                const std::string& device);
 
-/// Warnings about model.module: layers that are not trained, a deprecated format.
+/// Warnings about model.module: layers that are not trained.
 [[nodiscard]] diagnostics module_warnings(const scenario& settings, const model& net);
 
 } // namespace mneme

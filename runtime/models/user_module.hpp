@@ -18,9 +18,8 @@ enum class row_form : std::uint8_t {
 /// @param tokens exclusive upper bound of token ids; 0: rows hold pixels or numbers
 [[nodiscard]] row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens);
 
-/// Layers of protection against a malicious module file. Only tests disable one, to test the other alone.
+/// Limits of the process that probes a module file. Only tests disable the sandbox.
 struct module_guards {
-  bool checks = true;                    ///< TorchScript: checks code, pickles and graph before any of it runs.
   bool sandbox = true;                   ///< Probes the file in a sandbox process before this process loads it.
   std::int64_t sandbox_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
   std::int64_t sandbox_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: by file size.
@@ -31,7 +30,7 @@ struct module_requirements {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
   row_form form = row_form::images;    ///< Shape and type in which forward() receives rows.
   std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of token ids.
-  bool own_rows = false;    ///< The module declares its rows in a member `rows`, [B, C, H, W]; B is the batch limit.
+  bool own_rows = false;    ///< The module declares its rows in a buffer `rows`, [B, C, H, W]; B is the batch limit.
   std::int64_t classes = 0; ///< Number of classes of the run; 0: the net returns features, without a head.
   bool scores = false;      ///< forward() returns class scores instead of features.
   head_kind head = head_kind::linear;
@@ -49,11 +48,11 @@ public:
   [[nodiscard]] virtual std::array<std::int64_t, 3> input() const noexcept = 0;
   /// Copies the values of the file into `flat` [P]; the head's values stay.
   virtual void put_own_values(at::Tensor& flat) const = 0;
-  /// Sentences about the file for the user: layers that do not train, a deprecated format.
+  /// Sentences about the file for the user: layers that do not train.
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
 
-/// Loads a file of torch.export.save or torch.jit.save and probes it on synthetic rows of the run's shape. The result
+/// Loads a file of torch.export.save and probes it on synthetic rows of the run's shape. The result
 /// must be [rows, D] float32, finite, and equal in repeated calls. A row's result must not depend on the other rows of
 /// the call. Returns one diagnostic with the file's name per violation, and the byte offset for a damaged archive.
 /// Fails in builds without MNEME_MODULES.

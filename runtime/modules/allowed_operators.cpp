@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// Operators of the namespace aten, one topic per group of lines.
+/// One topic per group of lines.
 constexpr std::string_view tensor_operators =
     // layers
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d _convolution convolution linear bilinear "
@@ -53,38 +53,20 @@ constexpr std::string_view tensor_operators =
     "zeros empty ones full zeros_like ones_like full_like new_zeros new_ones new_full arange linspace logspace eye "
     "tensor "
     "as_tensor scalar_tensor size sym_size stride dim numel sym_numel ndimension is_floating_point is_complex "
-    "is_contiguous item __getitem__ _set_item len device dtype result_type _shape_as_tensor Int Float Bool Complex "
-    "ScalarImplicit FloatImplicit IntImplicit is_autocast_enabled is_autocast_cpu_enabled is_grad_enabled is_scripting "
-    "requires_grad_ "
-    // numbers, strings, lists and dictionaries
-    "__and__ __or__ __xor__ __not__ __is__ __isnot__ __contains__ __iand__ __ior__ __range_length __derive_index "
-    "__lshift__ __rshift__ __interpolate floordiv mathremainder degrees radians copysign gcd hypot isqrt "
-    "format str percentFormat ord join strip lstrip rstrip lower upper startswith endswith find replace splitlines "
-    "append extend insert pop remove reverse clear copy list index count keys values items get setdefault update dict "
-    "hash divmod list_with_default warn "
-    // random numbers; rejected later if they remain in the evaluation graph
+    "is_contiguous item result_type _shape_as_tensor "
+    // bits and other numbers
+    "__and__ __or__ __xor__ __iand__ __ior__ __lshift__ __rshift__ copysign gcd hypot "
+    // random numbers; rejected where they would be drawn in evaluation mode
     "rand rand_like randn randn_like randint randperm bernoulli bernoulli_ uniform_ normal normal_ multinomial "
     "exponential_ random_ poisson";
 
-/// Operators of the namespace prim: constructs of the TorchScript language.
-constexpr std::string_view language_operators =
-    "Constant GetAttr SetAttr If Loop ListConstruct ListUnpack TupleConstruct TupleUnpack TupleIndex TupleSlice "
-    "DictConstruct CreateObject isinstance unchecked_cast unchecked_unwrap_optional Uninitialized RaiseException "
-    "NumToTensor ImplicitTensorToNum Return Param min max abs dtype device layout is_cuda is_cpu is_mps is_nested "
-    "requires_grad type "
-    "rangelist StringIndex annotate Drop tolist";
-
 std::unordered_set<std::string> names_of_operators() {
   std::unordered_set<std::string> names;
-  const auto add = [&](std::string_view space, std::string_view words) {
-    for (std::size_t first = 0; first < words.size();) {
-      const auto end = std::min(words.find(' ', first), words.size());
-      names.insert(std::string(space) + std::string(words.substr(first, end - first)));
-      first = end + 1;
-    }
-  };
-  add("aten::", tensor_operators);
-  add("prim::", language_operators);
+  for (std::size_t first = 0; first < tensor_operators.size();) {
+    const auto end = std::min(tensor_operators.find(' ', first), tensor_operators.size());
+    names.emplace(tensor_operators.substr(first, end - first));
+    first = end + 1;
+  }
   return names;
 }
 

@@ -167,12 +167,13 @@ void compute_norm(const exported_call& call, call_stack& stack, const module_mod
   const bool is_still = !mode.still.empty() && (mode.still[call.mean] || mode.still[call.variance]);
   const bool in_training = mode.training && !is_still;
   const auto rows = tensor_argument(call, stack, "input");
+  auto& momentum = stack[argument_place(call, "momentum")];
   if (mode.statistics) {
     mode.statistics->push_back(statistics_of(call, rows));
     mode.statistics->back().moves = in_training;
+    mode.statistics->back().momentum = momentum.toDouble();
   }
   stack[static_cast<std::size_t>(call.mode_argument)] = in_training;
-  auto& momentum = stack[argument_place(call, "momentum")];
   if (in_training && mode.running_stats_updates != 1)
     momentum = 1.0 - std::pow(1.0 - momentum.toDouble(), static_cast<double>(mode.running_stats_updates));
   if (in_training && (rows.numel() <= rows.size(1) || mode.statistics))

@@ -55,10 +55,10 @@ void check_versions(const archive_entries& entries, const json& program) {
   constexpr std::int64_t schema_major = 8;
   if (entries.short_content("archive_version") != "0" || entries.short_content("byteorder") != "little")
     throw exported_error("the archive has another version or byte order; expected archive_version 0, byteorder little, "
-                         "as torch.export.save of PyTorch 2.11 writes it");
+                         "as torch.export.save of PyTorch 2.9 and later writes it");
   if (const auto major = integer_of(field(field(program, "schema_version"), "major")); major != schema_major)
     throw exported_error(
-        fmt::format("its schema has version {}; expected {}: export it with PyTorch 2.11", major, schema_major));
+        fmt::format("its schema has version {}; expected {}, which PyTorch 2.9 to 2.15 write", major, schema_major));
   const auto& verifiers = list_field(program, "verifiers", list_max);
   if (std::find(verifiers.begin(), verifiers.end(), "TRAINING") == verifiers.end())
     throw exported_error(fmt::format("the program was decomposed for inference (run_decompositions); expected the "

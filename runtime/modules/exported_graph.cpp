@@ -202,6 +202,14 @@ tl::expected<exported_graph, std::string> exported_graph::read(std::span<const s
   return graph;
 }
 
+std::string exported_graph::untrained_layer() const {
+  const auto& calls = program_->calls;
+  const auto call = std::find_if(calls.begin(), calls.end(), [](const exported_call& each) {
+    return each.kind == call_kind::dropout || each.name == "batch_norm";
+  });
+  return has_training_mode_ || call == calls.end() ? "" : call->place;
+}
+
 at::Tensor exported_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                const module_mode& mode) const {
   return program_pass(*program_, rows, values, mode).run();

@@ -19,6 +19,7 @@ public:
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                const module_mode& mode) const override;
   [[nodiscard]] bool has_training_mode() const override { return has_training_mode_; }
+  [[nodiscard]] std::string untrained_layer() const override;
   [[nodiscard]] std::int64_t draws() const override { return program_->draws; }
   [[nodiscard]] std::string unseeded_draw() const override { return program_->unseeded_draw; }
   [[nodiscard]] std::int64_t fixed_rows() const override { return program_->fixed_rows; }

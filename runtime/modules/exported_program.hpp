@@ -54,6 +54,7 @@ struct exported_call {
   std::vector<std::int32_t> last_read{}; ///< Slots that no later call reads; released after this call.
   bool returns_list = false;             ///< The results are the items of one list.
   bool writes_buffer = false;            ///< Updates a buffer, so the call runs in training mode only.
+  std::vector<std::int32_t> written{};   ///< Slots of the buffers that it updates.
   bool is_uninitialized = false;         ///< The operator returns uninitialized memory, which is then set to 0.
   int mode_argument = -1;             ///< Index of a `train` or `training` flag that is true in the file; -1 if none.
   int rate_argument = -1;             ///< Index of a rate > 0 used in training mode only; -1 if none.

@@ -144,7 +144,7 @@ private:
     const auto overload = dot == std::string::npos ? std::string{} : target.substr(dot + 1);
     call.kind = kind_of(call.name);
     call.is_uninitialized = is_one_of(call.name, {"empty", "new_empty", "empty_like"});
-    if (call.kind != call_kind::size && !call.is_uninitialized && !is_allowed_operator("aten::" + call.name))
+    if (call.kind != call_kind::size && !call.is_uninitialized && !is_allowed_operator(call.name))
       throw exported_error("it is none of the operators that a module may use");
     call.op = c10::Dispatcher::singleton().findSchema({"aten::" + call.name, overload == "default" ? "" : overload});
     if (!call.op)
@@ -190,8 +190,10 @@ private:
       const auto kind = slots_.kind(item.slot);
       if (kind == slot_kind::parameter)
         throw exported_error("it writes to a parameter");
-      call.writes_buffer |= kind == slot_kind::buffer;
+      if (kind == slot_kind::buffer)
+        call.written.push_back(item.slot);
     }
+    call.writes_buffer = !call.written.empty();
   }
 
   static void check_results_known(const exported_call& call) {
@@ -338,36 +340,66 @@ private:
   }
 
   /// Removes the updates of step counters (num_batches_tracked), which are not part of a run's weights. Other buffers
-  /// that calls write must be float32. No call may read the result of such a write, because evaluation mode skips it.
+  /// that calls write must be float32. No other call may read the result of such a write, because evaluation mode skips
+  /// it.
   void remove_counters() {
+    const auto counts = counter_updates();
     std::set<std::int32_t> read{made_.result_slot};
     for (const auto& call : made_.calls)
       if (!call.writes_buffer)
         for_each_read(call, [&](std::int32_t slot) { read.insert(slot); });
     std::vector<exported_call> kept;
-    for (auto& call : made_.calls) {
-      if (!call.writes_buffer) {
-        kept.push_back(std::move(call));
-        continue;
-      }
-      bool is_counter = true;
-      for_each_read(call, [&](std::int32_t slot) {
-        if (slots_.kind(slot) == slot_kind::buffer)
-          is_counter = is_counter && !read.contains(slot) && !made_.tensors[tensor_in(slot)].value.is_floating_point();
-      });
+    for (std::size_t i = 0; i < made_.calls.size(); ++i) {
+      auto& call = made_.calls[i];
       for (const auto slot : call.results)
-        if (read.contains(slot))
+        if (call.writes_buffer && read.contains(slot))
           throw exported_error(
               fmt::format("{}: a result is read that depends on how often training has called it", call.place));
-      if (is_counter)
+      if (counts[i])
         continue;
-      for_each_read(call, [&](std::int32_t slot) {
-        if (slots_.kind(slot) == slot_kind::buffer)
-          made_.tensors[tensor_in(slot)].moves = true;
-      });
+      for (const auto slot : call.written)
+        mark_moved(call, made_.tensors[tensor_in(slot)]);
       kept.push_back(std::move(call));
     }
     made_.calls = std::move(kept);
+  }
+
+  static void mark_moved(const exported_call& call, module_graph::held_tensor& buffer) {
+    if (buffer.value.scalar_type() != at::kFloat)
+      throw exported_error(fmt::format("{}: it updates '{}', which is {}; expected float32, or a counter that no other "
+                                       "call reads",
+                                       call.place, buffer.name, c10::toString(buffer.value.scalar_type())));
+    buffer.moves = true;
+  }
+
+  /// [calls] True for updates of counters: buffers of integers that only such updates read. An update whose result
+  /// another call reads is none.
+  [[nodiscard]] std::vector<bool> counter_updates() const {
+    const auto counts_only = [&](const exported_call& call) {
+      return call.writes_buffer && std::none_of(call.written.begin(), call.written.end(), [&](std::int32_t slot) {
+               return made_.tensors[tensor_in(slot)].value.is_floating_point();
+             });
+    };
+    std::vector<bool> counts;
+    for (const auto& call : made_.calls)
+      counts.push_back(counts_only(call));
+    for (bool changes = true; changes;) {
+      changes = false;
+      std::set<std::int32_t> read{made_.result_slot};
+      for (std::size_t i = 0; i < counts.size(); ++i)
+        if (!counts[i])
+          for_each_read(made_.calls[i], [&](std::int32_t slot) { read.insert(slot); });
+      const auto is_read = [&](std::int32_t slot) { return read.contains(slot); };
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        const auto& call = made_.calls[i];
+        if (counts[i] && (std::any_of(call.written.begin(), call.written.end(), is_read) ||
+                          std::any_of(call.results.begin(), call.results.end(), is_read))) {
+          counts[i] = false;
+          changes = true;
+        }
+      }
+    }
+    return counts;
   }
 
   void drop_unread_tensors() {

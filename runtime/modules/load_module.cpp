@@ -3,7 +3,6 @@
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/modules/archive_check.hpp"
 #include "runtime/modules/exported_archive.hpp"
 #include "runtime/modules/module_file.hpp"
 #include "runtime/modules/module_memory.hpp"
@@ -29,7 +28,7 @@ expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path
   return bytes;
 }
 
-/// Replaces bytes that a terminal cannot print; names and code of a damaged file may contain any byte.
+/// Replaces bytes that a terminal cannot print; names in a damaged file may contain any byte.
 std::string plain_text(std::string text) {
   for (auto& letter : text)
     if (static_cast<unsigned char>(letter) >= 0x80)
@@ -44,12 +43,12 @@ expected<std::vector<zip_entry>> entries_of(const std::string& name, std::span<c
   if (!bytes.empty() && bytes[0] == pickle_start)
     return failed(name,
                   fmt::format("the file is one of torch.save, a state_dict or a pickled net; expected an exported "
-                              "program: {}. Weights alone are model.weights, as safetensors",
-                              exported::export_line));
+                              "program (.pt2): {}. Weights alone are model.weights, as safetensors",
+                              exported::export_advice));
   if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
-    return failed(name,
-                  fmt::format("the file is no zip archive; expected an exported program: {}", exported::export_line));
-  const auto entries = zip_entries(bytes, code_bytes_max);
+    return failed(name, fmt::format("the file is no zip archive; expected an exported program (.pt2): {}",
+                                    exported::export_advice));
+  const auto entries = zip_entries(bytes, inflated_bytes_max);
   if (!entries)
     return failed(fmt::format("{}: byte {}", name, entries.error().byte), plain_text(entries.error().text));
   return *entries;
@@ -80,7 +79,6 @@ probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements&
                                        .own_rows = demands.own_rows,
                                        .trained = demands.trained,
                                        .training = demands.training,
-                                       .checked = demands.layers.checks,
                                        .seconds = demands.layers.sandbox_seconds,
                                        .memory_bytes = demands.layers.sandbox_memory_bytes});
   if (answer.verdict == sandbox_status::accepted)
@@ -95,28 +93,16 @@ probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements&
                               fmt::join(answer.reasons, "; "))});
 }
 
-/// Errors because of which the file may not be read at all, not even in the sandbox process.
-std::vector<std::string> file_errors(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                                     const module_requirements& demands) {
-  const auto format = format_of_module(entries);
-  if (!format)
-    return {format.error()};
-  return *format == module_format::script && demands.layers.checks ? archive_errors(bytes, entries)
-                                                                   : std::vector<std::string>{};
-}
-
 read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
                         const module_requirements& demands) {
-  if (auto errors = file_errors(bytes, entries, demands); !errors.empty())
-    return tl::unexpected(std::move(errors));
   auto tried = probe_in_sandbox(bytes, demands);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
   if (demands.device != "cpu") // results have other bits
     tried->reset();
-  auto graph = read_module_graph(bytes, entries, at::Device(demands.device), demands.layers.checks);
+  auto graph = read_module_graph(bytes, entries, at::Device(demands.device));
   if (!graph)
-    return tl::unexpected(std::move(graph.error()));
+    return tl::unexpected(std::vector{std::move(graph.error())});
   return graph_and_trial{std::move(*graph), *tried};
 }
 

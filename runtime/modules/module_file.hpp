@@ -1,4 +1,4 @@
-/// module_file: reads a module file of any supported format as a module_graph.
+/// module_file: reads a module file as a module_graph.
 #pragma once
 #include "runtime/formats/zip_archive.hpp"
 #include "runtime/modules/module_graph.hpp"
@@ -10,19 +10,13 @@
 #include <vector>
 namespace mneme {
 
-enum class module_format : std::uint8_t {
-  exported, ///< Written by torch.export.save.
-  script    ///< Written by torch.jit.save.
-};
+/// Largest size of an archive's deflated entries after decompression. torch.export.save stores its entries, so their
+/// size is that of the file.
+constexpr std::uint64_t inflated_bytes_max = std::uint64_t{64} << 20;
 
-/// Detects the format of an archive. For other files the error names the format found and the Python line that exports
-/// a program.
-[[nodiscard]] tl::expected<module_format, std::string> format_of_module(const std::vector<zip_entry>& entries);
-
-/// Reads a module onto a device. Returns all reasons on failure. @pre archive_errors() is empty for TorchScript
-/// @param checked false only in tests of the sandbox
-[[nodiscard]] tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>
-read_module_graph(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries, const at::Device& device,
-                  bool checked);
+/// Reads a file of torch.export.save onto a device. Returns the reason on failure. For a file of another format, such
+/// as TorchScript, the reason names the format and the ways to export the net.
+[[nodiscard]] tl::expected<std::shared_ptr<const module_graph>, std::string>
+read_module_graph(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries, const at::Device& device);
 
 } // namespace mneme

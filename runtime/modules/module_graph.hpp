@@ -1,7 +1,6 @@
 /// module_graph: forward() of a module as a function of rows and of the module's tensors.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include "runtime/modules/untrained_layers.hpp"
 #include <ATen/core/Tensor.h>
 #include <cstdint>
 #include <span>
@@ -15,6 +14,7 @@ struct module_statistics {
   at::Tensor batch_mean{}, batch_variance{}; ///< [C]; the variance is biased.
   std::int64_t values = 0;                   ///< Number of values per channel.
   bool moves = false;                        ///< True if the layer was in training mode.
+  double momentum = 0.1;                     ///< Weight of this pass in an update of the running statistics.
 };
 
 /// Options of a forward pass. The default is evaluation mode.
@@ -56,6 +56,8 @@ public:
 
   /// True if training mode and evaluation mode differ.
   [[nodiscard]] virtual bool has_training_mode() const { return false; }
+  /// A dropout or batch norm of a program without a training mode; "" if there is none.
+  [[nodiscard]] virtual std::string untrained_layer() const { return {}; }
   /// Number of random masks drawn per pass in training mode.
   [[nodiscard]] virtual std::int64_t draws() const { return 0; }
   /// A call that uses LibTorch's own random generator in training mode, which would make runs irreproducible. Returns
@@ -65,10 +67,6 @@ public:
   [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
   /// Fixed batch size of the export; 0 if it is dynamic.
   [[nodiscard]] virtual std::int64_t fixed_rows() const { return 0; }
-  /// Warning about a format that a later version will no longer load; "" if there is none.
-  [[nodiscard]] virtual std::string deprecation() const { return {}; }
-  /// Layers that stay fixed while the parameters are trained.
-  [[nodiscard]] virtual untrained_layers untrained() const { return {}; }
 
 protected: // prevents slicing
   module_graph(const module_graph&) = default;

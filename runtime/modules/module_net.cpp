@@ -142,11 +142,12 @@ void module_net::put_own_values(at::Tensor& flat) const {
 
 std::vector<std::string> module_net::warnings() const {
   std::vector<std::string> texts;
-  if (shape_.trained)
-    if (auto text = untrained_text(graph_->untrained()); !text.empty())
-      texts.push_back(std::move(text));
-  if (auto text = graph_->deprecation(); !text.empty())
-    texts.push_back(std::move(text));
+  if (const auto layer = graph_->untrained_layer(); shape_.trained && !layer.empty())
+    texts.push_back(
+        fmt::format("the module was exported in evaluation mode, and it is trained in this mode: dropout drops "
+                    "nothing and batch norms keep the running statistics of the file, as in {}; expected an "
+                    "export after net.train() where that matters",
+                    layer));
   return texts;
 }
 
@@ -265,13 +266,14 @@ void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, 
                     fmt::join(expected, ", "), rows.device().str()));
 }
 
-/// [B, C, H, W] -> [B, D]. Evaluation computes rows_at_once rows per call, training mode all rows in one call. The last
-/// call of a training step may have fewer rows. Otherwise it is padded with zeros: all calls then have one shape, and
-/// the bits of a row's result do not depend on the number of rows.
+/// [B, C, H, W] -> [B, D]. Evaluation computes rows_at_once rows per call. Training mode and collected statistics need
+/// all rows in one call. The last call of a training step may have fewer rows. Otherwise it is padded with zeros: all
+/// calls then have one shape, and the bits of a row's result do not depend on the number of rows.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
                                    const module_mode& mode) const {
   std::vector<at::Tensor> parts;
-  const auto count = rows.size(0), at_once = mode.training ? std::max<std::int64_t>(count, 1) : shape_.rows_at_once;
+  const bool as_one = mode.training || mode.statistics;
+  const auto count = rows.size(0), at_once = as_one ? std::max<std::int64_t>(count, 1) : shape_.rows_at_once;
   const auto result_bytes = 2 * count * shape_.width * static_cast<std::int64_t>(sizeof(float));
   const module_memory memory(pass_bytes_max(of_step ? count : at_once) + result_bytes);
   for (std::int64_t first = 0; first < count; first += at_once) {

@@ -22,14 +22,14 @@ constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} <<
 /// Checks the rows that a module declares. Returns the error, or "".
 std::string rows_error(const std::vector<std::int64_t>& rows) {
   if (rows.empty())
-    return "the module does not declare the shape of its rows; expected a member `rows`, a list of four numbers [B, C, "
-           "H, W], as tools/research/export/picture_parts.py writes it";
+    return "the module does not declare the shape of its rows; expected a buffer `rows`, four integers [B, C, H, W], as "
+           "tools/research/export/picture_parts.py writes it";
   double numbers = 1.0;
   for (std::size_t i = 1; i < rows.size(); ++i)
     numbers *= static_cast<double>(std::max<std::int64_t>(rows[i], 0));
   if (rows.size() != 4 || rows[0] < 1 || rows[0] > own_rows_max || numbers < 1.0 ||
       numbers > static_cast<double>(own_numbers_max))
-    return fmt::format("the module's member `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
+    return fmt::format("the module's buffer `rows` is [{}]; expected [B, C, H, W] with B from 1 to {}",
                        fmt::join(rows, ", "), own_rows_max);
   return "";
 }

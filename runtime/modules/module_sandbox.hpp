@@ -15,10 +15,9 @@ struct sandbox_request {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
   row_form form = row_form::images;    ///< See module_rows.
   std::int64_t tokens = 0;             ///< See module_rows.
-  bool own_rows = false;               ///< The module declares its rows in a member `rows`.
+  bool own_rows = false;               ///< The module declares its rows in a buffer `rows`.
   bool trained = false;                ///< The parameters are trained, so a gradient must reach at least one.
   bool training = false;               ///< See module_requirements.
-  bool checked = true;                 ///< Runs the archive and graph checks; false only in tests of the sandbox.
   std::int64_t seconds = 0;            ///< Limit of processor time in seconds; 0: by file size.
   std::int64_t memory_bytes = 0;       ///< Memory limit in bytes; 0: by file size.
 };
@@ -36,7 +35,6 @@ struct sandbox_reply {
 };
 
 /// Runs the probe in a sandbox process and waits for its answer.
-/// @pre archive_errors() is empty for TorchScript, except in tests of the sandbox
 [[nodiscard]] sandbox_reply run_in_sandbox(std::span<const std::uint8_t> file, sandbox_request question);
 
 /// Runs in the sandbox process: drops all rights, probes the file, and writes the answer to standard output. Returns

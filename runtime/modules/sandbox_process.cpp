@@ -1,6 +1,5 @@
 #include "runtime/base/exception_message.hpp"
 #include "runtime/base/intra_op_threads.hpp"
-#include "runtime/modules/archive_check.hpp"
 #include "runtime/modules/module_file.hpp"
 #include "runtime/modules/module_probe.hpp"
 #include "runtime/modules/module_sandbox.hpp"
@@ -29,7 +28,7 @@ std::optional<sandbox_request> question_of(std::span<const char* const> words) {
   for (const auto* const word : words.subspan(1))
     if (const auto number = number_of(word))
       numbers.push_back(*number);
-  if (numbers.size() != 11 || numbers.size() + 1 != words.size() || numbers[3] < 0 ||
+  if (numbers.size() != 10 || numbers.size() + 1 != words.size() || numbers[3] < 0 ||
       numbers[3] > static_cast<std::int64_t>(row_form::tokens))
     return std::nullopt;
   return sandbox_request{.input = {numbers[0], numbers[1], numbers[2]},
@@ -38,9 +37,8 @@ std::optional<sandbox_request> question_of(std::span<const char* const> words) {
                          .own_rows = numbers[5] != 0,
                          .trained = numbers[6] != 0,
                          .training = numbers[7] != 0,
-                         .checked = numbers[8] != 0,
-                         .seconds = numbers[9],
-                         .memory_bytes = numbers[10]};
+                         .seconds = numbers[8],
+                         .memory_bytes = numbers[9]};
 }
 
 std::vector<std::uint8_t> everything_from(int file) {
@@ -67,12 +65,12 @@ void warm_up() {
 tl::expected<probe_result, std::vector<std::string>> probe_file(std::span<const std::uint8_t> file,
                                                                 const sandbox_request& question) {
   const at::Device cpu(at::kCPU);
-  const auto entries = zip_entries(file, code_bytes_max);
+  const auto entries = zip_entries(file, inflated_bytes_max);
   if (!entries)
     return tl::unexpected(std::vector{entries.error().text});
-  const auto graph = read_module_graph(file, *entries, cpu, question.checked);
+  const auto graph = read_module_graph(file, *entries, cpu);
   if (!graph)
-    return tl::unexpected(graph.error());
+    return tl::unexpected(std::vector{graph.error()});
   const auto rows = rows_of_trial(**graph, {.input = question.input, .form = question.form, .tokens = question.tokens},
                                   question.own_rows);
   if (!rows)

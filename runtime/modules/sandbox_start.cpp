@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <torch/csrc/jit/operator_upgraders/upgraders_entry.h>
 #include <unistd.h>
 namespace mneme {
 namespace {
@@ -40,8 +39,7 @@ std::vector<std::string> words_for(const std::filesystem::path& program, const s
   for (const auto number :
        {question.input[0], question.input[1], question.input[2], static_cast<std::int64_t>(question.form),
         question.tokens, static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
-        static_cast<std::int64_t>(question.training), static_cast<std::int64_t>(question.checked), question.seconds,
-        question.memory_bytes})
+        static_cast<std::int64_t>(question.training), question.seconds, question.memory_bytes})
     words.push_back(std::to_string(number));
   return words;
 }
@@ -139,9 +137,6 @@ pid_t exec_sandbox(const std::filesystem::path& program, std::span<const std::ui
 }
 
 pid_t fork_sandbox(std::span<const std::uint8_t> file, const sandbox_request& question, int output) {
-  // LibTorch builds its operator tables and compiles its upgraders when it reads its first module. Calling this before
-  // the fork does that work once instead of in every child.
-  torch::jit::populate_upgraders_graph_map();
   const auto id = ::fork();
   if (id != 0)
     return id;

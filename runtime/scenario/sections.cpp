@@ -29,8 +29,8 @@ section_keys model_keys(scenario& of_run) {
             "The net; see `mneme list models`. The net's own keys are in this section, too.");
   keys.used_if(is_built, "only scenarios without model.module");
   keys.path("module", to.module,
-            "File of torch.export.save (.pt2) or (deprecated) TorchScript to use as the net instead of a built-in one; "
-            "empty: none. See docs/modules.md.");
+            "File of torch.export.save (.pt2) to use as the net instead of a built-in one; empty: none. See "
+            "docs/modules.md.");
   keys.flag("native_code", to.native_code,
             "Load modules on machines without support for sandboxes, too. Their files are still checked.");
   keys.used_if(!is_built || (method && !method->needs().module_files.empty()), "only scenarios with modules");

@@ -72,7 +72,8 @@ public:
     json config = json::object(), specs = json::array();
     archive_entries made;
     for (const auto& [kind, name, value, stored_as] : tensors) {
-      config[name] = {{"path_name", stored_as}, {"use_pickle", false}, {"tensor_meta", meta_of(value, kind)}};
+      config[name] = {
+          {"path_name", stored_as}, {"use_pickle", false}, {"tensor_meta", meta_of(value, trains(kind, name))}};
       made.emplace_back("model/data/weights/" + stored_as,
                         std::string(static_cast<const char*>(value.const_data_ptr()), value.nbytes()));
       specs.push_back({{kind, {{"arg", {{"name", name}}}, {kind + "_name", name}}}});
@@ -101,20 +102,37 @@ public:
   [[nodiscard]] std::string bytes(const std::string& result = "") const { return zip_of(entries(result)); }
 
   std::vector<held> tensors{};
+  std::vector<std::string> frozen{}; ///< Parameters with requires_grad = False.
   std::vector<json> nodes{};
   json changes = json::array(); ///< Of models/model.json, as JSON Patch.
 
 private:
-  static json meta_of(const at::Tensor& value, const std::string& kind) {
+  [[nodiscard]] bool trains(const std::string& kind, const std::string& name) const {
+    return kind == "parameter" && std::find(frozen.begin(), frozen.end(), name) == frozen.end();
+  }
+
+  /// Number of a type in torch._export.serde.schema.
+  static int type_of(const at::Tensor& value) {
+    switch (value.scalar_type()) {
+    case at::kLong:
+      return 5;
+    case at::kHalf:
+      return 6;
+    case at::kBool:
+      return 12;
+    default:
+      return 7;
+    }
+  }
+
+  static json meta_of(const at::Tensor& value, bool trains) {
     json sizes = json::array(), strides = json::array();
     for (const auto size : value.sizes())
       sizes.push_back(number(size));
     for (const auto stride : value.strides())
       strides.push_back(number(stride));
-    const auto type = value.scalar_type() == at::kLong ? 5 : value.scalar_type() == at::kBool ? 12 : 7;
-    return {{"dtype", type},      {"sizes", sizes},
-            {"strides", strides}, {"storage_offset", number(0)},
-            {"layout", 7},        {"requires_grad", kind == "parameter"}};
+    return {{"dtype", type_of(value)},     {"sizes", sizes}, {"strides", strides},
+            {"storage_offset", number(0)}, {"layout", 7},    {"requires_grad", trains}};
   }
 };
 

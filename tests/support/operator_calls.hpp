@@ -1,18 +1,20 @@
 /// operator_calls: calls of LibTorch operators, and the errors of their contracts.
 #pragma once
 #include "runtime/modules/contracts/operator_contracts.hpp"
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <deque>
 #include <stdexcept>
-#include <torch/csrc/jit/runtime/operator.h>
 namespace mneme::test {
 
 /// Arguments by name; missing ones have the schema's default, else None.
 using named_arguments = std::vector<std::pair<std::string, c10::IValue>>;
 
 inline const c10::FunctionSchema& schema_of_operator(const std::string& name, const std::string& overload) {
-  const auto registered = torch::jit::findOperatorFor({name, overload});
+  static std::deque<c10::OperatorHandle> known; // schemas live as long as their handles
+  const auto registered = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!registered)
     throw std::runtime_error("LibTorch has no operator " + name + "." + overload);
-  return registered->schema();
+  return known.emplace_back(*registered).schema();
 }
 
 inline std::vector<c10::IValue> arguments_of(const c10::FunctionSchema& schema, const named_arguments& given) {

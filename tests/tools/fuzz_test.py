@@ -80,7 +80,7 @@ class Fuzz(unittest.TestCase):
                        "torn_checkpoint", "forged_checkpoint"):
             self.assertIn(f"2 {reader}", done.stdout)
 
-    def test_modules_of_random_code_are_accepted_or_refused_with_a_reason(self):
+    def test_changed_programs_are_accepted_or_refused_with_a_reason(self):
         done = self.search("modules", "--count", "8", "--seconds", "60")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"8 modules, \d taken, \d refused, 0 found")

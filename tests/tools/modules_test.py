@@ -1,6 +1,6 @@
-"""TorchScript modules through the program: damaged and hostile files, and digests that do not depend on threads.
+"""Exported programs through the program: damaged and hostile files, and digests that do not depend on threads.
 
-The files are derived from scenarios/smoke/tiny.pt; the memory of the program is limited.
+The files are derived from scenarios/smoke/tiny.pt2; the memory of the program is limited.
 """
 import ctypes
 import io
@@ -17,12 +17,15 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import Node, free_port  # noqa: E402
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM as MNEME, ROOT, mneme, run_tests  # noqa: E402
 from resuming import Torture  # noqa: E402
 
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from program_draws import Program  # noqa: E402
+
 SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "module.toml")
-MODULE = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")
-PROGRAM_FILE = MODULE + "2"
+MODULE = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt2")
+PROGRAM = "models/model.json"
 MEMORY_BYTES = 8_000_000_000
 
 
@@ -63,7 +66,7 @@ def archive_of(content):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, value in content.items():
-            packing = zipfile.ZIP_DEFLATED if name.endswith(".py") else zipfile.ZIP_STORED
+            packing = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
             archive.writestr(zipfile.ZipInfo(name), value, packing)
     return made.getvalue()
 
@@ -74,8 +77,8 @@ def changed(part, make):
 
 
 def bomb():
-    """Returns an archive whose only code file unpacks to 1 GiB."""
-    return changed("code/__torch__.py", lambda _: b"#" * (1 << 30))
+    """Returns an archive whose program unpacks to 1 GiB."""
+    return changed(PROGRAM, lambda _: b" " * (1 << 30))
 
 
 def overlapping():
@@ -83,6 +86,81 @@ def overlapping():
     made = archive_of({"archive/a": b"12345678", "archive/b": b"12345678"})
     second = made.index(b"PK\x01\x02", made.index(b"PK\x01\x02") + 1)
     return made[:second + 42] + struct.pack("<I", 0) + made[second + 46:]
+
+
+def integer(name):
+    return {"as_sym_int": {"as_name": name}}
+
+
+class SizedProgram(Program):
+    """The module with calls before its own that depend on the number of rows."""
+
+    def __init__(self):
+        super().__init__(entries())
+        self.rows = self.size("torch.ops.aten.sym_size.int", self={"as_tensor": {"name": "x"}}, dim={"as_int": 0})
+
+    def size(self, target, **inputs):
+        """Adds a call whose result is an integer. Returns the result as an argument."""
+        name = f"size{len(self.calls)}"
+        self.calls.append({"target": target, "outputs": [{"as_sym_int": {"as_name": name}}], "metadata": {},
+                           "name": name,
+                           "inputs": [{"name": key, "arg": value, "kind": 1} for key, value in inputs.items()]})
+        return integer(name)
+
+    def arithmetic(self, operation, a, b):
+        return self.size("_operator." + operation, a=a, b={"as_int": b})
+
+    def one_for_eight_rows(self):
+        """1 for a call of 8 rows, 0 for calls of 1 to 7 and of 16 rows."""
+        return self.arithmetic("floordiv", self.arithmetic("mod", self.rows, 16), 8)
+
+    def add_to_rows(self, value):
+        """Adds a tensor, or an integer, to the rows that the net reads."""
+        rows = self.call("add.Tensor", {"self": {"as_tensor": {"name": "x"}}, "other": value})
+        nodes = self.document["graph_module"]["graph"]["nodes"]
+        nodes[0]["inputs"][0]["arg"] = {"as_tensor": rows}
+
+    def archive(self):
+        self.document["graph_module"]["graph"]["nodes"][:0] = self.calls
+        return archive_of(self.content())
+
+
+def divides_by_zero():
+    made = SizedProgram()
+    rows = made.rows
+    made.add_to_rows(made.size("_operator.floordiv", a=rows, b=made.arithmetic("sub", rows, 8)))
+    return made.archive()
+
+
+def takes_much_memory():
+    made = SizedProgram()
+    numbers = made.arithmetic("mul", made.arithmetic("mul", made.one_for_eight_rows(), 1 << 28), 4)
+    ones = made.call("ones.default", {"size": {"as_sym_ints": [{"as_name": numbers["as_sym_int"]["as_name"]}]}})
+    made.add_to_rows({"as_tensor": made.call("sum.default", {"self": {"as_tensor": ones}})})
+    return made.archive()
+
+
+def has_fewer_keys():
+    """Attention with fewer keys than values for 8 rows."""
+    made = SizedProgram()
+    end = made.size("_operator.sub", a={"as_int": 3}, b=made.one_for_eight_rows())
+    values = {"as_tensor": made.call("flatten.using_ints", {"self": {"as_tensor": {"name": "x"}},
+                                                            "start_dim": {"as_int": 2}})}
+    keys = {"as_tensor": made.call("slice.Tensor", {"self": values, "dim": {"as_int": 1}, "start": {"as_int": 0},
+                                                    "end": end})}
+    attended = made.call("scaled_dot_product_attention.default", {"query": values, "key": keys, "value": values})
+    made.add_to_rows({"as_tensor": made.call("sum.default", {"self": {"as_tensor": attended}})})
+    return made.archive()
+
+
+def computes_long():
+    """Products of matrices of ones [4096, 4096], which take minutes."""
+    made = SizedProgram()
+    product = made.call("full.default", {"size": {"as_ints": [4096, 4096]}, "fill_value": {"as_float": 1 / 4096}})
+    for _ in range(100):
+        product = made.call("matmul.default", {"self": {"as_tensor": product}, "other": {"as_tensor": product}})
+    made.add_to_rows({"as_tensor": made.call("sum.default", {"self": {"as_tensor": product}})})
+    return made.archive()
 
 
 class Modules(unittest.TestCase):
@@ -93,15 +171,15 @@ class Modules(unittest.TestCase):
 
     def validated(self, content, *more, before=None):
         """Returns (exit code, output) of `mneme validate` for a module with these bytes. `before`: called first."""
-        with open(os.path.join(self.folder, "net.pt"), "wb") as file:
+        with open(os.path.join(self.folder, "net.pt2"), "wb") as file:
             file.write(content)
         path = os.path.join(self.folder, "scenario.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'extends = "{SCENARIO}"\n[model]\nmodule = "net.pt"\n' + "\n".join(more))
+            file.write(f'extends = "{SCENARIO}"\n[model]\nmodule = "net.pt2"\n' + "\n".join(more))
         if before is None:
             done = mneme("validate", path, addresses_bytes=MEMORY_BYTES)
         else:
-            done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=before)
+            done = subprocess.run([MNEME, "validate", path], capture_output=True, text=True, preexec_fn=before)
         return done.returncode, done.stdout + done.stderr
 
     def refused(self, content, text):
@@ -115,19 +193,14 @@ class Modules(unittest.TestCase):
             code, said = self.validated(content)
             self.assertEqual(code, 0, said)
 
-    def test_untrained_layers_give_a_warning_and_costs_are_printed(self):
+    def test_costs_are_printed(self):
         done = mneme("validate", SCENARIO, "--cost")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("in evaluation mode while it is trained: 1 batch normalisation keeps", done.stderr)
         self.assertIn("FLOP to train", done.stdout)
-        still = mneme("validate", SCENARIO, "--set", "model.trainable=head")
-        self.assertEqual(still.returncode, 0)
-        self.assertNotIn("evaluation mode", still.stderr)
-        self.assertEqual(still.stderr.count("the module is TorchScript, which PyTorch has deprecated"), 1)
 
     def test_damage_is_named_with_its_byte(self):
         content = whole()
-        self.refused(content[:-1], "net.pt: byte ")
+        self.refused(content[:-1], "net.pt2: byte ")
         self.refused(content[:len(content) // 2], "directory is missing at the end; is the file truncated?")
         at = content.index(b"PK\x03\x04") + 80
         self.refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:], "has another checksum than the")
@@ -135,27 +208,26 @@ class Modules(unittest.TestCase):
     def test_invalid_archives_are_refused(self):
         self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes are accepted")
         self.refused(overlapping(), "'archive/a' is called 'archive/b' in the archive's directory")
-        self.refused(b"", "net.pt")
+        self.refused(b"", "net.pt2")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")
 
     def test_files_of_other_formats_are_named(self):
-        without_code = {name: value for name, value in entries().items() if "/code/" not in name}
-        self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
+        self.refused(archive_of({"net/code/__torch__.py": b"class Net:\n", "net/data.pkl": b"\x80"}),
+                     "the file is TorchScript (torch.jit.save), whose code mneme does not run; expected an exported "
+                     "program (.pt2): export the net by `python -m mneme export-net FILE.py:FUNCTION")
+        self.refused(archive_of({"net/data.pkl": b"\x80"}), "the file is one of torch.save, a state_dict or a pickled")
         self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")
         self.refused(archive_of({"x/models/model.json": b"{}"}), "expected archive_version 0, byteorder little")
         self.refused(archive_of({"x/y": b""}), "the file is an archive without a program")
 
-    def test_another_version_and_other_code_are_refused(self):
-        self.refused(changed("/version", lambda _: b"99\n"), "version")
-        code = "code/__torch__.py"
-        self.refused(changed(code, lambda text: text.replace(b"torch.relu", b"torch.launch")), "launch")
-        self.refused(changed(code, lambda text: b"(" * 100_000 + text), "brackets of its code nest deeper")
-        chain = b"return" + b" -" * 100_000
-        self.refused(changed(code, lambda text: text.replace(b"return", chain)), "more than 1000 operators")
+    def test_another_version_and_other_operators_are_refused(self):
+        self.refused(changed("archive_version", lambda _: b"9"), "the archive has another version")
+        self.refused(changed(PROGRAM, lambda text: text.replace(b"aten.relu", b"aten.launch")), "launch")
+        self.refused(changed(PROGRAM, lambda text: b"[" * 100_000 + text), "it is nested more than 64 deep")
 
-    def test_no_change_of_a_pickle_or_of_code_crashes_the_program(self):
+    def test_no_change_of_a_program_crashes_the_reader(self):
         """All checksums are valid, so the parsers must detect the errors."""
-        for part in ("data.pkl", "constants.pkl", "code/__torch__.py", "modules/conv.py", "data/0"):
+        for part in (PROGRAM, "model_weights_config.json", "weights/weight_0"):
             size = next(len(value) for name, value in entries().items() if name.endswith(part))
             for at, flip in itertools.product(range(0, size, max(size // 6, 1)), (0x01, 0xff)):
                 with self.subTest(part=part, at=at, flip=flip):
@@ -171,49 +243,37 @@ class Modules(unittest.TestCase):
         self.assertIn("set model.native_code = true", said)
         code, said = self.validated(whole(), "native_code = true", before=forbid_cells)
         self.assertEqual(code, 0, said)
-        hostile = changed("code/__torch__.py", lambda text: text.replace(b"torch.relu", b"torch.from_file"))
+        hostile = changed(PROGRAM, lambda text: text.replace(b"aten.relu.default", b"aten.from_file.default"))
         code, said = self.validated(hostile, "native_code = true", before=forbid_cells)
         self.assertEqual(code, 2, said)
-        self.assertIn("its code calls aten::from_file", said)
+        self.assertIn("torch.ops.aten.from_file.default (relu): it is none of the operators", said)
 
-    def test_an_endless_module_is_terminated(self):
-        endless = b"    while True:\n      x = torch.add(x, 1)\n    x0 ="
-        code, said = self.validated(changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", endless)),
-                                    before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
+    def test_a_module_that_computes_too_long_is_terminated(self):
+        code, said = self.validated(computes_long(), before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
         self.assertEqual(code, 2, said)
         self.assertIn("of processor time, or was ended by the system", said)
 
-    def run_with(self, lines, *options):
-        """Returns (exit code, stderr) of a run whose module runs `lines` only for 8 rows, unlike the probe."""
-        steps = "    if torch.eq(torch.size(x, 0), 8):\n" + "".join(f"      {line}\n" for line in lines) + \
-            "    else:\n      pass\n    x0 ="
-        made = changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", steps.encode()))
-        with open(os.path.join(self.folder, "net.pt"), "wb") as file:
-            file.write(made)
+    def run_with(self, content, *options):
+        """Returns (exit code, stderr) of a run with this module."""
+        with open(os.path.join(self.folder, "net.pt2"), "wb") as file:
+            file.write(content)
         out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")
         done = mneme("run", SCENARIO, "--quiet", "--out", out, "--set",
-                     f"model.module={os.path.join(self.folder, 'net.pt')}", *options)
+                     f"model.module={os.path.join(self.folder, 'net.pt2')}", *options)
         return done.returncode, done.stderr
 
     def test_a_module_that_fails_on_the_runs_rows_ends_the_run_with_a_reason(self):
-        """Numbers are derived from the size of dimension 2, which is 10, so that none is a constant before the call."""
-        for lines, text in (
-                (["n = torch.floordiv(torch.sub(-9223372036854775798, torch.size(x, 2)), "
-                  "torch.sub(9, torch.size(x, 2)))", "x = torch.add(x, n)"],
-                 "aten::floordiv: -9223372036854775808 is divided by -1"),
-                (["q = torch.unsqueeze(torch.flatten(x, 2), 1)",
-                  "x = torch.add(x, torch.sum(torch.scaled_dot_product_attention(q, torch.slice(q, 2, 0, 1), q)))"],
-                 "aten::scaled_dot_product_attention: keys are [8, 1, 1, 100] and values [8, 1, 3, 100]"),
-                (["x = torch.slice(x, 3, 0, 8)"],
-                 "forward returned another form on rows 0 to 7 of 8: Float [8, "),
-                (["x = torch.add(x, torch.sum(torch.ones([torch.mul(torch.size(x, 2), 107374182)])))"],
-                 "forward failed on rows 0 to 7 of 8: it needs more than ")):
+        """The modules fail for calls of 8 rows only, unlike the probe."""
+        for content, text in (
+                (divides_by_zero(), "a size of 8 is divided by 0"),
+                (has_fewer_keys(), "aten::scaled_dot_product_attention: keys are [8, 2, 100] and values [8, 3, 100]"),
+                (takes_much_memory(), "forward failed on rows 0 to 7 of 8: it needs more than ")):
             with self.subTest(text=text):
-                code, said = self.run_with(lines)
+                code, said = self.run_with(content)
                 self.assertEqual(code, 1, said)
                 self.assertRegex(said, r"client \d+")
                 self.assertRegex(said, r"round \d+")
-                self.assertIn("module '" + os.path.join(self.folder, "net.pt") + "': ", said)
+                self.assertIn("module '" + os.path.join(self.folder, "net.pt2") + "': ", said)
                 self.assertIn(text, said)
 
     def over_a_node(self):
@@ -225,10 +285,9 @@ class Modules(unittest.TestCase):
 
     def test_a_module_that_ends_its_run_does_not_kill_its_node(self):
         accept, node = self.over_a_node()
-        code, said = self.run_with(["n = torch.remainder(torch.size(x, 2), torch.sub(10, torch.size(x, 2)))",
-                                    "x = torch.add(x, n)"], *accept)
+        code, said = self.run_with(divides_by_zero(), *accept)
         self.assertEqual(code, 1, said)
-        self.assertIn("aten::remainder: an integer is divided by zero", said)
+        self.assertIn("a size of 8 is divided by 0", said)
         self.assertEqual(node.process.wait(timeout=60), 0, node.text())
         accept, _ = self.over_a_node()
         self.assertEqual(self.digest(*accept), self.digest())
@@ -242,7 +301,7 @@ class Modules(unittest.TestCase):
 
     def test_a_module_has_one_digest_for_all_threads_widths_and_shards(self):
         for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
-                        ("--set", f"model.module={PROGRAM_FILE}")):
+                        ("--set", "model.module_training=true")):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
                 again = self.digest("--threads", str(threads), "--set", f"worker.fused_clients_max={width}",
@@ -253,18 +312,14 @@ class Modules(unittest.TestCase):
         address = f"127.0.0.1:{free_port()}"
         for _ in range(2):
             self.addCleanup(Node(self.folder, address, "--threads", "1").end)
-        trained = ("--set", f"model.module={PROGRAM_FILE}")
+        trained = ("--set", "model.module_training=true")
         self.assertEqual(self.digest("--accept", address, "--workers-min", "2", *trained), self.digest(*trained))
 
     def test_another_module_gives_another_scenario_digest(self):
-        other = os.path.join(self.folder, "other.pt")
+        other = os.path.join(self.folder, "other.pt2")
         with open(other, "wb") as file:
-            file.write(changed("/data/0", lambda value: value[4:] + value[:4]))
+            file.write(changed("/weights/weight_0", lambda value: value[4:] + value[:4]))
         self.assertNotEqual(self.digest(), self.digest("--set", f"model.module={other}"))
-
-    def test_an_exported_program_in_evaluation_mode_has_the_digest_of_torchscript(self):
-        self.assertEqual(self.digest(), self.digest("--set", f"model.module={PROGRAM_FILE}", "--set",
-                                                    "model.module_training=false"))
 
     def test_killed_runs_resume_to_the_same_digest(self):
         for name in ("module", "exported"):

@@ -15,9 +15,9 @@ from program import ROOT, mneme, run_tests  # noqa: E402
 
 SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "osi-fl-parts.toml")
 PARTS = os.path.join(ROOT, "scenarios", "smoke", "parts")
-KEYS = {"caption_encoder": "caption_encoder.pt", "caption_decoder": "caption_decoder.pt",
-        "caption_words": "caption_words.json", "text_encoder": "text_states.pt", "text_tokens": "text_tokens.json",
-        "text_merges": "text_merges.txt", "denoiser": "denoiser.pt", "picture_decoder": "decoder.pt"}
+KEYS = {"caption_encoder": "caption_encoder.pt2", "caption_decoder": "caption_decoder.pt2",
+        "caption_words": "caption_words.json", "text_encoder": "text_states.pt2", "text_tokens": "text_tokens.json",
+        "text_merges": "text_merges.txt", "denoiser": "denoiser.pt2", "picture_decoder": "decoder.pt2"}
 
 
 class Parts(unittest.TestCase):
@@ -68,7 +68,7 @@ class Parts(unittest.TestCase):
         for threads in ("1", "3"):
             out = os.path.join(self.folder, "run" + threads)
             values = {"condition": '"embed512"', "condition_shape": "[1, 24]", "denoiser": '""',
-                      "picture_decoder": '""', "text_encoder": json.dumps(os.path.join(PARTS, "text_encoder.pt")),
+                      "picture_decoder": '""', "text_encoder": json.dumps(os.path.join(PARTS, "text_encoder.pt2")),
                       "component_passes": "3",
                       "denoiser_passes": "3"}
             settings = [word for key, value in values.items() for word in ("--set", f"strategy.{key}={value}")]
@@ -81,25 +81,25 @@ class Parts(unittest.TestCase):
         self.assertEqual(len(digests), 1)
 
     def test_a_module_of_another_libtorch_is_refused(self):
-        self.rewrite("denoiser.pt", lambda name, value: value.replace(b"torch.silu", b"torch.silu_of_tomorrow")
-                     if name.endswith(".py") else value)
+        self.rewrite("denoiser.pt2", lambda name, value: value.replace(b"aten.silu.", b"aten.silu_of_tomorrow.")
+                     if name.endswith(".json") else value)
         self.refused("denoiser", "silu_of_tomorrow")
 
     def test_a_missing_tensor_is_refused(self):
-        self.rewrite("text_states.pt", lambda name, value: None if name.endswith("/data/3") else value)
-        self.refused("text_encoder", "text_states.pt")
+        self.rewrite("text_states.pt2", lambda name, value: None if name.endswith("/weights/weight_3") else value)
+        self.refused("text_encoder", "text_states.pt2")
 
     def test_a_module_without_a_declaration_of_its_rows_is_refused(self):
-        shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt"), os.path.join(self.parts, "decoder.pt"))
+        shutil.copy(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt2"), os.path.join(self.parts, "decoder.pt2"))
         self.refused("picture_decoder", "the module does not declare the shape of its rows")
 
     def test_a_condition_that_the_modules_lack_is_refused(self):
         self.refused("text_encoder", "the module returns 192 numbers for a text; the condition has 77 x 768 = 59136",
                      "condition_shape = []", errors=3)  # its tokens and the denoiser's rows do not fit, either
         self.refused("text_encoder", "the module returns 24 numbers for a text", files={"text_encoder":
-                                                                                        "text_encoder.pt"})
+                                                                                        "text_encoder.pt2"})
         self.refused("denoiser", "expected the [4, 4, 4] latents of picture_decoder",
-                     files={"denoiser": "text_states.pt"}, errors=2)
+                     files={"denoiser": "text_states.pt2"}, errors=2)
         self.refused("", "expected two numbers", "condition_shape = [12, 16, 1]")
         result = mneme("run", os.path.join(ROOT, "scenarios", "smoke", "osi-fl.toml"), "--set",
                        "strategy.condition_shape=[1, 24]")
@@ -108,8 +108,8 @@ class Parts(unittest.TestCase):
 
     def test_swapped_modules_are_refused(self):
         self.refused("caption_decoder", "expected 1 + words of a caption (16) + the 80 that caption_encoder returns",
-                     files={"caption_decoder": "text_states.pt"}, errors=2)
-        self.refused("caption_encoder", "expected square images [3, S, S]", files={"caption_encoder": "decoder.pt"},
+                     files={"caption_decoder": "text_states.pt2"}, errors=2)
+        self.refused("caption_encoder", "expected square images [3, S, S]", files={"caption_encoder": "decoder.pt2"},
                      errors=2)
 
     def test_missing_vocabularies_are_refused(self):

@@ -1,5 +1,4 @@
-"""Torch nets that are not chains of mneme's layers: each kind runs as a TorchScript file with the scores of
-torch."""
+"""Torch nets that are not chains of mneme's layers: each kind runs as an exported program with the scores of torch."""
 import os
 import sys
 import tempfile
@@ -150,12 +149,12 @@ class Fallback(unittest.TestCase):
         os.chdir(scratch.name)
         torch.manual_seed(0)
 
-    def scores_as_in_torch(self, module, data, least=60.0, warns="unfused", **sections):
+    def scores_as_in_torch(self, module, data, least=60.0, **sections):
         """Trains the module, loads the trained weights into it, and compares accuracy and loss on the test rows."""
         rows, labels, normalised = data()
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-        with self.assertWarnsRegex(mneme.MnemeWarning, warns):
-            net = mneme.net(module)
+        with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
+            net = mneme.net(module, example=normalised(rows[:2]))
         run = mneme.run(scenario(net.model(), **sections), data=split(rows, labels),
                         out=tempfile.mkdtemp(dir=".") + "/run")
         after = net.state_dict(run)
@@ -178,7 +177,7 @@ class Fallback(unittest.TestCase):
     def test_a_depthwise_block_falls_back_to_a_module(self):
         training = {"batch": 10, "optimizer": "adam", "learning_rate": 0.02, "epochs": 4}
         self.scores_as_in_torch(Depthwise(norm=False), images, training=training)
-        self.scores_as_in_torch(Depthwise(norm=True), images, least=0.0, training=training, warns="evaluation mode")
+        self.scores_as_in_torch(Depthwise(norm=True), images, least=0.0, training=training)
 
     def test_recurrent_token_nets_fall_back_to_modules(self):
         for kind in (nn.LSTM, nn.GRU, Stateful):
@@ -210,24 +209,15 @@ class Fallback(unittest.TestCase):
 
     def test_a_module_without_trainable_parameters_is_refused(self):
         module = Average().requires_grad_(False)
-        rows, labels, _ = images()
+        rows, labels, normalised = images()
         data = split(rows, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            keys = mneme.net(module).model()
+            keys = mneme.net(module, example=normalised(rows[:2])).model()
         with self.assertRaisesRegex(mneme.ScenarioError, "nothing can be trained; expected .*training.epochs = 0"):
             mneme.run(scenario(keys), data=data, out="never")
         run = mneme.run(scenario(keys, training={"epochs": 0}), data=data, out="evaluated")
         self.assertTrue(torch.equal(run.model()["conv.weight"], module.conv.weight))
-
-    def test_batch_norm_and_dropout_are_in_evaluation_mode_with_one_warning(self):
-        rows, labels, _ = images()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            mneme.run(scenario(mneme.net(Depthwise(norm=True)).model()), data=split(rows, labels))
-        texts = [str(warning.message) for warning in caught if "evaluation mode" in str(warning.message)]
-        self.assertEqual(len(texts), 1, texts)
-        self.assertRegex(texts[0], "3 batch norms keep their running statistics, 1 dropout drops nothing")
 
     def test_modules_that_fit_no_run_are_refused_with_the_reason(self):
         rows, labels, _ = tokens()
@@ -238,32 +228,19 @@ class Fallback(unittest.TestCase):
             five.fc = nn.Linear(16, 5)
             small = Residual()
             small.embedding = nn.Embedding(5, 16)
-            for module, text in ((five, "forward returns 5 numbers for a row, but the run has 4 classes"),
-                                 (small, r"shape \[16, 12\] and type int64 \(tokens below 30\): index out of range"),
-                                 (Average(), "forward failed on rows of shape")):
+            few = torch.zeros(2, LENGTH, dtype=torch.int64)
+            for module, example, text in (
+                    (five, few, "forward returns 5 numbers for a row, but the run has 4 classes"),
+                    (small, few, r"shape \[16, 12\] and type int64 \(tokens below 30\): .*index out of range"),
+                    (Average(), torch.zeros(2, 3, 12, 12), "forward failed on rows of shape")):
                 with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
-                    mneme.run(scenario(mneme.net(module).model()), data=data, out="never")
+                    mneme.run(scenario(mneme.net(module, example=example).model()), data=data, out="never")
             with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
                 mneme.net(Average(), weights=False)
 
-    def test_modules_that_cannot_be_scripted_are_refused_or_exported_from_an_example(self):
-        class Dynamic(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.fc = nn.Linear(FEATURES, CLASSES)
-
-            def forward(self, x, *more):
-                for width in sorted({str(size): size for size in x.shape[1:]}.values(), key=lambda size: -size):
-                    x = functional.elu(x) + width * 0.0
-                return self.fc(x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with self.assertRaisesRegex(mneme.ScenarioError, "torch.jit.script cannot read the module: .*example=rows"):
-                mneme.net(Dynamic())
-            net = mneme.net(Dynamic(), example=torch.zeros(2, FEATURES))
-        rows, labels, _ = table()
-        run = mneme.run(scenario(net.model()), data=split(rows, labels))
-        self.assertGreater(run.summary["final_accuracy"], 60.0)
+    def test_a_module_without_layers_needs_an_example(self):
+        with self.assertRaisesRegex(mneme.ScenarioError, r"needs a batch of rows: mneme.net\(module, example=rows\)"):
+            mneme.net(Average())
 
 
 if __name__ == "__main__":

@@ -292,14 +292,14 @@ def capacity_case(folder, program):
 
 
 SMOKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios", "smoke")
-MODULE = os.path.join(SMOKE, "tiny.pt")
+MODULE = os.path.join(SMOKE, "tiny.pt2")
 IMAGES = 'name = "synthetic"\nshape = [3, 10, 10]\nclasses = 3\nrows = 30'
 
 
 def module_case(folder, program):
     with open(MODULE, "rb") as file:
         honest = file.read()
-    return _WithScenario(folder, program, "net.pt", honest, _scenario(IMAGES, 'module = "net.pt"'))
+    return _WithScenario(folder, program, "net.pt2", honest, _scenario(IMAGES, 'module = "net.pt2"'))
 
 
 class _ForgedModuleCase(_WithScenario):
@@ -309,8 +309,8 @@ class _ForgedModuleCase(_WithScenario):
         with zipfile.ZipFile(MODULE) as archive:
             self._entries = {name: archive.read(name) for name in archive.namelist()}
         self._damaged = next(name for name in self._entries if name.endswith(ending))
-        super().__init__(folder, program, "net.pt", self._entries[self._damaged],
-                         _scenario(IMAGES, 'module = "net.pt"'))
+        super().__init__(folder, program, "net.pt2", self._entries[self._damaged],
+                         _scenario(IMAGES, 'module = "net.pt2"'))
 
     def command(self, damaged):
         packed = io.BytesIO()
@@ -320,12 +320,8 @@ class _ForgedModuleCase(_WithScenario):
         return super().command(packed.getvalue())
 
 
-def forged_module_pickle_case(folder, program):
-    return _ForgedModuleCase(folder, program, "data.pkl")
-
-
-def forged_module_code_case(folder, program):
-    return _ForgedModuleCase(folder, program, "code/__torch__.py")
+def forged_module_program_case(folder, program):
+    return _ForgedModuleCase(folder, program, "models/model.json")
 
 
 class _RunFolderCase(ReaderCase):

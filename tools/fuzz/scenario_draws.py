@@ -80,10 +80,10 @@ LARGE = 20
 PRESET_LIMITS = {"training.epochs": "1", "training.batch": "8", "rounds.per_task": "2", "rounds.cohort": "2"}
 PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 16]",
          **{f"strategy.{key}": f'"{os.path.join(SMOKE, "parts", name)}"' for key, name in
-            {"caption_encoder": "caption_encoder.pt", "caption_decoder": "caption_decoder.pt",
-             "caption_words": "caption_words.json", "text_encoder": "text_states.pt",
-             "text_tokens": "text_tokens.json", "text_merges": "text_merges.txt", "denoiser": "denoiser.pt",
-             "picture_decoder": "decoder.pt"}.items()}}
+            {"caption_encoder": "caption_encoder.pt2", "caption_decoder": "caption_decoder.pt2",
+             "caption_words": "caption_words.json", "text_encoder": "text_states.pt2",
+             "text_tokens": "text_tokens.json", "text_merges": "text_merges.txt", "denoiser": "denoiser.pt2",
+             "picture_decoder": "decoder.pt2"}.items()}}
 
 
 # Keys that are drawn together with the files that they name, and keys that are never drawn.
@@ -283,7 +283,7 @@ class _Draws:
             if name in own and self.draw.random() < 0.5:
                 self.settings[name] = f'"{self.folder}/cache"'
         if self.kind == "images" and self.draw.random() < 0.02:
-            self.settings["model.module"] = f'"{os.path.join(SMOKE, "tiny.pt")}"'
+            self.settings["model.module"] = f'"{os.path.join(SMOKE, "tiny.pt2")}"'
         if self.method == "osi-fl" and self.draw.random() < 0.2:
             self.settings |= PARTS
 

@@ -9,7 +9,6 @@ struct call_limits {
   static constexpr std::int64_t step_max = 4096; ///< Strides, dilations and similar arguments of a convolution.
   static constexpr std::int64_t window_max = std::int64_t{1} << 24;  ///< Kernels, strides, paddings of other operators.
   static constexpr std::int64_t numbers_max = std::int64_t{1} << 31; ///< Elements of a tensor.
-  static constexpr std::int64_t items_max = std::int64_t{1} << 20;   ///< Items of a list, or characters of a string.
   static constexpr std::int64_t parts_max = std::int64_t{1} << 16;   ///< Tensors that one call returns.
   static constexpr double scale_max = 4096.0; ///< Largest scale factor of resizing; the smallest is its inverse.
 };
@@ -40,9 +39,5 @@ std::string repeats_error(const operator_call& call);
 std::string result_size_error(const operator_call& call);
 std::string parts_error(const operator_call& call);
 std::int64_t parts_bytes(const operator_call& call);
-
-// collections.cpp: lists and strings
-std::string collection_error(const operator_call& call);
-std::int64_t collection_bytes(const operator_call& call);
 
 } // namespace mneme::contracts

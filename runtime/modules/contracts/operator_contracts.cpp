@@ -43,8 +43,7 @@ contract_table every_contract() {
                "batch_norm native_batch_norm instance_norm _native_batch_norm_legit "
                "_native_batch_norm_legit_functional _native_batch_norm_legit_no_training",
                {normalization_error});
-  add_contract(table, "div div_ floor_divide floor_divide_ remainder remainder_ fmod fmod_ floordiv divmod gcd",
-               {division_error});
+  add_contract(table, "div div_ floor_divide floor_divide_ remainder remainder_ fmod fmod_ gcd", {division_error});
   add_contract(table, "__lshift__ __rshift__", {shift_error});
   add_contract(table, "repeat_interleave", {repeats_error});
   add_contract(table,
@@ -52,30 +51,12 @@ contract_table every_contract() {
                "linspace logspace eye one_hot",
                {result_size_error});
   add_contract(table, "unbind split split_with_sizes chunk tensor_split", {parts_error, parts_bytes});
-  add_contract(table,
-               "append insert extend _set_item setdefault update add add_ mul mul_ slice list copy keys values items "
-               "format percentFormat join replace str",
-               {collection_error, collection_bytes});
-  table.emplace("prim::tolist", operator_contract{collection_error, collection_bytes});
   return table;
 }
 
-bool has_type(const c10::FunctionSchema& schema, std::initializer_list<c10::TypeKind> kinds) {
-  return std::any_of(schema.arguments().begin(), schema.arguments().end(), [&](const c10::Argument& argument) {
-    return std::find(kinds.begin(), kinds.end(), argument.type()->kind()) != kinds.end();
-  });
-}
-
-/// True for overloads that need no contract although their name is in the table. These are true division, and sums,
-/// products and slices of tensors and numbers.
-bool is_harmless_overload(const c10::FunctionSchema& schema) {
-  const auto& name = schema.name();
-  if (name == "aten::div" || name == "aten::div_")
-    return !schema.argumentIndexWithName("rounding_mode");
-  for (const auto* const shared : {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::slice"})
-    if (name == shared)
-      return !has_type(schema, {c10::TypeKind::ListType, c10::TypeKind::StringType});
-  return false;
+/// True division needs no contract, although its name is in the table.
+bool is_true_division(const c10::FunctionSchema& schema) {
+  return schema.name().starts_with("aten::div") && !schema.argumentIndexWithName("rounding_mode");
 }
 
 } // namespace
@@ -83,7 +64,7 @@ bool is_harmless_overload(const c10::FunctionSchema& schema) {
 const operator_contract* find_contract(const c10::FunctionSchema& schema) {
   static const auto table = every_contract();
   const auto place = table.find(schema.name());
-  return place == table.end() || is_harmless_overload(schema) ? nullptr : &place->second;
+  return place == table.end() || is_true_division(schema) ? nullptr : &place->second;
 }
 
 } // namespace mneme

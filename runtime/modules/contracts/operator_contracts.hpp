@@ -4,12 +4,11 @@
 namespace mneme {
 
 /// Checks the arguments of a call before the operator runs. Without these checks, kernels of LibTorch 2.11 would access
-/// memory out of bounds, divide by zero, or use unbounded memory or time. All readers of untrusted nets share the list:
-/// a contract depends on argument names and values, not on TorchScript.
+/// memory out of bounds, divide by zero, or use unbounded memory or time.
 struct operator_contract {
   /// Returns the reason to reject the call as a sentence; "" if the call is allowed.
   std::string (*error)(const operator_call& call) = nullptr;
-  /// Upper bound of the bytes that the call allocates outside of LibTorch's allocator: lists, strings, tensor headers.
+  /// Upper bound of the bytes that the call allocates outside of LibTorch's allocator: tensor headers.
   /// nullptr if there are none.
   std::int64_t (*bytes)(const operator_call& call) = nullptr;
 };

@@ -43,15 +43,20 @@ double linear_work(const operator_call& call) {
          (weight.defined() && weight.dim() == 2 ? static_cast<double>(weight.size(0)) : 1.0);
 }
 
+/// Product of matrices [.., m, k] and [.., k, n]: the number of matrices, after their leading axes are broadcast, times
+/// m k n.
 double product_work(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined())
+  if (!a.defined() || !b.defined() || a.dim() == 0)
     return 0.0;
-  const auto columns = b.dim() > 1 ? static_cast<double>(b.size(-1)) : 1.0;
-  const auto rows = a.dim() > 1 ? static_cast<double>(a.size(-2)) : 1.0;
-  const auto of_a = numbers_of(a) * columns, of_b = numbers_of(b) * rows;
-  const bool may_broadcast = a.dim() > 3 && b.dim() > 3; // [x, 1, m, k] times [1, y, k, n]
-  return may_broadcast ? std::max(of_a, of_b) * static_cast<double>(std::max(a.size(1), b.size(1)))
-                       : std::max(of_a, of_b);
+  const auto size_of = [](const at::Tensor& tensor, std::int64_t axis_from_end) {
+    return axis_from_end < tensor.dim() ? tensor.size(tensor.dim() - 1 - axis_from_end) : std::int64_t{1};
+  };
+  double work = static_cast<double>(size_of(a, 1)) * static_cast<double>(size_of(a, 0));
+  if (b.dim() > 1)
+    work *= static_cast<double>(size_of(b, 0));
+  for (std::int64_t axis = 2; axis < std::max(a.dim(), b.dim()); ++axis)
+    work *= static_cast<double>(std::max(size_of(a, axis), size_of(b, axis)));
+  return work;
 }
 
 /// Uses the first two tensors of mm, bmm and matmul, and the second and third of addmm and similar operators.
@@ -142,9 +147,9 @@ std::map<std::string, work_function, std::less<>> every_function() {
        "_convolution"},
       convolution_work);
   add({"linear"}, linear_work);
-  add({"matmul", "mm", "bmm", "mv", "dot", "addmm", "addmm_", "addmv", "addbmm", "baddbmm", "inner"}, matrix_work);
+  add({"matmul", "mm", "bmm", "mv", "dot", "addmm", "addmm_", "addmv", "addbmm", "baddbmm"}, matrix_work);
   add({"einsum"}, einsum_work);
-  add({"bilinear", "tensordot", "outer", "ger", "kron", "cdist", "cosine_similarity"}, pairs_work);
+  add({"bilinear", "tensordot", "inner", "outer", "ger", "kron", "cdist", "cosine_similarity"}, pairs_work);
   add({"scaled_dot_product_attention", "_native_multi_head_attention"}, attention_work);
   add({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell"}, recurrent_work);
   add({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d",

@@ -1,8 +1,8 @@
 // Modules in a run: as its net, and as a file that a method's key names.
 #include "strategies/shared/averaging.hpp"
+#include "tests/support/module_files.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
-#include "tests/support/script_modules.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <atomic>
@@ -64,12 +64,14 @@ data = { name = "synthetic", shape = [1, 6, 6], rows = 40 }
 
 TEST_CASE("a method receives the module of its key as a net with the file's weights") {
   const scratch_folder folder;
-  write_module(folder.path() / "twos.pt",
-               {.code = "def forward(self, x):\n    return torch.flatten(x, 1) * 0 + self.two\n",
-                .parameters = {{"two", at::full({36}, 2.0F)}}});
+  made_program made;
+  const auto flat = flattened(made, tensor_named("x"));
+  const auto none = made.call("mul.Tensor", {{"self", flat}, {"other", number(0)}});
+  made.call("add.Tensor", {{"self", none}, {"other", made.parameter("two", at::full({36}, 2.0F))}});
+  write_module(folder.path() / "twos.pt2", made);
   rows_of_twos = 0;
   const auto method =
-      "strategy = { name = \"looking-through\", body = \"" + (folder.path() / "twos.pt").string() + "\" }\n";
+      "strategy = { name = \"looking-through\", body = \"" + (folder.path() / "twos.pt2").string() + "\" }\n";
   const auto run = run_toml(scenario_with(method, "model.name = \"linear\"\n"));
   CHECK(run.summary.client_rounds == 8);
   CHECK(rows_of_twos == 80); // all rows, in both rounds
@@ -77,25 +79,29 @@ TEST_CASE("a method receives the module of its key as a net with the file's weig
 
 TEST_CASE("an error in a method's module file is located at its key") {
   const scratch_folder folder;
-  write_module(folder.path() / "pair.pt", {.code = "def forward(self, x):\n    return x, x\n"});
-  const auto file = (folder.path() / "pair.pt").string();
+  made_program made;
+  made.call("relu.default", {{"self", tensor_named("x")}});
+  made.changes = json::array({{{"op", "add"},
+                               {"path", "/graph_module/signature/output_specs/-"},
+                               {"value", {{"user_output", {{"arg", tensor_named("x")}}}}}}});
+  write_module(folder.path() / "pair.pt2", made);
+  const auto file = (folder.path() / "pair.pt2").string();
   const auto text = refusal_of(
       scenario_with("[strategy]\nname = \"looking-through\"\nbody = \"" + file + "\"\n", "model.name = \"linear\"\n"));
-  CHECK_THAT(text, ContainsSubstring("test.toml:10:8: " + file + ": error: forward returns Tuple[Tensor, Tensor]"));
+  CHECK_THAT(text,
+             ContainsSubstring("test.toml:10:8: " + file + ": error: forward returns 2 tensors (v0, x); expected one"));
 }
 
 TEST_CASE("a module net learns, and its file is part of the scenario digest") {
   const scratch_folder folder;
-  write_module(folder.path() / "net.pt", small_convolution());
-  const auto model = "model.module = \"" + (folder.path() / "net.pt").string() + "\"\n";
+  write_module(folder.path() / "net.pt2", small_convolution());
+  const auto model = "model.module = \"" + (folder.path() / "net.pt2").string() + "\"\n";
   const auto toml = scenario_with("strategy.name = \"fedavg\"\n", model);
   const auto first = run_toml(toml, {.threads = 1});
   CHECK(first.summary.run_digest == run_toml(toml, {.threads = 3}).summary.run_digest);
   const auto still = run_toml(toml, {.over = {{"training.epochs", "0"}}});
   CHECK(first.model != still.model);
-  auto other = small_convolution();
-  other.buffers[0].second += 0.1F;
-  write_module(folder.path() / "net.pt", other);
+  write_module(folder.path() / "net.pt2", small_convolution(0.2F));
   const auto second = run_toml(toml);
   CHECK(first.summary.scenario_digest != second.summary.scenario_digest);
   CHECK(first.summary.run_digest != second.summary.run_digest);

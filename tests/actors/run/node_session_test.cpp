@@ -1,7 +1,6 @@
 #include "actors/run/node_session.hpp"
 #include "runtime/base/digest.hpp"
-#include "tests/support/hostile_modules.hpp"
-#include "tests/support/scratch.hpp"
+#include "tests/support/module_files.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
@@ -26,7 +25,7 @@ std::string answer_to(const std::string& module) {
   node_files files;
   const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(module.data()),
                                      reinterpret_cast<const std::byte*>(module.data()) + module.size());
-  const offered_file file{.key = "model.module", .extension = ".pt", .content = digest_of(bytes)};
+  const offered_file file{.key = "model.module", .extension = ".pt2", .content = digest_of(bytes)};
   files.put(file, bytes);
   node_session session;
   session.offer = {.name = "offered", .scenario = scenario_with_module, .files = {file}};
@@ -36,12 +35,13 @@ std::string answer_to(const std::string& module) {
 
 } // namespace
 
-TEST_CASE("a node rejects a module that would write a file, and no file is written") {
+TEST_CASE("a node rejects a module that would map a file, and no file is written") {
   const scratch_folder folder;
   const auto stolen = (folder.path() / "stolen").string();
-  const auto code = code_with({.lines = fmt::format("    torch.save(1, \"{}\")\n", stolen)});
-  CHECK_THAT(answer_to(zip_of(entries_with(code))),
-             ContainsSubstring("its code calls aten::save, which is none of the operators"));
+  made_program made;
+  made.call("from_file.default", {{"filename", {{"as_string", stolen}}}, {"shared", flag(true)}, {"size", number(4)}});
+  CHECK_THAT(answer_to(made.bytes()),
+             ContainsSubstring("torch.ops.aten.from_file.default (v0): it is none of the operators"));
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
@@ -66,9 +66,10 @@ TEST_CASE("a node opens neither files nor a backbone scenario that an offered sc
 }
 
 TEST_CASE("a node accepts a module that computes and rejects one that does not") {
-  CHECK(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"})))).empty());
-  CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),
-             ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
+  CHECK(answer_to(scaled_rows().bytes()).empty());
+  made_program made;
+  made.call("view.default", {{"self", tensor_named("x")}, {"size", numbers({5})}});
+  CHECK_THAT(answer_to(made.bytes()), ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
 }
 
 TEST_CASE("a node without --native-code accepts a run that allows native code but has no module") {

@@ -1,6 +1,5 @@
 #include "runtime/modules/exported_graph.hpp"
-#include "tests/support/exported_programs.hpp"
-#include "tests/support/script_modules.hpp"
+#include "tests/support/module_files.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -315,6 +314,35 @@ TEST_CASE("a forbidden call of a program is refused while the program is read") 
   counting.call("mul.Tensor", {{"self", x}, {"other", more}});
   CHECK_THAT(error_of(counting),
              ContainsSubstring("a result is read that depends on how often training has called it"));
+}
+
+TEST_CASE("a counter is removed with its updates unless another call reads it") {
+  const auto x = tensor_named("x");
+  made_program twice; // a layer that is called twice counts twice
+  const auto counter = twice.buffer("n", at::scalar_tensor(1, at::kLong));
+  for (int i = 0; i < 2; ++i)
+    twice.call("add_.Tensor", {{"self", counter}, {"other", number(1)}});
+  twice.call("relu.default", {{"self", x}});
+  CHECK(read(twice).tensors().empty());
+  CHECK_FALSE(read(twice).has_training_mode());
+
+  made_program copied; // a buffer that receives the count
+  const auto count = copied.buffer("n", at::scalar_tensor(1, at::kLong));
+  const auto more = copied.call("add_.Tensor", {{"self", count}, {"other", number(1)}});
+  copied.call("copy_.default", {{"self", copied.buffer("mean", at::zeros({2}))}, {"src", more}});
+  copied.call("relu.default", {{"self", x}});
+  CHECK_THAT(error_of(copied),
+             ContainsSubstring("it updates 'n', which is Long; expected float32, or a counter that no "
+                               "other call reads"));
+
+  made_program averaged; // only the buffer that is written moves
+  const auto mean = averaged.buffer("mean", at::zeros({2})), rate = averaged.buffer("rate", at::full({2}, 0.5F));
+  averaged.call("lerp_.Tensor", {{"self", mean}, {"end", x}, {"weight", rate}});
+  averaged.call("add.Tensor", {{"self", x}, {"other", mean}});
+  const auto graph = read(averaged);
+  REQUIRE(graph.tensors().size() == 2);
+  CHECK(graph.tensors()[0].moves);
+  CHECK_FALSE(graph.tensors()[1].moves);
 }
 
 TEST_CASE("a program of another format is refused with the line that exports it") {

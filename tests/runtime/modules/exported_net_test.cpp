@@ -1,8 +1,7 @@
 #include "runtime/modules/load_module.hpp"
-#include "tests/support/exported_programs.hpp"
-#include "tests/support/scratch.hpp"
-#include "tests/support/script_modules.hpp"
+#include "tests/support/module_files.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
 using namespace mneme::test;
@@ -14,7 +13,8 @@ constexpr std::array<std::int64_t, 3> image{1, 6, 6};
 constexpr std::int64_t classes = 5;
 
 /// [B, 1, 6, 6]: convolution of 3x3 with 4 filters, batch norm, ReLU, dropout, flat: 144 features.
-made_program norm_net(double rate) {
+/// @param rate of the dropout @param momentum of the running statistics
+made_program norm_net(double rate, double momentum = 0.1) {
   made_program made;
   const auto conv =
       made.call("conv2d.default", {{"input", tensor_named("x")},
@@ -26,7 +26,7 @@ made_program norm_net(double rate) {
                                                      {"running_mean", made.buffer("bn.running_mean", at::zeros({4}))},
                                                      {"running_var", made.buffer("bn.running_var", at::ones({4}))},
                                                      {"training", flag(true)},
-                                                     {"momentum", real(0.1)},
+                                                     {"momentum", real(momentum)},
                                                      {"eps", real(1e-5)},
                                                      {"cudnn_enabled", flag(false)}});
   const auto active = made.call("relu.default", {{"self", norm}});
@@ -146,7 +146,8 @@ TEST_CASE("layers without trained parameters are in evaluation mode") {
 }
 
 TEST_CASE("the net as a function returns the statistics of its batch norms and updates none") {
-  const auto net = loaded(norm_net(0.0));
+  const auto momentum = GENERATE(0.1, 0.25);
+  const auto net = loaded(norm_net(0.0, momentum));
   const auto weights = start_of(*net).unsqueeze(0);
   const auto before = weights.clone();
   const auto x = spread_numbers({1, 8, 1, 6, 6}, 3.0);
@@ -161,6 +162,35 @@ TEST_CASE("the net as a function returns the statistics of its batch norms and u
   const auto seen = as_model(net).forward(moved, x, {0, 5}, &kept, &training);
   CHECK(at::allclose(found.logits, seen.logits, 1e-4, 1e-5));
   CHECK(at::allclose(with_updated_running_stats(weights, found.statistics), moved, 1e-4, 1e-5));
+}
+
+TEST_CASE("a program that was exported in evaluation mode gives a warning if it is trained") {
+  auto exported = norm_net(0.5);
+  const auto warning = [&](bool trained) {
+    const auto texts = load(exported, {.trained = trained, .training = true}).value()->warnings();
+    return texts.empty() ? std::string() : texts.front();
+  };
+  CHECK(warning(true).empty());
+  for (auto& node : exported.nodes)
+    for (auto& input : node["inputs"])
+      if (input["name"] == "training" || input["name"] == "train")
+        input["arg"] = flag(false);
+  CHECK_THAT(warning(true), ContainsSubstring("exported in evaluation mode") &&
+                                ContainsSubstring("as in torch.ops.aten.batch_norm.default (v1)"));
+  CHECK(warning(false).empty());
+}
+
+TEST_CASE("in evaluation mode the net as a function returns one set of statistics, of all rows") {
+  const auto net = loaded(norm_net(0.0));
+  const auto weights = start_of(*net).unsqueeze(0);
+  const auto x = spread_numbers({1, 20, 1, 6, 6}, 3.0); // a call of evaluation has 16 rows at most
+  const auto found = net->differentiable(weights, x, {0, 5}, {.statistics = true});
+  REQUIRE(found.statistics.size() == 1);
+  CHECK(found.statistics[0].values == 20 * 36);
+  CHECK_FALSE(found.statistics[0].moves);
+  const auto maps = at::conv2d(x[0], value_of(*net, weights[0], "conv.weight"), {}, 1, 1);
+  CHECK(at::allclose(found.statistics[0].mean[0], maps.mean(at::IntArrayRef{0, 2, 3}), 1e-4, 1e-6));
+  CHECK(at::allclose(found.logits, as_model(net).forward(weights, x, {0, 5}, nullptr).logits, 1e-4, 1e-5));
 }
 
 TEST_CASE("a file that cannot train in training mode is refused with the key that helps") {
@@ -195,9 +225,9 @@ TEST_CASE("a package of AOTInductor and a program of an earlier PyTorch are refu
     const auto net = load_module(folder.path() / "net.pt2", {.input = image, .layers = {.sandbox = false}});
     return net ? std::string() : net.error().front().text;
   };
-  CHECK_THAT(
-      error("m/data/aotinductor/model/a.so"),
-      ContainsSubstring("an AOTInductor package: machine code, which no run loads; expected an exported program: "
-                        "torch.export.save("));
+  CHECK_THAT(error("m/data/aotinductor/model/a.so"),
+             ContainsSubstring(
+                 "an AOTInductor package: machine code, which no run loads; expected an exported program (.pt2): "
+                 "export the net by "));
   CHECK_THAT(error("serialized_exported_program.json"), ContainsSubstring("of an earlier PyTorch"));
 }

@@ -1,7 +1,6 @@
 #include "runtime/modules/load_module.hpp"
 #include "runtime/modules/module_memory.hpp"
-#include "tests/support/scratch.hpp"
-#include "tests/support/script_modules.hpp"
+#include "tests/support/module_files.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -19,15 +18,46 @@ constexpr std::int64_t mebibyte = 1 << 20;
 
 at::Tensor bytes_of_memory(std::int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
-expected<std::shared_ptr<const module_net>> load_lines(const std::string& lines, module_requirements demands = {}) {
+expected<std::shared_ptr<const module_net>> load(const made_program& program, module_requirements demands = {}) {
   const scratch_folder folder;
-  write_module(folder.path() / "net.pt",
-               {.code = "def forward(self, x):\n    y = torch.flatten(x, 1) * self.weight\n" + lines + "    return y\n",
-                .parameters = {{"weight", at::ones({36})}}});
+  write_module(folder.path() / "net.pt2", program);
   demands.input = {1, 6, 6};
   demands.classes = 5;
+  demands.trained = demands.training = true;
   demands.layers.sandbox = false;
-  return load_module(folder.path() / "net.pt", demands);
+  return load_module(folder.path() / "net.pt2", demands);
+}
+
+json size_named(const std::string& name) { return {{"as_sym_int", {{"as_name", name}}}}; }
+
+/// Dropout of rows times a parameter [36], and the integer `area`: the square of the number of rows.
+std::pair<made_program, json> dropped_rows() {
+  auto made = scaled_rows();
+  const auto scaled = tensor_named(made.nodes.back()["name"].get<std::string>());
+  const auto dropped = made.call("dropout.default", {{"input", scaled}, {"p", real(0.5)}, {"train", flag(true)}});
+  made.size_call("sym_size.int", {{"self", tensor_named("x")}, {"dim", number(0)}}, "rows");
+  made.size_call("_operator.mul", {{"a", size_named("rows")}, {"b", size_named("rows")}}, "area");
+  return {made, dropped};
+}
+
+/// Adds 0 times the sum of ones [area, 1024]: 4 KiB for each pair of rows.
+made_program program_with_pairs_of_rows() {
+  auto [made, dropped] = dropped_rows();
+  const json shape = {{"as_sym_ints", json::array({{{"as_name", "area"}}, {{"as_int", 1024}}})}};
+  const auto sum = made.call("sum.default", {{"self", made.call("ones.default", {{"size", shape}})}});
+  made.call("add.Tensor", {{"self", dropped}, {"other", sum}, {"alpha", real(0.0)}});
+  return made;
+}
+
+/// Adds a row of the parameter's expansion to [16 area, 36], whose gradient has that size.
+made_program program_with_large_gradient() {
+  auto [made, dropped] = dropped_rows();
+  made.size_call("_operator.mul", {{"a", size_named("area")}, {"b", number(16)}}, "many");
+  const json shape = {{"as_sym_ints", json::array({{{"as_name", "many"}}, {{"as_int", 36}}})}};
+  const auto expanded = made.call("expand.default", {{"self", tensor_named("scale")}, {"size", shape}});
+  const auto row = made.call("select.int", {{"self", expanded}, {"dim", number(0)}, {"index", number(0)}});
+  made.call("add.Tensor", {{"self", dropped}, {"other", row}});
+  return made;
 }
 
 at::Tensor weights_of(const module_net& net) {
@@ -78,41 +108,46 @@ TEST_CASE("a limit applies to its own thread, and an inner one ends with its sco
 }
 
 TEST_CASE("a module whose probe needs too much memory is refused with the limit") {
-  const auto net =
-      load_lines("    y = y + torch.sum(torch.ones([8388608]))\n", {.layers = {.sandbox_memory_bytes = 16 * mebibyte}});
+  auto made = scaled_rows();
+  const auto scaled = tensor_named(made.nodes.back()["name"].get<std::string>());
+  const auto sum =
+      made.call("sum.default", {{"self", made.call("ones.default", {{"size", numbers({std::int64_t{1} << 23})}})}});
+  made.call("add.Tensor", {{"self", scaled}, {"other", sum}});
+  const auto net = load(made, {.layers = {.sandbox_memory_bytes = 16 * mebibyte}});
   REQUIRE_FALSE(net.has_value());
-  CHECK_THAT(
-      diagnostic_text(net.error().front()),
-      ContainsSubstring("net.pt: error: forward needs more than the 16777216 bytes of memory that its trial may take"));
+  CHECK_THAT(diagnostic_text(net.error().front()),
+             ContainsSubstring(
+                 "net.pt2: error: forward needs more than the 16777216 bytes of memory that its trial may take"));
 }
 
 TEST_CASE("a module that needs too much memory on the run's rows is named with the limit") {
-  const auto net =
-      load_lines("    if bool(torch.max(x) > 1000.0):\n        y = y + torch.sum(torch.ones([x.size(1) << 30]))\n");
+  const auto net = load(program_with_pairs_of_rows());
   REQUIRE(net.has_value());
   const at::NoGradGuard no_gradients;
-  const auto pass = [&](double value) {
-    return as_model(*net).forward(weights_of(**net), at::full({1, 20, 1, 6, 6}, value), {0, 5}, nullptr);
+  const training_mode training;
+  const auto pass = [&](std::int64_t rows) {
+    tape kept;
+    auto weights = weights_of(**net);
+    return as_model(*net).forward(weights, at::ones({1, rows, 1, 6, 6}), {0, 5}, &kept, &training);
   };
-  CHECK_NOTHROW(pass(1.0));
-  CHECK_THROWS_MATCHES(pass(2000.0), std::runtime_error,
-                       MessageMatches(ContainsSubstring("net.pt': forward failed on rows 0 to 15 of 20: it needs more "
-                                                        "than 1") &&
+  CHECK_NOTHROW(pass(20));
+  CHECK_THROWS_MATCHES(pass(1024), std::runtime_error,
+                       MessageMatches(ContainsSubstring("net.pt2': forward failed on rows 0 to 1023 of 1024: it needs "
+                                                        "more than 1") &&
                                       ContainsSubstring("bytes of memory, the limit for its rows (docs/modules.md)")));
-  CHECK_NOTHROW(pass(1.0));
+  CHECK_NOTHROW(pass(20));
 }
 
 TEST_CASE("a gradient that needs too much memory is named with the limit") {
-  const auto net = load_lines("    if bool(torch.max(x) > 1000.0):\n"
-                              "        y = y + self.weight.expand([1 << 25, 36])[0]\n");
+  const auto net = load(program_with_large_gradient());
   REQUIRE(net.has_value());
   const at::NoGradGuard no_gradients;
   const auto weights = weights_of(**net);
   tape kept;
   const training_mode training;
-  const auto outputs = as_model(*net).forward(weights, at::full({1, 20, 1, 6, 6}, 2000.0), {}, &kept, &training);
+  const auto outputs = as_model(*net).forward(weights, at::ones({1, 1024, 1, 6, 6}), {}, &kept, &training);
   auto into = at::zeros_like(weights);
   CHECK_THROWS_MATCHES(
       (*net)->backward(weights, kept, {}, {}, outputs.features, {}, {into, 1.0F, false}), std::runtime_error,
-      MessageMatches(ContainsSubstring("net.pt': its gradient failed on 20 rows: it needs more than")));
+      MessageMatches(ContainsSubstring("net.pt2': its gradient failed on 1024 rows: it needs more than")));
 }

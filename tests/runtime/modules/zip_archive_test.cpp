@@ -1,6 +1,5 @@
 #include "runtime/formats/zip_archive.hpp"
-#include "tests/support/scratch.hpp"
-#include "tests/support/script_modules.hpp"
+#include "tests/support/module_files.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -13,12 +12,8 @@ namespace {
 
 constexpr std::uint64_t plenty = 1 << 20;
 
-/// An archive written by PyTorch.
-std::string archive() {
-  const scratch_folder folder;
-  write_module(folder.path() / "net.pt", small_convolution());
-  return content_of(folder.path() / "net.pt");
-}
+/// An exported program with deflated JSON.
+std::string archive() { return zip_of(small_convolution().entries(), ".json"); }
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
@@ -44,16 +39,16 @@ std::string flaw_with(std::string text, std::size_t at, const std::string& bytes
 TEST_CASE("entries are found with their content, stored or deflated") {
   const auto text = archive();
   const auto entries = zip_entries(bytes_of(text), plenty).value();
-  const auto& weight = entry_called(entries, "/data/0");
+  const auto& weight = entry_called(entries, "/weights/weight_0");
   CHECK_FALSE(weight.deflated);
   CHECK(weight.bytes == 36 * sizeof(float));
   const auto numbers = zip_content(bytes_of(text), weight);
   const auto expected = spread_numbers({36});
   CHECK(std::equal(numbers.begin(), numbers.end(), static_cast<const char*>(expected.const_data_ptr())));
-  const auto& code = entry_called(entries, ".py");
-  CHECK(code.deflated);
-  CHECK(code.stored_bytes < code.bytes);
-  CHECK_THAT(zip_content(bytes_of(text), code), ContainsSubstring("def forward(self"));
+  const auto& program = entry_called(entries, "models/model.json");
+  CHECK(program.deflated);
+  CHECK(program.stored_bytes < program.bytes);
+  CHECK_THAT(zip_content(bytes_of(text), program), ContainsSubstring("torch.ops.aten.conv2d.default"));
 }
 
 TEST_CASE("an entry that would unpack to more than the limit is refused before it is unpacked") {
@@ -66,8 +61,8 @@ TEST_CASE("an entry that would unpack to more than the limit is refused before i
 TEST_CASE("an entry that contradicts the directory is refused") {
   const auto text = archive();
   const auto entries = zip_entries(bytes_of(text), plenty).value();
-  const auto& weight = entry_called(entries, "/data/0");
-  CHECK_THAT(flaw_with(text, weight.begin, "x"), ContainsSubstring("/data/0' has another checksum"));
+  const auto& weight = entry_called(entries, "/weights/weight_0");
+  CHECK_THAT(flaw_with(text, weight.begin, "x"), ContainsSubstring("/weights/weight_0' has another checksum"));
   CHECK_THAT(flaw_with(text, weight.header, "x"), ContainsSubstring("is not at its offset in the archive's directory"));
   CHECK_THAT(flaw_with(text, weight.header + 30, "x"), ContainsSubstring("is called"));
   const auto line = text.find("PK\x01\x02");

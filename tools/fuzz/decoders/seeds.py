@@ -18,13 +18,13 @@ from reader_cases import CASES  # noqa: E402
 OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "gz": ["gz"], "xz": ["xz", "xz_streams"],
             "idx_images": ["idx_images"], "cifar": ["cifar"], "pacs": ["pacs"], "jpeg": ["jpeg"],
             "partition": ["partition"], "availability": ["availability"], "archive": ["module"], "module": ["module"],
-            "pickle": ["forged_module_pickle"], "code": ["forged_module_code"], "run_json": ["run_json"],
+            "run_json": ["run_json"],
             "checkpoint": ["forged_checkpoint", "forged_memories_of_fil_ver", "forged_memories_of_stsa"]}
 # Cases whose readers need folders or the whole program: only tools/fuzz/run fuzzes them.
 BY_PROGRAM_ONLY = {"lists", "torn_checkpoint", "forged_memories_of_lga", "forged_memories_of_fedhaf",
                    "forged_memories_of_osi_fl"}
 BY_PROGRAM_ONLY |= {"png_folder", "csv", "quoted_csv", "own_safetensors", "npz", "packed_npz", "npy", "high_bytes_npy",
-                    "links", "capacity"}  # the inputs are whole scenarios
+                    "links", "capacity", "forged_module_program"}  # the inputs are whole scenarios
 BY_PROGRAM_ONLY |= {"palette_png", "deep_png", "progressive_jpeg", "ycck_jpeg"}
 BY_PROGRAM_ONLY |= {f"forged_memories_of_tiny_{run}" for run in ("er", "scaffold", "stsa", "fed_il_plus", "moon",
                                                                  "buffered")}
@@ -49,7 +49,7 @@ def _texts():
 def _small_archive():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("net/data.pkl", "net/code/__torch__.py", "net/version"):
+        for name in ("net/models/model.json", "net/data/weights/weight_0", "net/archive_version"):
             archive.writestr(name, name * 3)
     return packed.getvalue()
 

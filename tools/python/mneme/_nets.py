@@ -15,7 +15,6 @@ from mneme._data import FOLDER, write_whole
 from mneme._encoders import encoder_of, first_token_alone, layer_norm_text
 from mneme._errors import MnemeWarning, ScenarioError
 from mneme._exported import exported, first_line
-from mneme._scripted import scripted
 from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention
 from mneme._types import Path
 
@@ -194,9 +193,8 @@ class Net:
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
                  module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
-                 frozen: Sequence[str] = (), ending: str = ".pt2") -> None:
+                 frozen: Sequence[str] = ()) -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
-        self.ending = ending  # extension of the module's file: ".pt2", or ".pt" for TorchScript
         self.names = names or {}  # renamed parameters: {name in the module: name in mneme}
         self.frozen = list(frozen)  # model.frozen; the file of a module contains requires_grad itself
 
@@ -216,7 +214,7 @@ class Net:
     def model(self) -> dict[str, Any]:
         """Returns the keys of [model] as a dict: {"model": net.model(), ...}. Writes the weights file."""
         if self.layers is None:
-            return {"module": self._file(self.module, self.ending), "module_output": "scores"}
+            return {"module": self._file(self.module, ".pt2"), "module_output": "scores"}
         keys = {"name": "layers", "layers": self.layers}
         if self.frozen:
             keys["frozen"] = self.frozen
@@ -234,10 +232,9 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
 
     A module that is no chain of mneme's layers is written to a file and runs client by client; it must return a score
     per class. A warning reports this, or a ScenarioError if `strict` is set. `example`: a batch of rows as forward()
-    takes them, with which torch.export writes the file (.pt2); batch norms and dropout train as in PyTorch. Without
-    `example` the file is TorchScript, which is deprecated and stays in evaluation mode. Parameters with requires_grad =
-    False keep their values. A normalization in evaluation mode within a net in training mode keeps its running
-    statistics.
+    takes them, which torch.export needs to write the file (.pt2); batch norms and dropout train as in PyTorch.
+    Parameters with requires_grad = False keep their values. A normalization in evaluation mode within a net in training
+    mode keeps its running statistics.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
@@ -254,13 +251,13 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
                     "weights = True, or new values in the module")
             raise ScenarioError([("net", text)]) from None
         if example is None:
-            (content, notes), kind, ending = scripted(module), "TorchScript (deprecated)", ".pt"
-            notes += ". Give example=rows, a batch of rows: torch.export writes the file then, and it can train"
-        else:
-            content, notes, kind, ending = exported(module, example), "", "an exported program", ".pt2"
-        warnings.warn(f"{why}; the module runs as {kind}, client by client and unfused: several times slower for small "
-                      f"nets{notes}", MnemeWarning, stacklevel=2)
-        return Net(None, module=content, folder=folder, ending=ending)
+            text = (f"{why}; the module becomes an exported program, for which torch.export needs a batch of rows: "
+                    "mneme.net(module, example=rows)")
+            raise ScenarioError([("net", text)]) from None
+        content = exported(module, example)
+        warnings.warn(f"{why}; the module runs as an exported program, client by client and unfused: several times "
+                      "slower for small nets", MnemeWarning, stacklevel=2)
+        return Net(None, module=content, folder=folder)
     texts[-1] = f"{named_layer(texts[-1])}: linear classes"
     tensors = {chain.names.get(key, key): value.detach().float().contiguous()
                for key, value in module.state_dict().items() if is_read(chain.names.get(key, key), texts)}

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
-"""Modules for [model] module: exported programs (.pt2) and TorchScript files (.pt).
+"""Modules for [model] module: exported programs (.pt2).
 
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt2
-    python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt
     python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights FILE] [--eval]
-    python3 tools/research/export/modules.py check FILE.pt --shape 3,32,32
+    python3 tools/research/export/modules.py check > tests/golden/modules/tiny.txt
 
 tiny: a convolution, batch normalization and pooling for images of 3x10x10, weights by formula(). resnet18:
-torchvision's up to its pooling, 512 features; without --weights initialized from seed 1. check: prints the results of
-forward() of a TorchScript file for rows by formula(), one per line. The packages are pinned in
+torchvision's up to its pooling, 512 features; without --weights initialized from seed 1. check: prints PyTorch's
+results of tiny in evaluation mode for rows by formula(), one per line. The packages are pinned in
 tools/wheels/export.txt. Does not use mneme's engine.
 
-A FILE with the extension .pt2 is written by torch.export.save, in training mode unless --eval is given.
+A file is written by torch.export.save, in training mode unless --eval is given.
 """
 import argparse
 import io
 import os
 import sys
-import zipfile
 
 import torch
 from torch import nn
@@ -75,18 +73,6 @@ def resnet18(weights):
     return Body(net)
 
 
-def save(net, path):
-    """Saves a scripted net in evaluation mode, float32, on the CPU, as mneme requires. Omits debug information, which
-    is half of a small file."""
-    whole = io.BytesIO()
-    torch.jit.save(torch.jit.script(net.eval().float()), whole)
-    with zipfile.ZipFile(whole) as made, zipfile.ZipFile(path, "w") as kept:
-        for entry in made.infolist():
-            if not entry.filename.endswith(".debug_pkl"):
-                packing = zipfile.ZIP_DEFLATED if entry.filename.endswith(".py") else zipfile.ZIP_STORED
-                kept.writestr(zipfile.ZipInfo(entry.filename), made.read(entry), packing)
-
-
 def save_program(net, path, shape, training):
     """Saves a program like mneme.net(): training IR, any number of rows, no debug information."""
     program = torch.export.export(net.float().train(training), (torch.zeros(2, *shape),),
@@ -97,28 +83,26 @@ def save_program(net, path, shape, training):
         file.write(slim(whole.getvalue()))
 
 
-def check(path, shape):
-    rows = torch.from_numpy(formula("rows", 4 * shape[0] * shape[1] * shape[2])).reshape(4, *shape)
+def check():
+    rows = torch.from_numpy(formula("rows", 4 * 300)).reshape(4, 3, 10, 10)
     with torch.no_grad():
-        for row in torch.jit.load(path).eval()(rows):
+        for row in tiny().eval()(rows):
             print(" ".join(f"{value:.9g}" for value in row.tolist()))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("tiny", "resnet18", "check"))
-    parser.add_argument("file")
+    parser.add_argument("file", nargs="?", default="net.pt2", help="tiny, resnet18: file to write")
     parser.add_argument("--weights", help="resnet18: safetensors with torchvision's names")
-    parser.add_argument("--shape", default="3,10,10", help="channels, height and width of a row: check, .pt2")
-    parser.add_argument("--eval", action="store_true", help=".pt2: batch norms and dropout stay in evaluation mode")
+    parser.add_argument("--shape", default="3,10,10", help="channels, height and width of a row")
+    parser.add_argument("--eval", action="store_true", help="batch norms and dropout stay in evaluation mode")
     given = parser.parse_args()
     shape = [int(word) for word in given.shape.split(",")]
     if given.kind == "check":
-        return check(given.file, shape)
+        return check()
     net = tiny() if given.kind == "tiny" else resnet18(given.weights)
-    if given.file.endswith(".pt2"):
-        return save_program(net, given.file, shape, not given.eval)
-    return save(net, given.file)
+    return save_program(net, given.file, shape, not given.eval)
 
 
 if __name__ == "__main__":

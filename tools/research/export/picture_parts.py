@@ -8,10 +8,11 @@
 
 tiny: parts with random weights from seed 1 and small vocabularies, for tests. The others convert models of the
 libraries transformers and diffusers, from disk or downloaded. The packages are pinned in tools/wheels/parts.txt. Does
-not use mneme.
+not use mneme's engine.
 
-Each module maps one tensor of rows [B, C, H, W] float32 to [B, D] and declares its rows ("rows": maximum per call,
-channels, height, width). Token numbers are passed as floats, which hold them exactly.
+Each file is an exported program (.pt2). It maps one tensor of rows [B, C, H, W] float32 to [B, D] and declares its rows
+by the buffer "rows": maximum per call, channels, height, width. Token numbers are passed as floats, which hold them
+exactly.
 """
 import argparse
 import io
@@ -19,13 +20,14 @@ import json
 import os
 import shutil
 import sys
-import zipfile
-from typing import List
 
 import torch
 from torch import nn
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "python", "mneme"))
 sys.dont_write_bytecode = True
+from _slim import slim  # noqa: E402
 
 
 # Axes: B rows, L positions of a caption, T tokens that are attended to, D their width, V words of a vocabulary.
@@ -116,33 +118,31 @@ class Decoder(nn.Module):
 
 
 class Rows(nn.Module):
-    """Traced net that declares its rows."""
+    """Net that declares its rows by a buffer, which a run reads from the file."""
 
     def __init__(self, net, rows):
         super().__init__()
         self.net = net
-        self.rows = torch.jit.Attribute(rows, List[int])
+        self.register_buffer("rows", torch.tensor(rows))
 
     def forward(self, x):
         return self.net(x)
 
 
 def save(net, rows, path):
-    """Traces the net on two rows, compares the result with the net on three rows, and saves it."""
-    net = net.eval().float().requires_grad_(False)
+    """Exports the net for up to rows[0] rows, compares the result with the net on three rows, and saves it."""
+    net = Rows(net.eval().float().requires_grad_(False), rows)
     made = torch.randn(3, *rows[1:], generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        traced = torch.jit.trace(net, made[:2], check_trace=False)
-        found, wanted = traced(made), net(made)
+        batch = torch.export.Dim("B", max=max(rows[0], 3))
+        program = torch.export.export(net, (made[:2],), dynamic_shapes=({0: batch},))
+        found, wanted = program.module()(made), net(made)
     if (found - wanted).abs().max() > 1e-5 * (1 + wanted.abs().max()):
-        sys.exit(f"{path}: the traced module differs from the net by {(found - wanted).abs().max():g}")
+        sys.exit(f"{path}: the exported program differs from the net by {(found - wanted).abs().max():g}")
     whole = io.BytesIO()
-    torch.jit.save(torch.jit.script(Rows(traced, rows)), whole)
-    with zipfile.ZipFile(whole) as read, zipfile.ZipFile(path, "w") as kept:
-        for entry in read.infolist(): # debug information is half of a small file
-            if not entry.filename.endswith(".debug_pkl"):
-                packing = zipfile.ZIP_DEFLATED if entry.filename.endswith((".py", ".pkl")) else zipfile.ZIP_STORED
-                kept.writestr(zipfile.ZipInfo(entry.filename), read.read(entry), packing)
+    torch.export.save(program, whole)
+    with open(path, "wb") as file:
+        file.write(slim(whole.getvalue()))
 
 
 def export_captioner(captioner, folder, length, at_once):
@@ -151,24 +151,25 @@ def export_captioner(captioner, folder, length, at_once):
     encoder = CaptionEncoder(captioner).eval()
     with torch.no_grad():
         seen = encoder(torch.zeros(1, 3, side, side)).shape[1]
-    save(encoder, [at_once, 3, side, side], os.path.join(folder, "caption_encoder.pt"))
+    save(encoder, [at_once, 3, side, side], os.path.join(folder, "caption_encoder.pt2"))
     save(CaptionDecoder(captioner, length, width), [at_once, 1, 1, 1 + length + seen],
-         os.path.join(folder, "caption_decoder.pt"))
+         os.path.join(folder, "caption_decoder.pt2"))
 
 
 def export_text(tower, folder, end, at_once):
     """Exports the tower with its projection, for condition = "embed512"."""
     save(TextTower(tower, end), [at_once, 1, 1, tower.config.max_position_embeddings],
-         os.path.join(folder, "text_encoder.pt"))
+         os.path.join(folder, "text_encoder.pt2"))
 
 
 def export_diffusion(text, unet, vae, folder, at_once):
-    save(TextStates(text), [at_once, 1, 1, text.config.max_position_embeddings], os.path.join(folder, "text_states.pt"))
+    save(TextStates(text), [at_once, 1, 1, text.config.max_position_embeddings],
+         os.path.join(folder, "text_states.pt2"))
     side = unet.config.sample_size
     told = text.config.max_position_embeddings * unet.config.cross_attention_dim
     save(Denoiser(unet, side), [at_once, 1, 1, unet.config.in_channels * side * side + 1 + told],
-         os.path.join(folder, "denoiser.pt"))
-    save(Decoder(vae), [at_once, unet.config.in_channels, side, side], os.path.join(folder, "decoder.pt"))
+         os.path.join(folder, "denoiser.pt2"))
+    save(Decoder(vae), [at_once, unet.config.in_channels, side, side], os.path.join(folder, "decoder.pt2"))
 
 
 # -- tiny parts -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,38 @@
+#include "runtime/modules/contracts/operator_work.hpp"
+#include "tests/support/operator_calls.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+double work(const std::string& name, const named_arguments& given) {
+  const auto& schema = schema_of_operator(name, "");
+  const auto arguments = arguments_of(schema, given);
+  return work_of_call({schema, arguments});
+}
+
+double product(at::IntArrayRef a, at::IntArrayRef b) {
+  return work("aten::matmul", {{"self", at::zeros({1}).expand(a)}, {"other", at::zeros({1}).expand(b)}});
+}
+
+} // namespace
+
+TEST_CASE("work of a matrix product is its number of matrices, with axes broadcast, times rows, columns and length") {
+  CHECK(product({30, 40}, {40, 50}) == 30 * 40 * 50);
+  CHECK(product({7, 30, 40}, {7, 40, 50}) == 7 * 30 * 40 * 50);
+  CHECK(product({7, 30, 40}, {40, 50}) == 7 * 30 * 40 * 50);
+  CHECK(product({30, 40}, {7, 40, 50}) == 7 * 30 * 40 * 50);
+  CHECK(product({2, 8, 30, 40}, {2, 8, 40, 50}) == 2 * 8 * 30 * 40 * 50);
+  CHECK(product({2, 1, 30, 40}, {1, 8, 40, 50}) == 2 * 8 * 30 * 40 * 50);
+  CHECK(product({2, 1, 3, 30, 40}, {4, 1, 40, 50}) == 2 * 4 * 3 * 30 * 40 * 50);
+  CHECK(product({2, 1, 1, 30, 40}, {1, 5, 6, 40, 50}) == 2 * 5 * 6 * 30 * 40 * 50);
+  CHECK(product({7, 30, 400}, {400}) == 7 * 30 * 400);
+  CHECK(product({400}, {400, 50}) == 400 * 50);
+  CHECK(product({400}, {400}) == 800); // the sum of the operands is larger
+  CHECK(work("aten::inner", {{"self", at::zeros({3, 40})}, {"other", at::zeros({5, 40})}}) >= 3 * 5 * 40);
+  CHECK(
+      work("aten::addmm", {{"self", at::zeros({50})}, {"mat1", at::zeros({30, 40})}, {"mat2", at::zeros({40, 50})}}) ==
+      30 * 40 * 50);
+}
