@@ -49,7 +49,8 @@ void remove_file(const fs::path& file) {
 }
 
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
-constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
+constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv",
+                     *clients_name = "client_accuracy.csv";
 
 /// Names of the files that a run writes before its scenario.toml.
 const std::set<std::string>& unstarted_run_files() {
@@ -146,14 +147,32 @@ void put(fmt::memory_buffer& to, const tensor_digest& line) {
                  hex_text(line.digest));
 }
 
+/// Line of client_accuracy.csv, and the evaluation to which it belongs.
+struct client_line {
+  const evaluation_record& at;
+  const client_test& test;
+};
+
+void put(fmt::memory_buffer& to, const client_line& line) {
+  const auto& [at, test] = line;
+  fmt::format_to(std::back_inserter(to), "{},{},", at.task.value + 1, at.round.value + 1);
+  put_seconds(to, at.at);
+  const auto percent = [&](std::int64_t correct) {
+    return 100.0 * static_cast<double>(correct) / static_cast<double>(test.test_rows);
+  };
+  fmt::format_to(std::back_inserter(to), ",{},{},{},{},{}\n", test.client.value, test.train_rows, test.test_rows,
+                 percent(test.correct_before), percent(test.correct));
+}
+
 /// Name of a file with appended lines, and its member in line_lengths.
 struct line_file_name {
   const char* name;
   std::uint64_t line_lengths::*length;
 };
-constexpr std::array<line_file_name, 3> line_files{{{events_name, &line_lengths::events},
+constexpr std::array<line_file_name, 4> line_files{{{events_name, &line_lengths::events},
                                                     {digests_name, &line_lengths::digests},
-                                                    {deliveries_name, &line_lengths::deliveries}}};
+                                                    {deliveries_name, &line_lengths::deliveries},
+                                                    {clients_name, &line_lengths::clients}}};
 
 /// Size of a regular file in bytes. Returns 0 for others, since a link could refer to another run's file.
 std::uint64_t length_of(const fs::path& file) {
@@ -264,7 +283,8 @@ line_lengths run_directory::sync_lines() {
   };
   return {.events = sync_and_size(events_, events_name),
           .digests = sync_and_size(digests_, digests_name),
-          .deliveries = sync_and_size(deliveries_, deliveries_name)};
+          .deliveries = sync_and_size(deliveries_, deliveries_name),
+          .clients = sync_and_size(clients_, clients_name)};
 }
 
 std::string run_directory::file_shorter_than(const line_lengths& lengths) const {
@@ -346,6 +366,15 @@ void run_directory::add(std::span<const step_digests> lines) {
 
 void run_directory::add(std::span<const tensor_digest> lines) {
   add_lines(deliveries_, deliveries_name, "round,virtual_s,party,client,tensor,digest\n", lines);
+}
+
+void run_directory::add_clients(const evaluation_record& line) {
+  std::vector<client_line> lines;
+  for (const auto& test : line.clients)
+    if (test.test_rows > 0)
+      lines.push_back({line, test});
+  add_lines(clients_, clients_name, "task,round,virtual_s,client,train_rows,test_rows,accuracy_before,accuracy\n",
+            std::span<const client_line>(lines));
 }
 
 void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tasks) {
