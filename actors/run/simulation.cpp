@@ -280,7 +280,8 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return *backbone->unfinished;
-  auto loaded = load_run(settings, options, options.trace ? &split : nullptr, backbone->weights);
+  const bool counts_classes = options.trace || settings.evaluation.personal != personal_model::none;
+  auto loaded = load_run(settings, options, counts_classes ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   prepared_run run{.context = loaded->context, .nodes = loaded->nodes, .digest = scenario_digest(settings)};
@@ -298,6 +299,8 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
                              .files = std::move(inputs.named),
                              .data_files = std::move(inputs.data)});
     if (split)
+      run.files->write_client_classes(*split, settings.clients.count, *run.context->tasks);
+    if (options.trace)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
     run.files->write("scenario.toml", resolved_text(settings)); // last: from here on the run can be resumed

@@ -1,7 +1,7 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/exception_message.hpp"
-#include "runtime/data/partition.hpp"
+#include "runtime/data/client_classes.hpp"
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -50,12 +50,13 @@ void remove_file(const fs::path& file) {
 
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv",
-                     *clients_name = "client_accuracy.csv";
+                     *clients_name = "client_accuracy.csv", *client_classes_name = "client_classes.csv";
 
 /// Names of the files that a run writes before its scenario.toml.
 const std::set<std::string>& unstarted_run_files() {
-  static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
-                                           "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
+  static const std::set<std::string> names{checkpoints_name,    "checkpoint/run.json",    "checkpoint/run.json.part",
+                                           "partition.csv",     "partition.csv.part",     "scenario.toml.part",
+                                           client_classes_name, "client_classes.csv.part"};
   return names;
 }
 
@@ -406,6 +407,22 @@ void run_directory::write_classes(std::span<const evaluation_record> evaluations
     }
   if (text.size() > 0)
     write("accuracy_per_class.csv", "after_task,class,name,rows,accuracy\n" + fmt::to_string(text));
+}
+
+void run_directory::write_client_classes(const partition& who, std::int64_t clients, const task_stream& tasks) {
+  fmt::memory_buffer text;
+  text.append(std::string_view("task,client,class,name,rows\n"));
+  for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t)
+    for (std::uint32_t c = 0; c < clients; ++c) {
+      const auto rows = rows_by_class(who, tasks, {c}, {t});
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto label = static_cast<std::size_t>(tasks.tasks[t].classes.low) + i;
+        if (rows[i] > 0)
+          fmt::format_to(std::back_inserter(text), "{},{},{},{},{}\n", t + 1, c, label,
+                         label < tasks.class_names.size() ? csv::field_text(tasks.class_names[label]) : "", rows[i]);
+      }
+    }
+  write(client_classes_name, view(text));
 }
 
 void run_directory::write_partition(const partition& who, std::int64_t clients, std::int64_t tasks,

@@ -15,6 +15,7 @@ namespace mneme {
 
 class partition;
 struct dataset;
+struct task_stream;
 
 /// Work and traffic of a node. Real times and bytes differ between equal runs.
 struct node_record {
@@ -176,6 +177,9 @@ public:
   /// Writes partition.csv atomically, sorted by task, client and row. Rows are numbered as in the original training
   /// file, whatever the task's transform.
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
+
+  /// Writes client_classes.csv atomically: the numbers of training rows that clients hold by task and class.
+  void write_client_classes(const partition& who, std::int64_t clients, const task_stream& tasks);
 
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}

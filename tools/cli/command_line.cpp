@@ -277,10 +277,14 @@ private:
                                "Describe these data instead: an image folder, a file of arrays (.npz, .safetensors, "
                                ".npy), a table (.csv), or the data of a scenario (.toml).")
                      ->type_name("...");
-    to.add_option("--set", doctor.settings, "Override a key of [data], as in data.label_column=species.")
+    to.add_option("--partition", doctor.partition,
+                  "Show which client holds how many training rows of which class: a heat map on a terminal.")
+        ->type_name("SCENARIO")
+        ->excludes(data);
+    to.add_option("--set", doctor.settings,
+                  "Override a key of [data], as in data.label_column=species; with --partition any key.")
         ->type_name("KEY=VALUE")
-        ->allow_extra_args(false)
-        ->needs(data);
+        ->allow_extra_args(false);
   }
   void bind_list() {
     auto& to = *list_command;
@@ -392,6 +396,10 @@ int dispatch(const command_line& line) {
     return print_completion(line.shell, line.completed());
   if (*line.schema_command)
     return print_schema();
+  if (*line.doctor_command && !line.doctor.partition.empty())
+    return inspect_partition(line.doctor);
+  if (*line.doctor_command && line.doctor.data.empty() && !line.doctor.settings.empty())
+    return bad_input("--set needs DATA, or --partition SCENARIO");
   if (*line.doctor_command)
     return line.doctor.data.empty() ? run_doctor(line.doctor.json) : inspect_data(line.doctor);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));

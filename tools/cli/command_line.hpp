@@ -137,6 +137,7 @@ struct new_arguments {
 /// `mneme doctor [--json] [--set KEY=VALUE]... [DATA...]`
 struct doctor_arguments {
   std::vector<std::string> data{}, settings{};
+  std::string partition{}; ///< Scenario whose partition is described; "": none.
   bool json = false;
 };
 
@@ -180,6 +181,8 @@ struct list_arguments {
 [[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int inspect_data(const doctor_arguments& arguments);
+/// `mneme doctor [--json] [--set KEY=VALUE]... --partition SCENARIO`: prints the rows of each class that clients hold.
+[[nodiscard]] int inspect_partition(const doctor_arguments& arguments);
 /// Explains a section, method, model or key; `mneme COMMAND --help` explains commands.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 
