@@ -149,6 +149,9 @@ train_job personal_evaluation::tuning_job(const predictor& start, const subject&
 /// The last model that the client uploaded. Parameters that do not travel are those of the server's model.
 predictor personal_evaluation::local_model(const predictor& shared, client_id client) const {
   const auto& sent = *uploads_.at(client.value);
+  if (sent.empty())
+    throw std::runtime_error("the upload has no tensor of the net; expected the client's weights in each upload, or "
+                             "evaluation.personal = \"fine-tuned\"");
   if (const auto* const flat = sent.find(flat_weights))
     return {.net = shared.net, .weights = weights_only(*flat)};
   auto flat = shared.weights->at(flat_weights).clone();
@@ -205,7 +208,9 @@ void personal_evaluation::test_own_models(const std::shared_ptr<progress>& now, 
   for (auto i = now->first; i < now->last; ++i) {
     auto& tested = now->all[i];
     if (run_.scenario.evaluation.personal == personal_model::local) {
-      tested.own = local_model(tested.shared, tested.result.client);
+      const auto reason = exception_message_of([&] { tested.own = local_model(tested.shared, tested.result.client); });
+      if (!reason.empty())
+        return now->fail(tested.result.client, reason);
       continue;
     }
     if (const auto* const reason = std::get_if<std::string>(&results.at(next)))

@@ -186,7 +186,7 @@ bool is_wide_unsigned(at::ScalarType type) { return type == at::kUInt16 || type 
 
 /// Validates one entry of the header. Returns the entry or an error text.
 tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes,
-                                               const safetensors_options& options) {
+                                               safetensors_types types) {
   constexpr std::size_t dimensions_max = 64; // LibTorch's limit
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
@@ -337,7 +337,7 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safete
 }
 
 expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts,
-                                      safetensors_types types) {
+                                      const safetensors_options& options) {
   std::error_code error;
   auto opened = open_stream(file);
   const auto file_bytes = std::filesystem::file_size(file, error);

@@ -1,7 +1,6 @@
 // mneme doctor --partition SCENARIO: which client holds how many rows of which class.
-#include "actors/run/load_run_context.hpp"
+#include "actors/run/client_class_counts.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/data/client_classes.hpp"
 #include "runtime/scenario/read.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/cli/messages.hpp"
@@ -19,28 +18,6 @@ namespace {
 constexpr std::size_t printed_clients_max = 64;
 constexpr std::size_t numbered_classes_max = 16; // with more classes, a terminal shows colors without numbers
 
-/// Numbers of rows by client and class, with the classes' names.
-struct class_counts {
-  std::vector<std::string> classes{};
-  std::vector<std::vector<std::int64_t>> rows{};
-};
-
-expected<class_counts> counts_of(const std::string& file, const overrides& settings) {
-  const auto read = read_scenario(file, settings);
-  if (!read)
-    return tl::unexpected(read.error());
-  std::shared_ptr<const partition> split;
-  const auto context = load_run_context(read->value, {.split = &split, .use = run_context_use::check});
-  if (!context)
-    return tl::unexpected(context.error());
-  const auto& tasks = *(*context)->tasks;
-  class_counts counts{.classes = tasks.class_names,
-                      .rows = rows_by_client_and_class(*split, tasks, read->value.clients.count)};
-  for (auto label = std::ssize(counts.classes); label < tasks.classes; ++label)
-    counts.classes.push_back(fmt::format("{}", label));
-  return counts;
-}
-
 bool prints_colors() {
   const char* const terminal = std::getenv("TERM");
   const char* const refused = std::getenv("NO_COLOR");
@@ -55,7 +32,7 @@ std::string colored(const std::string& text, double share) {
 }
 
 /// Formats one line per client: its number, its rows of each class, and their sum.
-std::string map_text(const class_counts& counts, bool colors) {
+std::string map_text(const client_class_counts& counts, bool colors) {
   std::int64_t most = 1;
   for (const auto& row : counts.rows)
     most = std::max(most, *std::max_element(row.begin(), row.end()));
@@ -85,7 +62,10 @@ int inspect_partition(const doctor_arguments& arguments) {
   const auto settings = parse_settings(arguments.settings);
   if (!settings)
     return print_errors(settings.error());
-  const auto counts = counts_of(arguments.partition, *settings);
+  const auto read = read_scenario(arguments.partition, *settings);
+  if (!read)
+    return print_errors(read.error());
+  const auto counts = count_client_classes(read->value);
   if (!counts)
     return print_errors(counts.error());
   if (arguments.json) {

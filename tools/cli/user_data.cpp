@@ -30,7 +30,7 @@ expected<data_reading> with_settings(const data_section& section, const override
   if (!read)
     return tl::unexpected(without_places_in(file.path(), std::move(read.error())));
   return data_reading{.section = read->value.data,
-                      .seed = static_cast<std::uint64_t>(read->value.seed),
+                      .seed = read->value.data_seed(),
                       .warnings = without_places_in(file.path(), std::move(read->warnings))};
 }
 
