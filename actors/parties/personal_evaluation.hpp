@@ -1,7 +1,6 @@
 /// personal_evaluation: tests each client's own model on the client's own rows (evaluation.personal).
 #pragma once
 #include "actors/compute/step_runner.hpp"
-#include "actors/protocol/run_context.hpp"
 #include "runtime/method/server_half.hpp"
 namespace mneme {
 

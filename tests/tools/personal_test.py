@@ -207,11 +207,11 @@ class Personal(Runs):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(place, done.stderr)
                 self.assertIn(text, done.stderr)
-        methods = (("centralised", "fine-tuned", "so clients have no models of their own"),
-                   ("stsa", "local", "are not models of the net"))
-        for method, personal, text in methods:
+        methods = (("joint", ["--set", "strategy.centralised=true"], "fine-tuned", "clients have no models of their"),
+                   ("stsa", [], "local", "are not models of the net"))
+        for method, words, personal, text in methods:
             with self.subTest(method):
-                done = mneme("validate", self.file(personal=personal), "--set", f"strategy.name={method}")
+                done = mneme("validate", self.file(personal=personal), "--set", f"strategy.name={method}", *words)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(text, done.stderr)
 

@@ -274,15 +274,12 @@ private:
     auto& to = *doctor_command;
     to.add_flag("--json", doctor.json, "Print one JSON object.");
     auto* data = to.add_option("DATA", doctor.data,
-                               "Describe these data instead: an image folder, a file of arrays (.npz, .safetensors, "
-                               ".npy), a table (.csv), or the data of a scenario (.toml).")
+                               "Describe these data instead: image folders, arrays, tables or scenarios' data.")
                      ->type_name("...");
-    to.add_option("--partition", doctor.partition,
-                  "Show which client holds how many training rows of which class: a heat map on a terminal.")
+    to.add_option("--partition", doctor.partition, "Rows of each class by client.")
         ->type_name("SCENARIO")
         ->excludes(data);
-    to.add_option("--set", doctor.settings,
-                  "Override a key of [data], as in data.label_column=species; with --partition any key.")
+    to.add_option("--set", doctor.settings, "Override a key of [data]; with --partition any key.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
   }
@@ -396,12 +393,8 @@ int dispatch(const command_line& line) {
     return print_completion(line.shell, line.completed());
   if (*line.schema_command)
     return print_schema();
-  if (*line.doctor_command && !line.doctor.partition.empty())
-    return inspect_partition(line.doctor);
-  if (*line.doctor_command && line.doctor.data.empty() && !line.doctor.settings.empty())
-    return bad_input("--set needs DATA, or --partition SCENARIO");
   if (*line.doctor_command)
-    return line.doctor.data.empty() ? run_doctor(line.doctor.json) : inspect_data(line.doctor);
+    return doctor(line.doctor);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

@@ -1,14 +1,14 @@
 #include "tools/study/report_figures.hpp"
 #include "tools/study/accuracy_plot.hpp"
 #include "tools/study/activity_figures.hpp"
+#include "tools/study/client_figures.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 namespace mneme {
 namespace {
 
-constexpr std::uint32_t drawn_clients_max = 100; // clients in a heat map
-constexpr std::size_t single_groups_max = 12;    // with more groups, charts per group are omitted
+constexpr std::size_t single_groups_max = 12; // with more groups, charts per group are omitted
 
 template <class X, class Y>
 run_points evaluated(const reported_run& run, X x, Y y) {
@@ -146,46 +146,9 @@ private:
                 .y_min = 0.0});
   }
 
-  /// Charts of evaluation.personal: means over rounds, and the last deciles over clients.
   void personal_accuracy() {
-    const auto points_of = [](double personal_accuracies::*value) {
-      return [value](const reported_run& run) {
-        run_points points;
-        for (const auto& line : run.evaluations)
-          if (line.personal && line.personal->clients > 0)
-            points.emplace_back(round_of(line), (*line.personal).*value);
-        return points;
-      };
-    };
-    const auto add_means = [&](chart_text text, double personal_accuracies::*value) {
-      add_curves({.text = std::move(text),
-                  .curves = curves_of(groups_, points_of(value)),
-                  .whole_x = true,
-                  .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; }),
-                  .y_min = 0.0});
-    };
-    add_means({"personal-accuracy", "Accuracy of the clients' own models",
-               "Each client's own model on the client's own test rows, in percent, mean over clients.", "round",
-               "accuracy (%)"},
-              &personal_accuracies::mean);
-    add_means({"personal-before", "Accuracy of the server's model on the clients' rows",
-               "The model before local steps on the same test rows of each client, mean over clients.", "round",
-               "accuracy (%)"},
-              &personal_accuracies::before);
-    add_curves({.text = {"personal-deciles", "Accuracy of the clients' own models over clients",
-                         "Deciles over clients at the last evaluation: at 10, a tenth of the clients are below.",
-                         "clients (%)", "accuracy (%)"},
-                .curves = curves_of(groups_,
-                                    [](const reported_run& run) {
-                                      run_points points;
-                                      if (run.evaluations.empty() || !run.evaluations.back().personal)
-                                        return points;
-                                      const auto& deciles = run.evaluations.back().personal->deciles;
-                                      for (std::size_t k = 0; k < deciles.size(); ++k)
-                                        points.emplace_back(10.0 * static_cast<double>(k + 1), deciles[k]);
-                                      return points;
-                                    }),
-                .y_min = 0.0});
+    for (auto& chart : client_figures(groups_))
+      add_curves(std::move(chart));
   }
 
   void task_accuracy(std::size_t g) {
@@ -299,41 +262,9 @@ private:
       add(std::move(map), {}, g);
   }
 
-  /// Training rows of each class that clients hold, in the group's first run with client_classes.csv.
   void held_classes(std::size_t g) {
-    const auto& runs = groups_[g].runs;
-    const auto run =
-        std::find_if(runs.begin(), runs.end(), [](const reported_run& each) { return !each.held.empty(); });
-    if (run == runs.end())
-      return;
-    std::map<std::int64_t, std::string> names;                           // by label
-    std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> rows; // by client and label
-    std::uint32_t clients = 0;
-    for (const auto& line : run->held) {
-      names[line.label] = line.name;
-      clients = std::max(clients, line.client + 1);
-      rows[{line.client, line.label}] += line.rows;
-    }
-    const auto drawn = std::min(clients, drawn_clients_max);
-    heat_map map{.text = {fmt::format("client-classes-{}", g + 1), "Rows of each class that clients hold" + suffix(g),
-                          "Row k, column c: training rows of class c that client k holds in all tasks." +
-                              (drawn < clients ? fmt::format(" The first {} of {} clients.", drawn, clients) : ""),
-                          "class", "client"},
-                 .high = 1.0};
-    for (const auto& [label, name] : names) {
-      map.columns.push_back(std::to_string(label));
-      map.column_words.push_back(name.empty() ? map.columns.back() : fmt::format("{} ({})", label, name));
-    }
-    for (std::uint32_t client = 0; client < drawn; ++client) {
-      map.rows.push_back(std::to_string(client));
-      auto& cells = map.values.emplace_back();
-      for (const auto& [label, name] : names) {
-        const auto held = rows.find({client, label});
-        cells.push_back(held == rows.end() ? 0.0 : static_cast<double>(held->second));
-        map.high = std::max(map.high, *cells.back());
-      }
-    }
-    add(std::move(map), {}, g);
+    if (auto map = held_classes_map(groups_[g].runs, fmt::format("client-classes-{}", g + 1), suffix(g)))
+      add(std::move(*map), {}, g);
   }
 
   void training_loss() {

@@ -21,10 +21,10 @@ from mneme._version import version as __version__
 from mneme import _deprecated, cluster, loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
-           "MnemeWarning", "Net", "Outcome", "PartitionCounts", "Random", "RoundInfo", "Rows", "Run", "RunFailed", "ScenarioError",
-           "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy",
-           "distillation", "key", "load", "loggers", "loss", "net", "partition", "proximal", "resume", "run", "runs", "schema",
-           "sweep", "validate", "__version__"]
+           "MnemeWarning", "Net", "Outcome", "PartitionCounts", "Random", "RoundInfo", "Rows", "Run", "RunFailed",
+           "ScenarioError", "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected",
+           "cross_entropy", "distillation", "key", "load", "loggers", "loss", "net", "partition", "proximal", "resume",
+           "run", "runs", "schema", "sweep", "validate", "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -67,13 +67,15 @@ class Data:
     Accepts numpy arrays, torch tensors, pandas objects, lists, and lists of Pillow images. Labels and domains are
     integers from 0, or strings, which are numbered in sorted order or by `class_names`. layout: "channels-first" or
     "channels-last", needed if the shape is ambiguous. side: for Pillow images of several sizes, the side length in
-    pixels to which the largest centered square of each is resized (bilinear, with antialiasing). Without test rows, `test_share` of each class is selected by the
-    seed. The rows are saved in `folder`, named by content, so that a run can be resumed.
+    pixels to which the largest centered square of each is resized (bilinear, with antialiasing). Without test rows,
+    `test_share` of each class is selected by the seed. The rows are saved in `folder`, named by content, so that a run
+    can be resumed.
     """
 
     def __init__(self, train_x: Rows, train_y: Rows, test_x: Rows = None, test_y: Rows = None, *,
                  train_domain: Rows = None, test_domain: Rows = None, class_names: Sequence[str] | None = None,
-                 layout: str = "auto", side: int = 0, test_share: float = 0.0, folder: Path = FOLDER) -> None:
+                 layout: str = "auto", side: int = 0,
+                 test_share: float = 0.0, folder: Path = FOLDER) -> None:
         for name, given, other in (("test_x", test_x, test_y), ("test_y", test_y, test_x),
                                    ("train_domain", train_domain, test_domain)):
             if given is None and other is not None:
@@ -144,18 +146,18 @@ class Data:
         try:
             loaded = [load_dataset(name, config, split=part, revision=revision) for part in splits]
         except Exception as wrong:  # any error of `datasets`: an unknown name, split or configuration, or no network
-            return refuse("data", f"'{name}' cannot be loaded ({type(wrong).__name__}: {wrong}); expected a data set of "
-                                  "huggingface.co/datasets and splits that it has, as in from_hub(\"cifar10\", "
+            return refuse("data", f"'{name}' cannot be loaded ({type(wrong).__name__}: {wrong}); expected a data set "
+                                  "of huggingface.co/datasets and splits that it has, as in from_hub(\"cifar10\", "
                                   "(\"train\", \"test\"))")
         return cls.from_datasets(*loaded, **options)
 
     @classmethod
-    def from_parquet(cls, train: Path, test: Path | None = None, *, rows: str | Sequence[str] = (), labels: str = "label",
-                     domains: str = "", **options: Any) -> "Data":
+    def from_parquet(cls, train: Path, test: Path | None = None, *, rows: str | Sequence[str] = (),
+                     labels: str = "label", domains: str = "", **options: Any) -> "Data":
         """Creates Data from Parquet files, with pyarrow.
 
-        rows: the column of images (encoded, as `datasets` writes them), lists of numbers or tokens, or a list of numeric
-        columns; default: all columns except those of labels and domains. labels, domains: see from_datasets().
+        rows: the column of images (encoded, as `datasets` writes them), lists of numbers or tokens, or a list of
+        numeric columns; default: all columns except those of labels and domains. labels, domains: see from_datasets().
         """
         tables = [read_parquet(file) for file in (train, test) if file is not None]
         if not rows:

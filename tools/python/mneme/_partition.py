@@ -20,8 +20,8 @@ class PartitionCounts:
         self.classes, self.rows = classes, rows
 
     def plot(self, axes: Any = None) -> Any:
-        """Draws a heat map of clients and classes with matplotlib and returns its Axes. Raises ImportError if matplotlib
-        is not installed. axes: where to draw; default: a new figure."""
+        """Draws a heat map of clients and classes with matplotlib and returns its Axes. Raises ImportError if
+        matplotlib is not installed. axes: where to draw; default: a new figure."""
         try:
             from matplotlib import pyplot
         except ImportError:

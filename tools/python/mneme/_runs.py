@@ -109,9 +109,9 @@ class Run:
 
     @property
     def client_accuracy(self) -> Any:
-        """Tests of the clients' own models (evaluation.personal), one per evaluation and client: task, round, virtual_s,
-        client, train_rows, test_rows, accuracy_before, accuracy in percent. A pandas DataFrame if pandas is installed,
-        else dicts; empty without evaluation.personal."""
+        """Tests of the clients' own models (evaluation.personal), one per evaluation and client: task, round,
+        virtual_s, client, train_rows, test_rows, accuracy_before, accuracy in percent. A pandas DataFrame if pandas is
+        installed, else dicts; empty without evaluation.personal."""
         name = "client_accuracy.csv"
         lines = []
         if os.path.exists(self._path(name)):
