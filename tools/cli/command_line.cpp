@@ -273,12 +273,11 @@ private:
   void bind_doctor() {
     auto& to = *doctor_command;
     to.add_flag("--json", doctor.json, "Print one JSON object.");
-    auto* data = to.add_option("DATA", doctor.data,
-                               "Describe these data instead: image folders, arrays, tables or scenarios' data.")
-                     ->type_name("...");
-    to.add_option("--partition", doctor.partition, "Rows of each class by client.")
+    auto* data =
+        to.add_option("DATA", doctor.data, "Describe image folders, arrays, tables or scenarios' data instead.");
+    to.add_option("--partition", doctor.partition, "Show how many rows of each class each client holds.")
         ->type_name("SCENARIO")
-        ->excludes(data);
+        ->excludes(data->type_name("..."));
     to.add_option("--set", doctor.settings, "Override a key of [data]; with --partition any key.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
