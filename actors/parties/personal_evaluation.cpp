@@ -82,6 +82,8 @@ void personal_evaluation::keep(const deliveries& in) {
   if (run_.scenario.evaluation.personal != personal_model::local)
     return;
   for (const auto& sent : in.uploads) {
+    if (!sent.upload)
+      continue;
     auto model = std::make_shared<tensor_map>();
     for (const auto& [name, value] : *sent.upload) {
       const auto has_name = [&name = name](const parameter& of_net) { return of_net.name == name; };
@@ -261,9 +263,10 @@ bool has_test_rows(const run_context& run) {
 
 /// True if the method's server predicts with a head of a net that local training can change.
 bool has_trainable_head(const run_context& run) {
-  const auto learnt = run.method->make_server()->predict();
-  return learnt.net && learnt.net->classes() > 0 && learnt.weights && learnt.weights->find(flat_weights) &&
-         learnt.kind == readout_kind::head && !learnt.projection.defined();
+  predictor learnt;
+  const auto failure = exception_message_of([&] { learnt = run.method->make_server()->predict(); });
+  return failure.empty() && learnt.net && learnt.net->classes() > 0 && learnt.weights &&
+         learnt.weights->find(flat_weights) && learnt.kind == readout_kind::head && !learnt.projection.defined();
 }
 
 } // namespace
