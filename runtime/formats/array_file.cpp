@@ -193,6 +193,10 @@ expected<named_arrays> read_array_file(const path& file, const std::vector<std::
     return read_npz(file, names);
   if (ending == ".safetensors")
     return read_tensors(file, names);
+  if (ending == ".parquet")
+    return failed(file.string(),
+                  "is a Parquet file, which is not read; convert it in Python: mneme.Data.from_parquet(FILE"
+                  ", labels=COLUMN).keys() writes its rows and returns the keys of [data]");
   return failed(file.string(), "expected a file that ends with .safetensors, .npz or .npy, or a folder of .npy files");
 }
 

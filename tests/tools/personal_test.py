@@ -262,6 +262,45 @@ class Splits(Runs):
         done = mneme("doctor", "--partition", os.path.join(self.folder, "none.toml"))
         self.assertEqual(done.returncode, 2)
 
+    def test_a_parquet_file_is_refused_with_the_line_that_converts_it(self):
+        path = os.path.join(self.folder, "rows.parquet")
+        with open(path, "wb") as file:
+            file.write(b"PAR1")
+        settings = ["--set", "data.name=arrays", "--set", f"data.file={path}"]
+        for words in (["doctor", path], ["validate", self.file(), *settings]):
+            done = mneme(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("mneme.Data.from_parquet(", done.stderr)
+
+    def test_large_arrays_stay_in_their_file(self):
+        rows, width = 90_000, 3072  # 276 MB, nearly all of it holes in the file
+        self.write_npy("train_x", "|u1", (rows, 3, 32, 32), rows * width)
+        self.write_npy("test_x", "|u1", (4, 3, 32, 32), 4 * width)
+        self.write_npy("train_y", "|u1", (rows,), rows, bytes(row % 4 for row in range(rows)))
+        self.write_npy("test_y", "|u1", (4,), 4, bytes(range(4)))
+        with open(os.path.join(self.folder, "train_x.npy"), "r+b") as file:
+            file.seek(128 + 5 * width)
+            file.write(b"\xff" * width)
+        done = mneme("doctor", os.path.join(self.folder, "train_x.npy"), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        mapped = json.loads(done.stdout)
+        self.assertEqual((mapped["train_rows"], mapped["test_rows"]), (rows, 4))
+        self.assertEqual([part["train"] for part in mapped["classes"]], [rows // 4] * 4)
+        scenario = self.file(count=1, tasks="single", clients=90_000, cohort=3, personal="none")
+        settings = ["data.name=arrays", f"data.file={self.folder}/train_x.npy", "partition.kind=iid",
+                    "rounds.per_task=2"]
+        out = os.path.join(self.folder, "run")
+        code = subprocess.run([PROGRAM, "run", scenario, "--out", out, "--quiet", "--threads", "1",
+                               *(word for setting in settings for word in ("--set", setting))], check=False).returncode
+        self.assertEqual(code, 0)
+
+    def write_npy(self, name, dtype, shape, size, values=b""):
+        """Writes a .npy file of this size; values that are not given are holes of zeros."""
+        header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+        with open(os.path.join(self.folder, name + ".npy"), "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header + values)
+            file.truncate(128 + size)
+
 
 if __name__ == "__main__":
     run_tests()

@@ -52,7 +52,7 @@ std::optional<data_section> section_of_path(const std::filesystem::path& path) {
     return std::nullopt;
   section.file = place;
   section.name = ending == ".csv" ? "csv" : "arrays";
-  if (ending == ".csv" || ending == ".npz" || ending == ".npy" || ending == ".safetensors")
+  if (ending == ".csv" || ending == ".npz" || ending == ".npy" || ending == ".safetensors" || ending == ".parquet")
     return section;
   return std::nullopt;
 }
