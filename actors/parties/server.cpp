@@ -36,17 +36,24 @@ digest128 digest_of_model(const predictor& learnt) {
 
 server_state::server_state(server_actor::pointer self, const party_setup& setup)
     : self_(self), context_(setup.run), party_(self, setup, party_id::server, setup.run->method->make_server()),
-      rows_(std::make_unique<training_rows>(*context_)) {}
+      rows_(std::make_unique<training_rows>(*context_)) {
+  if (context_->scenario.evaluation.personal != personal_model::none)
+    personal_.emplace(*context_, party_.steps());
+}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {
-      [this](const deliveries& in) { return party_.take(in); },
+      [this](const deliveries& in) {
+        if (personal_)
+          personal_->keep(in);
+        return party_.take(in);
+      },
       [this](const take_step& in) { return close(in); },
       [this](save_model) {
         return party_.tried("saving the model", [&]() -> caf::result<final_model> { return named_model(); });
       },
-      [this](save_state& in) { return party_.save(in); },
-      [this](restore_state& in) { return party_.restore(in); },
+      [this](save_state& in) { return save(in); },
+      [this](restore_state& in) { return restore(in); },
       [this](batch_done& in) { party_.steps().take(in); },
       [this](const open_task& in) { return open(in); },
       [this](const open_round& in) {
@@ -72,6 +79,22 @@ opened_round server_state::broadcast_of(const round_info& info) {
   sent.initial_payload = convert_for_transfer(sent.initial_payload, format, layout);
   answer.in = std::make_shared<const broadcast>(std::move(sent));
   return answer;
+}
+
+// -- checkpoints ------------------------------------------------------------------------------------------------------
+
+caf::result<saved_state> server_state::save(save_state& in) {
+  if (personal_)
+    personal_->persist(in.so_far.section("clients' models"));
+  return party_.save(in);
+}
+
+caf::result<restored_state> server_state::restore(restore_state& in) {
+  if (personal_)
+    if (const auto damage = archive_error_of([&] { personal_->persist(in.sections.section("clients' models")); });
+        !damage.empty())
+      return party_.steps().step_error("going on from a checkpoint", "it " + damage);
+  return party_.restore(in);
 }
 
 // -- steps of the server half -----------------------------------------------------------------------------------------
@@ -149,7 +172,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     sums.model = named_weights();
   auto answer = self_->make_response_promise<evaluated>(); // created after calls that may throw
   if (jobs.empty()) {
-    answer.deliver(std::move(sums));
+    test_clients(answer, in, std::move(sums));
     return answer;
   }
   labels_.clear();
@@ -172,9 +195,30 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
           count_classes(context_->tasks->tasks[t], first, part, sums.per_class);
       }
     }
-    answer.deliver(std::move(sums));
+    test_clients(answer, in, std::move(sums));
   });
   return answer;
+}
+
+/// Last part of an evaluation: tests the clients' own models, if the scenario wants it, and sends the reply.
+void server_state::test_clients(const caf::typed_response_promise<evaluated>& answer, const evaluate& in,
+                                evaluated sums) {
+  auto reply = answer;
+  if (!personal_) {
+    reply.deliver(std::move(sums));
+    return;
+  }
+  const auto ended = [this, reply, sums = std::move(sums)](client_tests tests) mutable {
+    if (tests.interrupted)
+      return reply.deliver(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
+    if (!tests.failure.empty())
+      return reply.deliver(party_.steps().step_error("evaluation.personal", tests.failure));
+    sums.clients = std::move(tests.clients);
+    reply.deliver(std::move(sums));
+  };
+  const auto reason = exception_message_of([&] { personal_->run(in, party_.half(), ended); });
+  if (!reason.empty())
+    reply.deliver(party_.steps().step_error("evaluation.personal", reason));
 }
 
 /// Returns all trained tensors under their names in model files.

@@ -1,6 +1,7 @@
 /// server: actor that hosts the server half of a method, runs its steps one at a time, and evaluates its predictor.
 #pragma once
 #include "actors/parties/party_host.hpp"
+#include "actors/parties/personal_evaluation.hpp"
 namespace mneme {
 
 class server_state {
@@ -16,6 +17,9 @@ private:
   caf::result<evaluated> evaluate_model(const evaluate& in);
   final_model named_model() const;
   caf::result<fairness> measure();
+  caf::result<saved_state> save(save_state& in);
+  caf::result<restored_state> restore(restore_state& in);
+  void test_clients(const caf::typed_response_promise<evaluated>& answer, const evaluate& in, evaluated sums);
 
   [[nodiscard]] plan evaluation_plan(const evaluate& in) const;
   [[nodiscard]] bool is_of_all_tasks(const evaluate& in) const;
@@ -29,7 +33,8 @@ private:
   run_context_ref context_;
   party_host<server_half, &server_half::fold> party_;
   std::unique_ptr<central_rows> rows_;
-  std::vector<std::int32_t> labels_, answers_; // labels and predictions of all test rows in the last evaluation
+  std::optional<personal_evaluation> personal_; // nullopt without evaluation.personal
+  std::vector<std::int32_t> labels_, answers_;  // labels and predictions of all test rows in the last evaluation
 };
 
 } // namespace mneme

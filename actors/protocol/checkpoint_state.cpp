@@ -8,13 +8,20 @@ void persist(archive& state, class_tally& tally) {
   state(rows)(correct);
 }
 
+void persist(archive& state, personal_accuracies& over) {
+  auto& [clients, before, mean, deciles] = over;
+  state(clients)(before)(mean)(deciles);
+}
+
 void persist(archive& state, evaluation_record& line) {
   auto& [task, round, at, accuracy, accuracy_per_task, rows_per_task, loss, upload_bytes, download_bytes,
          clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting, training_loss,
-         training_loss_terms, per_class] = line;
+         training_loss_terms, per_class, personal, clients] = line;
   state(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
   state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
-  state(training_loss)(training_loss_terms)(per_class);
+  state(training_loss)(training_loss_terms)(per_class)(personal);
+  if (state.loading())
+    clients.clear(); // they are in client_accuracy.csv
 }
 
 void persist(archive& state, accuracy_matrix& matrix) {
@@ -24,7 +31,7 @@ void persist(archive& state, accuracy_matrix& matrix) {
 
 void recorder_snapshot::persist(archive& state) {
   state.section("recorder")(device)(rounds)(client_rounds)(lines.events)(lines.digests)(lines.deliveries)(
-      matrix)(evaluations)(course);
+      lines.clients)(matrix)(evaluations)(course);
   state(wall_seconds)(cpu_seconds)(busy_seconds)(peak_rss_bytes);
 }
 

@@ -4,6 +4,7 @@
 namespace mneme {
 
 void persist(archive& state, class_tally& tally);
+void persist(archive& state, personal_accuracies& over);
 void persist(archive& state, evaluation_record& line);
 void persist(archive& state, accuracy_matrix& matrix);
 

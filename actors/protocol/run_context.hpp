@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/protocol/backpressure_gate.hpp"
 #include "runtime/data/generated_row_store.hpp"
+#include "runtime/data/held_out_partition.hpp"
 #include "runtime/population/client_rows.hpp"
 #include "runtime/training/feature_store.hpp"
 #include "runtime/training/slice_store.hpp"
@@ -13,6 +14,7 @@ struct run_context {
   std::shared_ptr<const task_stream> tasks{};
   std::shared_ptr<const mneme::population> population{};
   std::shared_ptr<const client_rows> rows{};
+  std::shared_ptr<const held_out_partition> held_out{}; ///< Null unless clients keep training rows for tests.
   std::shared_ptr<const strategy> method{};
   method_needs needs{}; ///< Requirements of the method.
   model_ref net{};

@@ -65,7 +65,7 @@ std::string differences(const scenario& settings, const scenario& trained) {
 
 /// True if both scenarios read the same rows. Generated rows depend on the seed.
 bool share_data(const scenario& a, const scenario& b) {
-  return a.data.name == b.data.name && (a.data.name != "synthetic" || a.seed == b.seed);
+  return a.data.name == b.data.name && (a.data.name != "synthetic" || a.data_seed() == b.data_seed());
 }
 
 fs::path folder_of_nets() {
@@ -78,7 +78,7 @@ fs::path folder_of_nets() {
 /// Digest of all inputs that determine the weights on this machine: the scenario, its rows, and the program. Fails if
 /// the rows cannot be loaded.
 expected<std::string> name_of_net(const scenario& trained) {
-  const auto rows = load_data(trained.data, static_cast<std::uint64_t>(trained.seed));
+  const auto rows = load_data(trained.data, trained.data_seed());
   if (!rows)
     return tl::unexpected(rows.error());
   const auto text =
@@ -191,7 +191,7 @@ expected<trained_net> load_or_train_backbone(const scenario& settings, const run
   if (is_kept(net_file.weights))
     return net_file;
   const auto data = options.data ? expected<raw_data>(*options.data)
-                                 : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+                                 : load_data(settings.data, settings.data_seed());
   if (!data)
     return tl::unexpected(data.error());
   // Errors of the run are reported before the net is trained, which takes minutes.

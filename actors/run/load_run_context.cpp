@@ -1,4 +1,5 @@
 #include "actors/run/load_run_context.hpp"
+#include "actors/parties/personal_evaluation.hpp"
 #include "actors/run/context_warnings.hpp"
 #include "actors/run/method_inputs.hpp"
 #include "actors/run/run_data.hpp"
@@ -70,7 +71,11 @@ std::shared_ptr<run_context> assemble_context(const scenario& settings, const st
   context->features = std::make_shared<feature_store>(context->needs.feature_folder);
   settings.strategy.method->prepare(setup);
   context->method = settings.strategy.method;
-  context->rows = std::make_shared<const client_rows>(tasks, parts, context->population, context->needs.rows);
+  if (const auto& evaluation = settings.evaluation; evaluation.holds_out_rows())
+    context->held_out =
+        std::make_shared<const held_out_partition>(parts, evaluation.personal_share, settings.data_seed());
+  const std::shared_ptr<const partition> trained = context->held_out ? context->held_out : parts;
+  context->rows = std::make_shared<const client_rows>(tasks, trained, context->population, context->needs.rows);
   if (auto* const user = dynamic_cast<client_rows_user*>(settings.strategy.method.get()))
     user->set_client_rows(context->rows);
   return context;
@@ -131,6 +136,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   setup->initial_downstream = *initial_downstream;
 
   auto context = assemble_context(settings, shared_tasks, people, *parts, *net, *device, *setup);
+  if (auto errors = personal_evaluation_errors(*context); !errors.empty())
+    return tl::unexpected{std::move(errors)};
   if (request.split)
     *request.split = *parts;
   return context;

@@ -162,6 +162,9 @@ void recorder_state::save(const std::string& file, const tensor_map& model) {
 void recorder_state::add(evaluation_record line) {
   line.forgetting = forgetting_at(past_.matrix, line);
   setup_.files->add(line);
+  if (line.personal)
+    setup_.files->add_clients(line);
+  line.clients.clear();
   if (line.end_of_task) {
     past_.matrix.add(line);
     setup_.files->write_matrix(past_.matrix, std::ssize(context_->tasks->tasks));
@@ -238,6 +241,8 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   summary.metrics = metrics_of(past_.matrix);
   summary.time_to_accuracy = times_to(settings.evaluation.targets, past_.evaluations);
   summary.client_accuracy_deciles = report.client_accuracy_deciles;
+  if (!past_.evaluations.empty())
+    summary.personal = past_.evaluations.back().personal;
   summary.upload_bytes = report.upload_bytes;
   summary.download_bytes = report.download_bytes;
   summary.virtual_seconds = in_seconds(report.ended);

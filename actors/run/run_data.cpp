@@ -44,7 +44,7 @@ expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, 
     return tl::unexpected{problems};
   }
   auto raw =
-      given ? expected<raw_data>(*given) : load_data(settings.data, static_cast<std::uint64_t>(settings.seed), values);
+      given ? expected<raw_data>(*given) : load_data(settings.data, settings.data_seed(), values);
   if (!raw)
     append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())

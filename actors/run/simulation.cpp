@@ -293,7 +293,8 @@ expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const sc
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return *backbone->unfinished;
-  auto loaded = load_run(settings, options, nodes.get(), options.trace ? &split : nullptr, backbone->weights);
+  const bool counts_classes = options.trace || settings.evaluation.personal != personal_model::none;
+  auto loaded = load_run(settings, options, nodes.get(), counts_classes ? &split : nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   if (!loaded->failure.empty())
@@ -313,6 +314,8 @@ expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const sc
                              .files = std::move(inputs.named),
                              .data_files = std::move(inputs.data)});
     if (split)
+      run.files->write_client_classes(*split, settings.clients.count, *run.context->tasks);
+    if (options.trace)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
     run.files->write("scenario.toml", resolved_text(settings)); // last: from here on the run can be resumed

@@ -39,6 +39,7 @@ enum class purpose : std::uint32_t {
   device_profile,
   uplink_jitter,
   downlink_jitter, // drawn by the population, with device profiles
+  held_out_rows,   // drawn once per client and task, for evaluation.personal
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

@@ -59,7 +59,7 @@ expected<std::vector<std::int64_t>> named_order(const scenario& from, const std:
   if (name == "np1993")
     return legacy_numpy_permutation(1993, classes);
   if (name == "seeded") {
-    rng_stream stream(key_for({.seed = static_cast<std::uint64_t>(from.seed)}, purpose::class_order));
+    rng_stream stream(key_for({.seed = from.data_seed()}, purpose::class_order));
     stream.shuffle(std::span(order));
     return order;
   }

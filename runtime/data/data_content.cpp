@@ -1,6 +1,20 @@
 #include "runtime/data/data_content.hpp"
+#include "runtime/base/mapped_file.hpp"
+#include <algorithm>
 namespace mneme {
 namespace {
+
+/// Digest of rows that may be mapped from a file, read piece by piece.
+digest128 digest_of_rows(std::span<const std::byte> bytes) {
+  constexpr std::size_t piece_bytes = std::size_t{16} << 20U;
+  digest_stream digest;
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_bytes, bytes.size()))) {
+    const auto piece = bytes.first(std::min(piece_bytes, bytes.size()));
+    digest.add(piece);
+    note_mapped_reads(piece.size());
+  }
+  return digest.value();
+}
 
 template <class T>
 void add(run_digest& to, const std::vector<T>& values) {
@@ -13,7 +27,7 @@ void add(run_digest& to, const image_table& rows) {
   if (host.defined()) {
     for (const auto extent : host.sizes())
       to.add(extent);
-    to.add(digest_of({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()}));
+    to.add(digest_of_rows({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()}));
   }
   add(to, rows.labels);
   add(to, rows.domains);

@@ -171,9 +171,7 @@ std::vector<std::vector<row_position>> positions_by_class(const task_stream& tas
 }
 
 rng_key split_key(const scenario& from, purpose purpose_id, task_id task) {
-  return key_for(
-      {.seed = static_cast<std::uint64_t>(from.seed), .task = from.partition.per_run_seed ? task_id{} : task},
-      purpose_id);
+  return key_for({.seed = from.data_seed(), .task = from.partition.per_run_seed ? task_id{} : task}, purpose_id);
 }
 
 expected<std::shared_ptr<const partition>> make_partition(const scenario& from,

@@ -36,7 +36,7 @@ void hold_out_public_rows(const scenario& from, const dataset& train, std::vecto
   for (std::uint32_t t = 0; t < tasks.size(); ++t) {
     auto& task = tasks[t];
     draw_owners(train, task, from.partition.public_share,
-                key_for({.seed = static_cast<std::uint64_t>(from.seed), .task = {t}}, purpose::public_rows), owners);
+                key_for({.seed = from.data_seed(), .task = {t}}, purpose::public_rows), owners);
     const auto held = std::stable_partition(task.train.begin(), task.train.end(), [&](std::int64_t row) {
       return owners[static_cast<std::size_t>(train.in_file(row))] == owner::clients;
     });

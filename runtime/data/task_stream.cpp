@@ -179,9 +179,9 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   auto train = relabelled(std::move(data.train), train_at, stream.classes);
   auto test = relabelled(std::move(data.test), test_at, stream.classes);
   const bool transformed = plan->back().transform > 0;
-  train.transforms = transformed ? task_transforms(from.tasks.transform, from.tasks.count, train.shape(),
-                                                   static_cast<std::uint64_t>(from.seed))
-                                 : std::vector<pixel_map>(1);
+  train.transforms = transformed
+                         ? task_transforms(from.tasks.transform, from.tasks.count, train.shape(), from.data_seed())
+                         : std::vector<pixel_map>(1);
   test.transforms = train.transforms;
   const auto shown = shown_size_for(from, train);
   if (!shown)

@@ -148,7 +148,8 @@ void federation::round_closed() {
     return next_round();
   out_.command(evaluate{.masks = masks_of_evaluation(settings_, info),
                         .end_of_task = round_.is_last_of_task(),
-                        .with_model = round_.is_last_of_task() && settings_.evaluation.models == kept_models::tasks});
+                        .with_model = round_.is_last_of_task() && settings_.evaluation.models == kept_models::tasks,
+                        .where = info});
 }
 
 void federation::take(const evaluated& sums) {

@@ -114,6 +114,15 @@ evaluation_record run_log::add_evaluation(const evaluated& sums) {
     digest_.add(accuracy);
   digest_.add(line.loss);
 
+  if (sums.clients) {
+    for (const auto& test : *sums.clients) {
+      digest_.add(std::uint64_t{test.client.value});
+      for (const auto count : {test.train_rows, test.test_rows, test.correct_before, test.correct})
+        digest_.add(count);
+    }
+    line.clients = *sums.clients;
+    line.personal = personal_accuracies_of(line.clients);
+  }
   line.training_loss = step_losses_.mean();
   line.training_loss_terms = step_losses_.term_means();
   line.upload_bytes = report_.upload_bytes;

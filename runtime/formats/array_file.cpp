@@ -2,6 +2,7 @@
 #include "runtime/base/available_memory.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/file_ending.hpp"
+#include "runtime/base/mapped_file.hpp"
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/formats/zip_archive.hpp"
 #include <algorithm>
@@ -32,20 +33,35 @@ expected<void> fits_into_memory(const path& file, std::uint64_t bytes) {
   return failed(file.string(), fmt::format("takes {} bytes of memory, and {} are {}", bytes, room.bytes, room.source));
 }
 
+/// Maps a large array whose bytes in the file are its values in memory. Returns nullopt for all others.
+std::optional<expected<npy_array>> map_npy(const path& file, std::span<const std::uint8_t> front, std::uint64_t bytes) {
+  const auto header = bytes >= mapped_bytes_min ? npy_reader::header_of(front, bytes) : std::nullopt;
+  if (!header || header->holds_texts || header->high_bytes_first || (header->by_columns && header->shape.size() > 1) ||
+      header->begin % c10::elementSize(header->type) != 0 || header->type == at::kBool)
+    return std::nullopt;
+  auto values = map_tensor(file, header->begin, header->shape, header->type);
+  if (!values)
+    return failed(file.string(), values.error());
+  return npy_array{.values = std::move(*values)};
+}
+
 expected<npy_array> read_npy(const path& file) {
   auto opened = disk_file::open(file);
   if (!opened)
     return tl::unexpected(opened.error());
+  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+  auto bytes = opened->read(piece);
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  if (auto mapped = map_npy(file, std::span(piece).first(*bytes), opened->size_bytes()))
+    return std::move(*mapped);
   if (auto room = fits_into_memory(file, opened->size_bytes()); !room)
     return tl::unexpected(room.error());
   npy_reader reader(opened->size_bytes());
-  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
-  for (;;) {
-    const auto bytes = opened->read(piece);
+  while (reader.feed({piece.data(), *bytes}) && *bytes > 0) {
+    bytes = opened->read(piece);
     if (!bytes)
       return tl::unexpected(bytes.error());
-    if (!reader.feed({piece.data(), *bytes}) || *bytes == 0)
-      break;
   }
   auto array = reader.finish();
   if (!array)
@@ -125,11 +141,9 @@ std::vector<std::string> listed_texts(const std::string& text) {
 }
 
 expected<named_arrays> read_tensors(const path& file, const std::vector<std::string>& names) {
-  std::error_code ignored;
-  if (auto room = fits_into_memory(file, std::filesystem::file_size(file, ignored)); !ignored && !room)
-    return tl::unexpected(room.error());
   safetensors_metadata metadata;
-  const auto tensors = read_safetensors(file, &metadata, safetensors_types::all);
+  const auto tensors =
+      read_safetensors(file, &metadata, {.types = safetensors_types::all, .mapped_bytes_min = mapped_bytes_min});
   if (!tensors)
     return tl::unexpected(tensors.error());
   named_arrays arrays;
@@ -180,6 +194,10 @@ expected<named_arrays> read_array_file(const path& file, const std::vector<std::
     return read_npz(file, names);
   if (ending == ".safetensors")
     return read_tensors(file, names);
+  if (ending == ".parquet")
+    return failed(file.string(),
+                  "is a Parquet file, which is not read; convert it in Python: mneme.Data.from_parquet(FILE"
+                  ", labels=COLUMN).keys() writes its rows and returns the keys of [data]");
   return failed(file.string(), "expected a file that ends with .safetensors, .npz or .npy, or a folder of .npy files");
 }
 

@@ -208,6 +208,21 @@ std::string numpy_word(at::ScalarType type) {
   return known == npy_types.end() ? c10::toString(type) : known->word;
 }
 
+std::optional<npy_header> npy_reader::header_of(std::span<const std::uint8_t> front, std::uint64_t bytes) {
+  npy_reader reader(bytes);
+  if (front.size() < lengths_bytes || bytes < lengths_bytes)
+    return std::nullopt;
+  reader.front_.assign(front.begin(), front.begin() + lengths_bytes);
+  if (!reader.read_lengths() || reader.header_.begin > front.size())
+    return std::nullopt;
+  const std::string_view text(reinterpret_cast<const char*>(front.data()), reader.header_.begin);
+  auto& header = reader.header_;
+  if (!read_header(text.substr(mark_bytes + reader.length_bytes_), header).empty())
+    return std::nullopt;
+  header.bytes = value_bytes(header).value_or(0);
+  return header.bytes == bytes - header.begin ? std::optional(header) : std::nullopt;
+}
+
 bool npy_reader::refuse(std::string text) {
   errors_ = std::move(text);
   return false;

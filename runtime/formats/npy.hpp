@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
@@ -35,6 +36,8 @@ public:
   /// @param bytes size of the whole array in bytes, including the header
   explicit npy_reader(std::uint64_t bytes) : bytes_(bytes) {}
 
+  /// Parses the header alone. Returns nullopt if `front`, the first bytes of the array, does not hold a valid one.
+  [[nodiscard]] static std::optional<npy_header> header_of(std::span<const std::uint8_t> front, std::uint64_t bytes);
   /// Parses the next piece. Returns false after an error; no more pieces are needed then.
   [[nodiscard]] bool feed(std::span<const std::uint8_t> piece);
   /// Returns the array, or the error text. Call after all pieces.

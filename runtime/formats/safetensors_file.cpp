@@ -1,6 +1,8 @@
 #include "runtime/formats/safetensors_file.hpp"
+#include "runtime/base/available_memory.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/base/mapped_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <array>
@@ -334,7 +336,7 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safete
 }
 
 expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts,
-                                      safetensors_types types) {
+                                      const safetensors_options& options) {
   std::error_code error;
   auto opened = open_stream(file);
   const auto file_bytes = std::filesystem::file_size(file, error);
@@ -348,12 +350,31 @@ expected<tensor_map> read_safetensors(const std::filesystem::path& file, safeten
   if (!errors.empty())
     return errors.failed();
   const auto contents_begin = length_bytes + header->size();
-  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, types, errors);
+  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, options.types, errors);
   if (!errors.empty())
     return errors.failed();
-  tensor_map result;
+  const auto stays_in_file = [&](const entry& of) {
+    return of.end - of.begin >= options.mapped_bytes_min && of.type != at::kBool &&
+           (contents_begin + of.begin) % c10::elementSize(of.type) == 0;
+  };
+  std::uint64_t copied_bytes = 0;
   for (const auto& entry : entries)
-    result.put(entry.name, contents(in, entry, contents_begin, errors));
+    copied_bytes += stays_in_file(entry) ? 0 : entry.end - entry.begin;
+  if (const auto room = available_memory();
+      copied_bytes > static_cast<std::uint64_t>(std::max<std::int64_t>(room.bytes, 0)))
+    return failed(file.string(),
+                  fmt::format("takes {} bytes of memory, and {} are {}", copied_bytes, room.bytes, room.source));
+  tensor_map result;
+  for (const auto& entry : entries) {
+    if (!stays_in_file(entry)) {
+      result.put(entry.name, contents(in, entry, contents_begin, errors));
+      continue;
+    }
+    if (auto mapped = map_tensor(file, contents_begin + entry.begin, entry.shape, entry.type))
+      result.put(entry.name, std::move(*mapped));
+    else
+      return failed(file.string(), fmt::format("'{}' {}", entry.name, mapped.error()));
+  }
   if (!errors.empty())
     return errors.failed();
   if (texts)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,12 @@ using safetensors_metadata = std::map<std::string, std::string>;
 /// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. all: also U64, U32 and U16.
 enum class safetensors_types : std::uint8_t { of_nets, all };
 
+struct safetensors_options {
+  safetensors_types types = safetensors_types::of_nets;
+  /// Tensors of at least this size in bytes stay in the file (map_tensor); others are copied. BOOL is always copied.
+  std::uint64_t mapped_bytes_min = std::numeric_limits<std::uint64_t>::max();
+};
+
 /// Content of a file: metadata if there are any, then tensors in name order; the header is padded to a multiple of 8
 /// bytes. GPU tensors are copied to the host. Equal maps give equal bytes.
 /// @pre dtypes are among F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL, and no name is "__metadata__"
@@ -23,9 +30,10 @@ enum class safetensors_types : std::uint8_t { of_nets, all };
                                                        const safetensors_metadata& texts = {});
 
 /// Reads a file. Returns all errors with byte offsets on failure. Sizes are checked against the file size before memory
-/// is allocated. @param texts receives those metadata entries that are strings; null: metadata are skipped
+/// is allocated, and tensors that are copied against the available memory. @param texts receives those metadata entries
+/// that are strings; null: metadata are skipped
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file,
                                                     safetensors_metadata* texts = nullptr,
-                                                    safetensors_types types = safetensors_types::of_nets);
+                                                    const safetensors_options& options = {});
 
 } // namespace mneme

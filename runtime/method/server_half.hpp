@@ -66,6 +66,8 @@ public:
   virtual task<void> close_round(server_context& ctx, const round_info& info) = 0;
   /// Returns the model to evaluate and save.
   [[nodiscard]] virtual predictor predict() const = 0;
+  /// Returns the model for one client, such as that of its cluster, for evaluation.personal. Default: predict().
+  [[nodiscard]] virtual predictor predict_for(client_id /*client*/) const { return predict(); }
   /// Metrics of the method for summary.json, by key; called at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> summary_metrics() const { return {}; }
   /// Images of the method by name, [1 or 3, H, W] uint8; each is saved as NAME.png in the run directory.

@@ -22,7 +22,8 @@ constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} <<
 /// Checks the rows that a module declares. Returns the error, or "".
 std::string rows_error(const std::vector<std::int64_t>& rows) {
   if (rows.empty())
-    return "the module does not declare the shape of its rows; expected a buffer `rows`, four integers [B, C, H, W], as "
+    return "the module does not declare the shape of its rows; expected a buffer `rows`, four integers [B, C, H, W], "
+           "as "
            "tools/research/export/picture_parts.py writes it";
   double numbers = 1.0;
   for (std::size_t i = 1; i < rows.size(); ++i)

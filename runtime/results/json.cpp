@@ -58,12 +58,22 @@ void add_nodes(json& to, const run_summary& summary) {
   }
 }
 
+void add_personal(json& to, const std::optional<personal_accuracies>& personal) {
+  if (!personal)
+    return;
+  to["personal_clients"] = personal->clients;
+  to["personal_accuracy_before"] = personal->before;
+  to["personal_accuracy"] = personal->mean;
+  to["personal_accuracy_deciles"] = personal->deciles;
+}
+
 void add_over_time(json& to, const run_summary& summary) {
   auto& reached = to["time_to_accuracy"] = json::object();
   for (const auto& target : summary.time_to_accuracy)
     reached[fmt::format("{}", target.accuracy)] = or_null(target.seconds);
   to["client_accuracy_deciles"] =
       summary.client_accuracy_deciles ? json(*summary.client_accuracy_deciles) : json(nullptr);
+  add_personal(to, summary.personal);
 }
 
 void add_costs(json& to, const run_summary& summary) {
@@ -186,6 +196,7 @@ std::string json_text(const evaluation_record& evaluation) {
   object["late_uploads"] = evaluation.late_uploads;
   object["dropped"] = evaluation.dropped;
   object["forgetting"] = or_null(evaluation.forgetting);
+  add_personal(object, evaluation.personal);
   return dumped(object, -1);
 }
 

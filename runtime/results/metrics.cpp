@@ -63,6 +63,25 @@ std::vector<double> deciles_of(std::vector<double> values) {
   return numbers;
 }
 
+personal_accuracies personal_accuracies_of(const std::vector<client_test>& tests) {
+  personal_accuracies over;
+  std::vector<double> accuracies;
+  for (const auto& test : tests) {
+    if (test.test_rows == 0)
+      continue;
+    const auto percent = 100.0 / static_cast<double>(test.test_rows);
+    over.before += percent * static_cast<double>(test.correct_before);
+    accuracies.push_back(percent * static_cast<double>(test.correct));
+  }
+  over.clients = std::ssize(accuracies);
+  if (over.clients > 0) {
+    over.before /= static_cast<double>(over.clients);
+    over.mean = mean(accuracies);
+  }
+  over.deciles = deciles_of(std::move(accuracies));
+  return over;
+}
+
 void accuracy_matrix::add(const evaluation_record& end_of_task) {
   MNEME_CHECK(end_of_task.task.value == rows.size(), end_of_task.task.value, rows.size());
   MNEME_CHECK(end_of_task.accuracy_per_task.size() == rows.size() + 1, end_of_task.accuracy_per_task.size(),

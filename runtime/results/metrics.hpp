@@ -14,6 +14,22 @@ struct class_tally {
   std::int64_t rows = 0, correct = 0;
 };
 
+/// Test of one client's models on its own test rows: the server's model for the client, and the client's own model.
+struct client_test {
+  client_id client{};
+  std::int64_t train_rows = 0; ///< Rows that the client can train on in the current task.
+  std::int64_t test_rows = 0;  ///< Test rows of all tasks seen.
+  std::int64_t correct_before = 0, correct = 0;
+};
+/// Accuracies of the clients' models over clients, in percent; each client counts once.
+struct personal_accuracies {
+  std::int64_t clients = 0;
+  double before = 0.0, mean = 0.0;
+  std::vector<double> deciles{}; ///< Of the clients' own models.
+};
+/// Summarizes the tests. Clients without test rows do not count.
+[[nodiscard]] personal_accuracies personal_accuracies_of(const std::vector<client_test>& tests);
+
 /// One evaluation; it becomes a line of metrics.jsonl. Accuracies are in percent.
 struct evaluation_record {
   task_id task{};
@@ -32,6 +48,8 @@ struct evaluation_record {
   std::optional<double> training_loss{};
   std::map<std::string, double> training_loss_terms{}; ///< Loss terms by name.
   std::vector<class_tally> per_class{}; ///< By label at the end of a task, else empty; saved in a separate file.
+  std::optional<personal_accuracies> personal{}; ///< Set only with evaluation.personal.
+  std::vector<client_test> clients{}; ///< With evaluation.personal, until the recorder has written client_accuracy.csv.
 };
 
 /// An accuracy in percent, and the virtual time in seconds when it was first reached; nullopt if it was not.

@@ -1,7 +1,7 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/exception_message.hpp"
-#include "runtime/data/partition.hpp"
+#include "runtime/data/client_classes.hpp"
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -49,12 +49,14 @@ void remove_file(const fs::path& file) {
 }
 
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
-constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
+constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv",
+                     *clients_name = "client_accuracy.csv", *client_classes_name = "client_classes.csv";
 
 /// Names of the files that a run writes before its scenario.toml.
 const std::set<std::string>& unstarted_run_files() {
-  static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
-                                           "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
+  static const std::set<std::string> names{checkpoints_name,    "checkpoint/run.json",    "checkpoint/run.json.part",
+                                           "partition.csv",     "partition.csv.part",     "scenario.toml.part",
+                                           client_classes_name, "client_classes.csv.part"};
   return names;
 }
 
@@ -146,14 +148,32 @@ void put(fmt::memory_buffer& to, const tensor_digest& line) {
                  hex_text(line.digest));
 }
 
+/// Line of client_accuracy.csv, and the evaluation to which it belongs.
+struct client_line {
+  const evaluation_record& at;
+  const client_test& test;
+};
+
+void put(fmt::memory_buffer& to, const client_line& line) {
+  const auto& [at, test] = line;
+  fmt::format_to(std::back_inserter(to), "{},{},", at.task.value + 1, at.round.value + 1);
+  put_seconds(to, at.at);
+  const auto percent = [&](std::int64_t correct) {
+    return 100.0 * static_cast<double>(correct) / static_cast<double>(test.test_rows);
+  };
+  fmt::format_to(std::back_inserter(to), ",{},{},{},{},{}\n", test.client.value, test.train_rows, test.test_rows,
+                 percent(test.correct_before), percent(test.correct));
+}
+
 /// Name of a file with appended lines, and its member in line_lengths.
 struct line_file_name {
   const char* name;
   std::uint64_t line_lengths::*length;
 };
-constexpr std::array<line_file_name, 3> line_files{{{events_name, &line_lengths::events},
+constexpr std::array<line_file_name, 4> line_files{{{events_name, &line_lengths::events},
                                                     {digests_name, &line_lengths::digests},
-                                                    {deliveries_name, &line_lengths::deliveries}}};
+                                                    {deliveries_name, &line_lengths::deliveries},
+                                                    {clients_name, &line_lengths::clients}}};
 
 /// Size of a regular file in bytes. Returns 0 for others, since a link could refer to another run's file.
 std::uint64_t length_of(const fs::path& file) {
@@ -264,7 +284,8 @@ line_lengths run_directory::sync_lines() {
   };
   return {.events = sync_and_size(events_, events_name),
           .digests = sync_and_size(digests_, digests_name),
-          .deliveries = sync_and_size(deliveries_, deliveries_name)};
+          .deliveries = sync_and_size(deliveries_, deliveries_name),
+          .clients = sync_and_size(clients_, clients_name)};
 }
 
 std::string run_directory::file_shorter_than(const line_lengths& lengths) const {
@@ -348,6 +369,15 @@ void run_directory::add(std::span<const tensor_digest> lines) {
   add_lines(deliveries_, deliveries_name, "round,virtual_s,party,client,tensor,digest\n", lines);
 }
 
+void run_directory::add_clients(const evaluation_record& line) {
+  std::vector<client_line> lines;
+  for (const auto& test : line.clients)
+    if (test.test_rows > 0)
+      lines.push_back({line, test});
+  add_lines(clients_, clients_name, "task,round,virtual_s,client,train_rows,test_rows,accuracy_before,accuracy\n",
+            std::span<const client_line>(lines));
+}
+
 void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tasks) {
   std::string text = "after_task";
   for (std::int64_t t = 1; t <= tasks; ++t)
@@ -377,6 +407,22 @@ void run_directory::write_classes(std::span<const evaluation_record> evaluations
     }
   if (text.size() > 0)
     write("accuracy_per_class.csv", "after_task,class,name,rows,accuracy\n" + fmt::to_string(text));
+}
+
+void run_directory::write_client_classes(const partition& who, std::int64_t clients, const task_stream& tasks) {
+  fmt::memory_buffer text;
+  text.append(std::string_view("task,client,class,name,rows\n"));
+  for (std::uint32_t t = 0; t < tasks.tasks.size(); ++t)
+    for (std::uint32_t c = 0; c < clients; ++c) {
+      const auto rows = rows_by_class(who, tasks, {c}, {t});
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto label = static_cast<std::size_t>(tasks.tasks[t].classes.low) + i;
+        if (rows[i] > 0)
+          fmt::format_to(std::back_inserter(text), "{},{},{},{},{}\n", t + 1, c, label,
+                         label < tasks.class_names.size() ? csv::field_text(tasks.class_names[label]) : "", rows[i]);
+      }
+    }
+  write(client_classes_name, view(text));
 }
 
 void run_directory::write_partition(const partition& who, std::int64_t clients, std::int64_t tasks,

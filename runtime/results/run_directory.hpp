@@ -15,6 +15,7 @@ namespace mneme {
 
 class partition;
 struct dataset;
+struct task_stream;
 
 /// Work and traffic of a node. Real times and bytes differ between equal runs.
 struct node_record {
@@ -47,6 +48,7 @@ struct run_summary {
   continual_metrics metrics{};
   std::vector<reached_target> time_to_accuracy{};               ///< In the order of the scenario's targets.
   std::optional<std::vector<double>> client_accuracy_deciles{}; ///< Nine values in percent.
+  std::optional<personal_accuracies> personal{};                ///< Of the last evaluation, with evaluation.personal.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
   double fused_width_mean = 0.0, worker_busy_share = 0.0;
@@ -115,7 +117,7 @@ struct tensor_digest {
 
 /// Lengths in bytes of the files that grow by lines.
 struct line_lengths {
-  std::uint64_t events = 0, digests = 0, deliveries = 0;
+  std::uint64_t events = 0, digests = 0, deliveries = 0, clients = 0;
 };
 
 /// Draws accuracy.svg. @param title of the run @param evaluations in order
@@ -153,7 +155,7 @@ public:
   [[nodiscard]] expected<run_origin> origin() const;
   /// Status in summary.json: "done", "failed" or "interrupted"; empty without a summary. Fails if the file is damaged.
   [[nodiscard]] expected<std::string> status() const;
-  /// Syncs events.csv, digests.csv and deliveries.csv to disk and returns their lengths.
+  /// Syncs events.csv, digests.csv, deliveries.csv and client_accuracy.csv to disk and returns their lengths.
   [[nodiscard]] line_lengths sync_lines();
   /// Name of the first file that is shorter than in `lengths`. Returns "" if none is.
   [[nodiscard]] std::string file_shorter_than(const line_lengths& lengths) const;
@@ -164,9 +166,10 @@ public:
 
   void write(const std::string& name, std::string_view content); ///< Writes a whole file atomically.
   void add(const evaluation_record& line);                       ///< Appends to metrics.jsonl.
-  void add(std::span<const event_record> lines);  ///< Appends to events.csv, which the first call creates.
-  void add(std::span<const step_digests> lines);  ///< Appends to digests.csv, which the first call creates.
-  void add(std::span<const tensor_digest> lines); ///< Appends to deliveries.csv, which the first call creates.
+  void add(std::span<const event_record> lines);   ///< Appends to events.csv, which the first call creates.
+  void add(std::span<const step_digests> lines);   ///< Appends to digests.csv, which the first call creates.
+  void add(std::span<const tensor_digest> lines);  ///< Appends to deliveries.csv, which the first call creates.
+  void add_clients(const evaluation_record& line); ///< Appends line.clients to client_accuracy.csv.
   /// Writes accuracy_matrix.csv atomically, with `tasks` columns and all rows so far.
   void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
   /// Writes accuracy_per_class.csv atomically, with each class at the end of each task so far. Writes no file if no
@@ -176,6 +179,9 @@ public:
   /// file, whatever the task's transform.
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
 
+  /// Writes client_classes.csv atomically: the numbers of training rows that clients hold by task and class.
+  void write_client_classes(const partition& who, std::int64_t clients, const task_stream& tasks);
+
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   /// Throws with the current path if the folder was moved or removed, or if a file for resuming is missing.
@@ -183,9 +189,10 @@ private:
   template <class Line>
   void add_lines(std::optional<line_file>& file, const char* name, const char* header, std::span<const Line> lines);
   std::filesystem::path path_;
-  bool has_begun_ = false;                                                   ///< True once scenario.toml exists.
-  open_file lock_;                                                           ///< Descriptor of the locked folder.
-  std::optional<line_file> metrics_{}, events_{}, digests_{}, deliveries_{}; ///< Opened when their first line is added.
+  bool has_begun_ = false; ///< True once scenario.toml exists.
+  open_file lock_;         ///< Descriptor of the locked folder.
+  std::optional<line_file> metrics_{}, events_{}, digests_{}, deliveries_{},
+      clients_{}; ///< Opened when their first line is added.
 };
 
 } // namespace mneme

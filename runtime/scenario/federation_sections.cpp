@@ -1,5 +1,6 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/options/number_limits.hpp"
 #include "runtime/scenario/sections.hpp"
 #include <algorithm>
 namespace mneme {
@@ -65,6 +66,11 @@ section_keys data_keys(data_section& to) {
   const auto source = data_source_named(to.name);
   const bool holds_pixels = !source.holds_tokens && !(source.from_seed && to.tokens > 0);
   keys.word("name", to.name, data_names(), "The data set; `mneme list datasets` describes them.");
+  keys.integer(
+      "seed", to.seed, {.low = -1, .high = seed_max},
+      "Seed of the data, their order and their partition: drawn rows and test rows, class and domain order, "
+      "transforms, clients' rows. With a fixed one, runs of different seeds compare on the same split; -1: seed.");
+  keys.omit_default_from_digest();
   keys.path("root", to.root,
             "Folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
   keys.used_if(!source.from_seed, "only data sets in files");

@@ -175,6 +175,28 @@ section_keys evaluation_keys(evaluation_section& to) {
   keys.flag("fairness", to.fairness,
             "Whether the summary has the deciles over clients of the final accuracy, measured on each client's class "
             "distribution.");
+  keys.choice(
+      "personal", to.personal,
+      {{"none", personal_model::none}, {"fine-tuned", personal_model::fine_tuned}, {"local", personal_model::local}},
+      "Each client's own model, tested on the client's own rows at every evaluation. fine-tuned: the server's "
+      "model after personal_epochs of local training; local: the last model that the client uploaded.");
+  keys.omit_default_from_digest();
+  const bool personal = to.personal != personal_model::none;
+  keys.choice("personal_rows", to.personal_rows,
+              {{"held-out", personal_test_rows::held_out}, {"classes", personal_test_rows::classes}},
+              "Test rows of a client: held-out: a share of its training rows, on which it does not train; classes: all "
+              "test rows of the classes that it holds in each task.");
+  keys.omit_default_from_digest();
+  keys.used_if(personal, "only evaluation.personal = \"fine-tuned\" and \"local\"");
+  keys.number("personal_share", to.personal_share, {.low = 0.0, .high = 0.9, .open_low = true},
+              "held-out: share of a client's training rows of each task that are its test rows, rounded down.");
+  keys.omit_default_from_digest();
+  keys.used_if(to.holds_out_rows(), "only evaluation.personal_rows = \"held-out\" with evaluation.personal");
+  keys.integer("personal_epochs", to.personal_epochs, {.low = 1, .high = 1'000'000},
+               "fine-tuned: epochs of local training, with the keys of [training] and the learning rate of a task's "
+               "first round.");
+  keys.omit_default_from_digest();
+  keys.used_if(to.personal == personal_model::fine_tuned, "only evaluation.personal = \"fine-tuned\"");
   keys.choice("models", to.models, {{"last", kept_models::last}, {"tasks", kept_models::tasks}},
               "Models to save: last: model.safetensors at the end of the run; tasks: also models/task_N.safetensors at "
               "the end of each task.");

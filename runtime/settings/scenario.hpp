@@ -15,6 +15,7 @@ enum class normalization { mean_std, unit, measured };
 enum class array_layout { automatic, channels_first, channels_last };
 struct data_section {
   std::string name = "fashion-mnist";
+  std::int64_t seed = -1; ///< See scenario::data_seed().
   std::filesystem::path root{};
   std::int64_t train_rows = 0, test_rows = 0;           ///< Uses the first n rows of the file; 0: all.
   std::int64_t train_per_class = 0, test_per_class = 0; ///< Then uses the first n rows of each class; 0: all.
@@ -190,13 +191,24 @@ struct worker_section {
 };
 
 enum class evaluation_mask { seen, all, task };
+enum class personal_model { none, fine_tuned, local }; ///< See docs/metrics.md.
+enum class personal_test_rows { held_out, classes };
 enum class kept_models { last, tasks }; ///< Saves the net at the end of the run, or also at the end of every task.
 struct evaluation_section {
   std::int64_t every = 1; ///< In rounds or server steps.
   evaluation_mask mask = evaluation_mask::seen;
   std::vector<double> targets{}; ///< Accuracies in percent.
   bool fairness = false;
+  personal_model personal = personal_model::none;
+  personal_test_rows personal_rows = personal_test_rows::held_out;
+  double personal_share = 0.2; ///< held_out: share of a client's training rows of each task.
+  std::int64_t personal_epochs = 1;
   kept_models models = kept_models::last;
+
+  /// True if clients keep some of their training rows for tests.
+  [[nodiscard]] bool holds_out_rows() const noexcept {
+    return personal != personal_model::none && personal_rows == personal_test_rows::held_out;
+  }
 };
 
 struct checkpoint_section {
@@ -226,6 +238,10 @@ struct scenario {
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys of the user.
   std::string file{};                              ///< Path of the scenario file, as the user gave it.
 
+  /// Seed of all draws about the data: synthetic rows, test rows, orders, transforms, partition and held-out rows.
+  [[nodiscard]] std::uint64_t data_seed() const noexcept {
+    return static_cast<std::uint64_t>(data.seed < 0 ? seed : data.seed);
+  }
   /// Location of `key` ("rounds.cohort") for diagnostics: "file:line:column" if the user gave it, else the file's path.
   [[nodiscard]] std::string where(const std::string& key) const;
 };

@@ -1,5 +1,6 @@
 #include "runtime/training/gather.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/mapped_file.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/training/image_resizer.hpp"
@@ -82,6 +83,13 @@ void normalise_row(const dataset& source, const Pixel* pixels, const pixel_runs&
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
+/// Reports rows that are about to be read, in case that the data set is mapped from a file. The system maps at least 64
+/// KiB around an address.
+void note_rows_read(std::size_t rows, std::int64_t row_bytes) {
+  constexpr std::uint64_t around = std::uint64_t{64} << 10U;
+  note_mapped_reads(rows * (static_cast<std::uint64_t>(row_bytes) + around));
+}
+
 bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.invert; }
 
 } // namespace
@@ -130,6 +138,7 @@ void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, s
                     float* out) {
   MNEME_CHECK(noise.empty() || (noise.size() == rows.size() && source.deviations.defined()), noise.size());
   const auto width = source.vectors.size(1);
+  note_rows_read(rows.size(), width * static_cast<std::int64_t>(sizeof(float)));
   const auto* const values = source.vectors.const_data_ptr<float>();
   const auto* const deviations = noise.empty() ? nullptr : source.deviations.const_data_ptr<float>();
   for (std::size_t i = 0; i < rows.size(); ++i, out += width) {
@@ -155,6 +164,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
   const auto stored = source.images.stride(0); // bytes per image
+  note_rows_read(rows.size(), stored);
   const auto runs = runs_of(source, plane, total);
   const auto prefetch = [&](std::size_t i) { // a row's cache lines may be anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)

@@ -133,6 +133,7 @@ class averaging_method : public strategy {
 public:
   [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
+  [[nodiscard]] bool uploads_models() const override { return true; }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

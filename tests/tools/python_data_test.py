@@ -3,6 +3,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import python_package  # noqa: E402
@@ -140,6 +141,8 @@ class Doors(unittest.TestCase):
             self.skipTest(f"{missing.name} is not installed")
         self.datasets = datasets
         scratch = tempfile.TemporaryDirectory()
+        datasets.disable_progress_bars()
+        datasets.config.HF_DATASETS_CACHE = os.path.join(scratch.name, "cache")
         self.addCleanup(scratch.cleanup)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(scratch.name)
@@ -209,6 +212,67 @@ class Doors(unittest.TestCase):
         for wrong, text in ((three, line), (table["train"].to_iterable_dataset(), "has no length")):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data.from_datasets(wrong, rows="row")
+
+    def test_files_of_the_hub_become_data(self):
+        os.mkdir("hub")
+        splits = {split: self.table(split) for split in ("train", "test")}
+        for split, rows in splits.items():
+            rows.to_parquet(f"hub/{split}.parquet")
+        expected = mneme.Data.from_datasets(*splits.values(), rows="row").keys()
+        self.assertEqual(mneme.Data.from_hub("hub", rows="row").keys(), expected)
+        self.assertEqual(mneme.Data.from_parquet("hub/train.parquet", "hub/test.parquet", rows="row").keys(), expected)
+        one = mneme.Data.from_hub("hub", "train[:4]", rows="row", test_share=0.5)
+        self.assertEqual((len(one.arrays["train_x"]), one.keys()["data.test_share"]), (4, 0.5))
+        for call, text in ((lambda: mneme.Data.from_hub("hub", "dev", rows="row"), "'hub' cannot be loaded"),
+                           (lambda: mneme.Data.from_hub("hub", ("train", "test", "dev")), "3 names; expected"),
+                           (lambda: mneme.Data.from_parquet("hub/none.parquet"), "cannot be read as Parquet"),
+                           (lambda: mneme.Data.from_parquet("hub/train.parquet", labels="class"),
+                            "no such column; expected one of n0, ")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                call()
+
+    def test_packages_that_are_missing_are_named(self):
+        for module, call in (("datasets", lambda: mneme.Data.from_hub("hub")),
+                             ("pyarrow", lambda: mneme.Data.from_parquet("t.parquet"))):
+            with self.subTest(module), unittest.mock.patch.dict(sys.modules, {module: None}), \
+                    self.assertRaisesRegex(mneme.ScenarioError, f"install it: pip install {module}"):
+                call()
+
+    def test_columns_of_parquet_files_become_rows(self):
+        import pyarrow
+        from pyarrow import parquet
+        table = {"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "kind": ["cat", "dog", "cat"], "place": [0, 1, 1]}
+        parquet.write_table(pyarrow.table(table), "t.parquet")
+        data = mneme.Data.from_parquet("t.parquet", labels="kind", domains="place", test_share=0.5)
+        self.assertEqual(data.arrays["train_x"].tolist(), [[1.0, 0.5], [2.0, 1.5], [3.0, 2.5]])
+        self.assertEqual((data.class_names, data.arrays["train_y"].tolist()), (["cat", "dog"], [0, 1, 0]))
+        self.assertEqual(data.arrays["train_domain"].tolist(), [0, 1, 1])
+        parquet.write_table(pyarrow.table({"x": [1, None], "label": [0, 1]}), "empty.parquet")
+        with self.assertRaisesRegex(mneme.ScenarioError, "row 1 is empty"):
+            mneme.Data.from_parquet("empty.parquet", test_share=0.5)
+        self.pictures("train").to_parquet("p.parquet")
+        shown = mneme.Data.from_parquet("p.parquet", rows="image", test_share=0.5)
+        self.assertTrue(torch.equal(shown.arrays["train_x"],
+                                    mneme.Data.from_datasets(self.pictures("train"), test_share=0.5).arrays["train_x"]))
+
+    def test_pictures_of_several_sizes_are_resized_as_in_a_folder(self):
+        from PIL import Image
+        sizes, classes = [(8, 8), (12, 9), (7, 16), (8, 11)], ["cat", "dog"]
+        pictures = [Image.frombytes("RGB", size, bytes((7 * i + 13 * n) % 256 for i in range(3 * size[0] * size[1])))
+                    for n, size in enumerate(sizes * 2)]
+        labels = [n % 2 for n in range(8)]
+        for part in ("train", "test"):
+            for n, picture in enumerate(pictures):
+                os.makedirs(f"several/{part}/{classes[labels[n]]}", exist_ok=True)
+                picture.save(f"several/{part}/{classes[labels[n]]}/{n}.png")
+        order = sorted(range(8), key=lambda n: (labels[n], n))
+        rows = [pictures[n] for n in order], [classes[labels[n]] for n in order]
+        self.assertEqual(self.digest("mlp", name="folder", root="several", side=8),
+                         self.digest("mlp", mneme.Data(*rows, *rows, side=8)))
+        with self.assertRaisesRegex(mneme.ScenarioError, "side=64 resizes them"):
+            mneme.Data(*rows, test_share=0.5)
+        with self.assertRaisesRegex(mneme.ScenarioError, "side: resizes Pillow images, and the rows are arrays"):
+            mneme.Data(IMAGES, LABELS, test_share=0.5, side=4)
 
     def test_errors_of_a_column_are_explained(self):
         train = self.table("train")

@@ -274,14 +274,14 @@ private:
   void bind_doctor() {
     auto& to = *doctor_command;
     to.add_flag("--json", doctor.json, "Print one JSON object.");
-    auto* data = to.add_option("DATA", doctor.data,
-                               "Describe these data instead: an image folder, a file of arrays (.npz, .safetensors, "
-                               ".npy), a table (.csv), or the data of a scenario (.toml).")
-                     ->type_name("...");
-    to.add_option("--set", doctor.settings, "Override a key of [data], as in data.label_column=species.")
+    auto* data =
+        to.add_option("DATA", doctor.data, "Describe image folders, arrays, tables or scenarios' data instead.");
+    to.add_option("--partition", doctor.partition, "Show how many rows of each class each client holds.")
+        ->type_name("SCENARIO")
+        ->excludes(data->type_name("..."));
+    to.add_option("--set", doctor.settings, "Override a key of [data]; with --partition any key.")
         ->type_name("KEY=VALUE")
-        ->allow_extra_args(false)
-        ->needs(data);
+        ->allow_extra_args(false);
   }
   void bind_list() {
     auto& to = *list_command;
@@ -410,7 +410,7 @@ int dispatch(const command_line& line) {
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return line.doctor.data.empty() ? run_doctor(line.doctor.json) : inspect_data(line.doctor);
+    return doctor(line.doctor);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

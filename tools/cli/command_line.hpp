@@ -148,6 +148,7 @@ struct new_arguments {
 /// `mneme doctor [--json] [--set KEY=VALUE]... [DATA...]`
 struct doctor_arguments {
   std::vector<std::string> data{}, settings{};
+  std::string partition{}; ///< Scenario whose partition is described; "": none.
   bool json = false;
 };
 
@@ -188,10 +189,14 @@ struct list_arguments {
 [[nodiscard]] const std::vector<std::string>& listed_things();
 /// Prints the JSON schema of scenarios.
 [[nodiscard]] int print_schema();
+/// `mneme doctor` with any of its arguments. Calls one of the next three functions.
+[[nodiscard]] int doctor(const doctor_arguments& arguments);
 /// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; else returns exit_failed.
 [[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int inspect_data(const doctor_arguments& arguments);
+/// `mneme doctor [--json] [--set KEY=VALUE]... --partition SCENARIO`: prints the rows of each class that clients hold.
+[[nodiscard]] int inspect_partition(const doctor_arguments& arguments);
 /// Explains a section, method, model or key; `mneme COMMAND --help` explains commands.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

@@ -1,6 +1,7 @@
 #include "tools/cli/doctor.hpp"
 #include "runtime/base/printable.hpp"
 #include "tools/cli/command_line.hpp"
+#include "tools/cli/messages.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -59,6 +60,16 @@ std::string json_of(const doctor_report& report) {
 }
 
 int exit_code_of(const doctor_report& report) { return is_healthy(report) ? exit_done : exit_failed; }
+
+int doctor(const doctor_arguments& arguments) {
+  if (!arguments.partition.empty())
+    return inspect_partition(arguments);
+  if (!arguments.data.empty())
+    return inspect_data(arguments);
+  return arguments.settings.empty()
+             ? run_doctor(arguments.json)
+             : print_errors({{"--set", "changes data or a partition; expected DATA, or --partition SCENARIO"}});
+}
 
 int run_doctor(bool json) {
   const auto report = examine_machine();

@@ -115,7 +115,7 @@ expected<user_data_report> inspect_path(const std::string& path, const overrides
       return tl::unexpected(read.error());
     const auto& data = read->value.data;
     return user_data_report{.section = data,
-                            .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed)),
+                            .rows = load_data(data, read->value.data_seed()),
                             .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
   }
   if (is_run_folder(path))

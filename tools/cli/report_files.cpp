@@ -38,6 +38,10 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   if (!classes)
     return tl::unexpected(classes.error());
   complete.classes = std::move(*classes);
+  auto held = read_client_classes(folder);
+  if (!held)
+    return tl::unexpected(held.error());
+  complete.held = std::move(*held);
   const auto* const late = run_value(complete.run, "rounds.late");
   auto activity = read_activity(folder, !late || *late != "keep");
   if (!activity)

@@ -37,7 +37,7 @@ shared_data::data_set& shared_data::loaded(const scenario& settings) {
     return none_;
   const auto [at, is_new] = sets_.try_emplace(rows_text(settings));
   if (is_new) {
-    if (auto rows = load_data(settings.data, static_cast<std::uint64_t>(settings.seed)))
+    if (auto rows = load_data(settings.data, settings.data_seed()))
       at->second.rows = std::make_shared<const raw_data>(std::move(*rows));
   }
   return at->second;

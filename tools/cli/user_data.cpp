@@ -30,7 +30,7 @@ expected<data_reading> with_settings(const data_section& section, const override
   if (!read)
     return tl::unexpected(without_places_in(file.path(), std::move(read.error())));
   return data_reading{.section = read->value.data,
-                      .seed = static_cast<std::uint64_t>(read->value.seed),
+                      .seed = read->value.data_seed(),
                       .warnings = without_places_in(file.path(), std::move(read->warnings))};
 }
 
@@ -52,7 +52,7 @@ std::optional<data_section> section_of_path(const std::filesystem::path& path) {
     return std::nullopt;
   section.file = place;
   section.name = ending == ".csv" ? "csv" : "arrays";
-  if (ending == ".csv" || ending == ".npz" || ending == ".npy" || ending == ".safetensors")
+  if (ending == ".csv" || ending == ".npz" || ending == ".npy" || ending == ".safetensors" || ending == ".parquet")
     return section;
   return std::nullopt;
 }

@@ -13,6 +13,7 @@ struct reported_run {
   std::vector<evaluation_record> evaluations{}; ///< Empty if nothing was evaluated.
   std::vector<timeline_bin> course{};           ///< Empty for runs of older versions.
   std::vector<class_accuracy> classes{};        ///< Empty for runs of older versions.
+  std::vector<client_class_rows> held{};        ///< Empty if the run has no client_classes.csv.
   std::optional<run_activity> activity{};       ///< nullopt if the run has no events.csv.
 };
 

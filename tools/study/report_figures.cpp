@@ -1,6 +1,7 @@
 #include "tools/study/report_figures.hpp"
 #include "tools/study/accuracy_plot.hpp"
 #include "tools/study/activity_figures.hpp"
+#include "tools/study/client_figures.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -70,12 +71,14 @@ public:
 
   report_drawing make() {
     accuracy();
+    personal_accuracy();
     forgetting();
     training_loss();
     for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g) {
       task_accuracy(g);
       matrix(g);
       classes(g);
+      held_classes(g);
       loss_terms(g);
     }
     enrolment();
@@ -140,6 +143,11 @@ private:
                 .curves = curves_of(groups_, [&](const auto& run) { return evaluated(run, seconds_of, value); }),
                 .marks = task_marks(groups_, seconds_of),
                 .y_min = 0.0});
+  }
+
+  void personal_accuracy() {
+    for (auto& chart : client_figures(groups_))
+      add_curves(std::move(chart));
   }
 
   void task_accuracy(std::size_t g) {
@@ -251,6 +259,11 @@ private:
     }
     if (tasks > 0)
       add(std::move(map), {}, g);
+  }
+
+  void held_classes(std::size_t g) {
+    if (auto map = held_classes_map(groups_[g].runs, fmt::format("client-classes-{}", g + 1), suffix(g)))
+      add(std::move(*map), {}, g);
   }
 
   void training_loss() {

@@ -58,7 +58,7 @@ std::string runs_table(const std::vector<run_group>& groups) {
   text += "<th scope=\"col\">run digest</th><th scope=\"col\">scenario digest</th><th scope=\"col\">folder</th></tr>"
           "</thead><tbody>\n";
   for (const auto& group : groups)
-    for (const auto& [run, evaluations, course, classes, activity] : group.runs) {
+    for (const auto& [run, evaluations, course, classes, held, activity] : group.runs) {
       text += "<tr>";
       for (const auto& cell : {group.name, std::to_string(run.seed), run.status, run.strategy, run.dataset})
         text += "<td>" + escaped_markup(cell) + "</td>";

@@ -171,6 +171,11 @@ evaluation_record evaluation_of(const json& line) {
     for (const auto& [name, value] : line.at("training_loss_terms").items())
       if (!value.is_null())
         record.training_loss_terms[name] = value.get<double>();
+  if (line.contains("personal_accuracy"))
+    record.personal = {.clients = line.at("personal_clients").get<std::int64_t>(),
+                       .before = line.at("personal_accuracy_before").get<double>(),
+                       .mean = line.at("personal_accuracy").get<double>(),
+                       .deciles = line.at("personal_accuracy_deciles").get<std::vector<double>>()};
   return record;
 }
 
@@ -306,6 +311,27 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
     classes.push_back(std::move(read));
   }
   return classes;
+}
+
+expected<std::vector<client_class_rows>> read_client_classes(const fs::path& folder) {
+  const auto file = folder / "client_classes.csv";
+  std::vector<client_class_rows> held;
+  if (!is_file(file))
+    return held;
+  const auto text = text_of(file);
+  csv::record_reader records(text);
+  static_cast<void>(records.next()); // header: task, client, class, name, rows
+  while (records.next()) {
+    const auto& fields = records.fields();
+    client_class_rows read;
+    if (!records.error().empty() || fields.size() != 5 || !csv::parse_number(fields[1], read.client) ||
+        !csv::parse_number(fields[2], read.label) || !csv::parse_number(fields[4], read.rows))
+      return failed(fmt::format("{}:{}", file.string(), records.line()),
+                    "is damaged: expected the rows of a class that a client holds; run the scenario again");
+    read.name = std::string(fields[3]);
+    held.push_back(std::move(read));
+  }
+  return held;
 }
 
 const std::string* run_value(const stored_run& run, const std::string& name) {

@@ -52,6 +52,16 @@ struct class_accuracy {
 /// Reads accuracy_per_class.csv; empty if the run has no such file.
 [[nodiscard]] expected<std::vector<class_accuracy>> read_class_accuracies(const std::filesystem::path& folder);
 
+/// Number of training rows of a class that a client holds, in all tasks.
+struct client_class_rows {
+  std::uint32_t client = 0;
+  std::int64_t label = 0;
+  std::string name{}; ///< "" where the data set has none.
+  std::int64_t rows = 0;
+};
+/// Reads client_classes.csv; empty if the run has no such file.
+[[nodiscard]] expected<std::vector<client_class_rows>> read_client_classes(const std::filesystem::path& folder);
+
 /// Value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key.
 /// Returns null if the run has no such name.
 [[nodiscard]] const std::string* run_value(const stored_run& run, const std::string& name);

@@ -1,5 +1,6 @@
 // arrays: user data in arrays saved by NumPy or PyTorch: images, rows of numbers (embeddings, tables) or tokens, with
 // labels and optional domains.
+#include "runtime/base/mapped_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/user_rows.hpp"
@@ -158,10 +159,12 @@ void check_finite(const named_array& array, array_findings& errors) {
   const auto& values = array.content.values;
   const auto width = values.numel() / values.size(0);
   const auto* at = values.const_data_ptr<float>();
-  for (std::int64_t row = 0; row < values.size(0); ++row, at += width)
+  for (std::int64_t row = 0; row < values.size(0); ++row, at += width) {
+    note_mapped_reads(static_cast<std::uint64_t>(width) * sizeof(float));
     if (const auto* const odd = std::find_if(at, at + width, [](float value) { return !std::isfinite(value); });
         odd != at + width)
       errors.add(array.place, fmt::format("row {} has a value that is {}; expected finite values", row, *odd));
+  }
 }
 
 /// Reads tokens as [N, 1, 1, T] int32 and updates `largest`. Reports tokens outside of [0, below).

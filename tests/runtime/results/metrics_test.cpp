@@ -26,6 +26,19 @@ TEST_CASE("the metrics of four tasks equal values worked out by hand") {
   CHECK(figures.backward_transfer == Approx(-15.0));
 }
 
+TEST_CASE("each client counts once in personal accuracies, whatever its number of rows") {
+  const auto over = personal_accuracies_of({{.client = {0}, .test_rows = 10, .correct_before = 5, .correct = 10},
+                                            {.client = {2}, .test_rows = 0},
+                                            {.client = {3}, .test_rows = 4, .correct_before = 1, .correct = 2},
+                                            {.client = {5}, .test_rows = 100, .correct_before = 0, .correct = 75}});
+  CHECK(over.clients == 3);
+  CHECK(over.before == Approx((50.0 + 25.0 + 0.0) / 3.0));
+  CHECK(over.mean == Approx((100.0 + 50.0 + 75.0) / 3.0));
+  CHECK(over.deciles.at(4) == Approx(75.0)); // the median
+  CHECK(over.deciles.at(0) == Approx(55.0)); // 50 + 0.2 * 25
+  CHECK(personal_accuracies_of({}).clients == 0);
+}
+
 TEST_CASE("the metrics of three equal tasks equal those in the STSA paper") {
   const auto figures =
       metrics_of({.rows = {{90}, {80, 70}, {60, 75, 50}}, .pooled = {90, 75, (60 + 75 + 50) / 3.0}}); // equal sizes

@@ -17,6 +17,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"data.normalize", "unit"},
     {"data.transposed", "true"},
     {"data.name", "synthetic"},
+    {"data.seed", "4"},
     {"data.shape", "[3, 8, 8]"},
     {"data.classes", "20"},
     {"data.rows", "99"},
@@ -116,6 +117,10 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"evaluation.mask", "all"},
     {"evaluation.targets", "[50, 75.5]"},
     {"evaluation.fairness", "true"},
+    {"evaluation.personal", "local"},
+    {"evaluation.personal_rows", "classes"},
+    {"evaluation.personal_share", "0.5"},
+    {"evaluation.personal_epochs", "2"},
     {"evaluation.models", "tasks"},
 };
 

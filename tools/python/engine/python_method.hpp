@@ -24,6 +24,7 @@ public:
   [[nodiscard]] std::vector<preset> presets() const override { return presets_; }
   [[nodiscard]] method_needs needs() const override { return needs_; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
+  [[nodiscard]] bool uploads_models() const override { return true; } // a run checks each upload
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

@@ -47,6 +47,8 @@ server_object::server_object(const python_method& method, nb::object host) : met
   under_gil("making the server", [&] {
     object_ = method_.instance().attr("_made_server")(std::move(host));
     object_.attr("ctx") = nb::cast(server_view{.setup = &method_.setup()});
+    predicts_clients_ = nb::cast<bool>(object_.attr("_predicts_clients")());
+    sends_weights_ = nb::cast<bool>(object_.attr("sends_weights"));
   });
 }
 
@@ -170,6 +172,13 @@ at::Tensor server_object::weights(const char* attribute) const {
   });
 }
 
+at::Tensor server_object::predicted_for(client_id client) const {
+  return under_gil("predict", [&] {
+    const nb::object held = object_.attr("predict")("client"_a = client.value);
+    return flat_tensor_of(held, method_.setup().net->size(), "the result of the server's predict(client)").clone();
+  });
+}
+
 std::map<std::string, double> server_object::summary_metrics() const {
   return under_gil("summary_metrics", [&] {
     const nb::object given = object_.attr("summary_metrics")();
@@ -212,6 +221,8 @@ public:
   broadcast open_round(const round_info& info) override {
     object_.enter(info);
     auto extra = object_.opened();
+    if (!object_.sends_weights())
+      return {.extra = std::move(extra)};
     return {.weights = weights_only(object_.weights("weights")), .extra = std::move(extra)};
   }
   void fold(const delivery& in) override { object_.fold(in); }
@@ -221,6 +232,11 @@ public:
   }
   predictor predict() const override {
     return {.net = method_.setup().net, .weights = weights_only(object_.weights("predict"))};
+  }
+  predictor predict_for(client_id client) const override {
+    if (!object_.predicts_clients())
+      return predict();
+    return {.net = method_.setup().net, .weights = weights_only(object_.predicted_for(client))};
   }
   std::map<std::string, double> summary_metrics() const override { return object_.summary_metrics(); }
   void persist(archive& state) override { object_.persist(state); }
@@ -257,6 +273,12 @@ public:
     auto extra = opens_ ? object_.opened() : nullptr;
     auto sent = averaging_server::open_round(info);
     sent.extra = std::move(extra);
+    if (!object_.sends_weights() && method_.setup().rounds.mode == round_mode::async)
+      throw std::invalid_argument(
+          "sends_weights = False, and an AveragingServer of an asynchronous run averages changes "
+          "of the weights that it sent; expected a mneme.Server, or sends_weights = True");
+    if (!object_.sends_weights())
+      sent.weights = sent.initial_payload = nullptr;
     return sent;
   }
   void fold(const delivery& in) override {
@@ -279,6 +301,11 @@ public:
     if (!predicts_)
       return averaging_server::predict();
     return {.net = method_.setup().net, .weights = weights_only(object_.weights("predict"))};
+  }
+  predictor predict_for(client_id client) const override {
+    if (!object_.predicts_clients())
+      return predict();
+    return {.net = method_.setup().net, .weights = weights_only(object_.predicted_for(client))};
   }
   std::map<std::string, double> summary_metrics() const override {
     auto figures = averaging_server::summary_metrics();

@@ -46,12 +46,19 @@ public:
   /// Returns weights [P] from Python's self.weights, or from the result of predict(). They are immutable: tensors that
   /// Python can modify are copied. @param attribute name of the source in errors
   [[nodiscard]] at::Tensor weights(const char* attribute) const;
+  /// Returns weights [P] from Python's predict(client). Call it only if predicts_clients() is true.
+  [[nodiscard]] at::Tensor predicted_for(client_id client) const;
+  /// True if the user's predict() has a parameter `client`.
+  [[nodiscard]] bool predicts_clients() const noexcept { return predicts_clients_; }
+  /// True if broadcasts contain the server's weights (Server.sends_weights).
+  [[nodiscard]] bool sends_weights() const noexcept { return sends_weights_; }
   [[nodiscard]] std::map<std::string, double> summary_metrics() const;
   void persist(archive& state);
 
 private:
   const python_method& method_;
   nb::object object_;
+  bool predicts_clients_ = false, sends_weights_ = true;
   std::optional<round_info> info_;       // of the current round; nullopt before the first
   mutable at::Tensor frozen_;            // copy of the weights that Python holds
   mutable const void* copied_ = nullptr; // address of the copied tensor

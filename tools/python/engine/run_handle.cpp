@@ -1,4 +1,5 @@
 #include "tools/python/engine/run_handle.hpp"
+#include "actors/run/client_class_counts.hpp"
 #include "actors/run/process.hpp"
 #include "runtime/base/exception_message.hpp"
 #include "runtime/models/user_module.hpp"
@@ -75,6 +76,21 @@ nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool
     digest = scenario_digest(read->value);
   });
   return nb::make_tuple(listed(errors), listed(doubtful), resolved, digest);
+}
+
+/// Counts the rows of each class that clients hold. Returns (errors, class names, [clients][classes]).
+nb::tuple counted_partition(const std::filesystem::path& file, const overrides& over) {
+  diagnostics errors;
+  client_class_counts counts;
+  on_own_thread([&] {
+    const auto read = read_scenario(file, over);
+    auto found = read ? count_client_classes(read->value) : expected<client_class_counts>(tl::unexpected(read.error()));
+    if (found)
+      counts = std::move(*found);
+    else
+      errors = found.error();
+  });
+  return nb::make_tuple(listed(errors), counts.classes, counts.rows);
 }
 
 } // namespace
@@ -204,6 +220,7 @@ void bind_runs(nb::module_& module) {
       .def("warnings", [](const run_handle& run) { return listed(run.warnings()); })
       .def("summary", &run_handle::summary);
   module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
+  module.def("_partition", &counted_partition, "file"_a, "over"_a);
   module.def("_run_words", &run_words, "words"_a);
   module.def("_schema", [] { return scenario_schema_text(); });
   module.def("_set_program", [](const std::string& path) { set_sandbox_program(path); });

@@ -14,16 +14,17 @@ from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, 
 from mneme._data import Data
 from mneme._nets import Net, net
 from mneme._comparison import compare
+from mneme._partition import PartitionCounts, partition
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
 from mneme import _deprecated, cluster, loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
-           "MnemeWarning", "Net", "Outcome", "Random", "RoundInfo", "Rows", "Run", "RunFailed", "ScenarioError",
-           "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy",
-           "distillation", "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema",
-           "sweep", "validate", "__version__"]
+           "MnemeWarning", "Net", "Outcome", "PartitionCounts", "Random", "RoundInfo", "Rows", "Run", "RunFailed",
+           "ScenarioError", "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected",
+           "cross_entropy", "distillation", "key", "load", "loggers", "loss", "net", "partition", "proximal", "resume",
+           "run", "runs", "schema", "sweep", "validate", "__version__"]
 
 
 def __getattr__(name: str) -> object:

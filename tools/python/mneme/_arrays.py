@@ -35,10 +35,22 @@ def is_split(value):
 # -- images ------------------------------------------------------------------------------------------------------------
 
 
-def as_pixels(picture, mode):
-    """Converts an image to [C, H, W] uint8, or to [H, W] if it is gray."""
+def resized(picture, side):
+    """The largest centered square, resized to side x side pixels, as torchvision's CenterCrop and Resize."""
+    from PIL import Image
+    width, height = picture.size
+    square = min(width, height)
+    left, top = round((width - square) / 2), round((height - square) / 2)
+    cut = picture.crop((left, top, left + square, top + square))
+    return cut if square == side else cut.resize((side, side), Image.Resampling.BILINEAR)
+
+
+def as_pixels(picture, mode, side=0):
+    """Converts an image to [C, H, W] uint8, or to [H, W] if it is gray. side: see resized(); 0: keeps the size."""
     import numpy
-    pixels = torch.from_numpy(numpy.array(picture.convert(mode), dtype=numpy.uint8))
+    picture = picture.convert(mode)
+    picture = resized(picture, side) if side else picture
+    pixels = torch.from_numpy(numpy.array(picture, dtype=numpy.uint8))
     return pixels.permute(2, 0, 1).contiguous() if pixels.dim() == 3 else pixels
 
 
@@ -46,9 +58,9 @@ def are_pictures(value):
     return isinstance(value, (list, tuple)) and len(value) > 0 and all(map(is_picture, value))
 
 
-def stacked_pictures(parts):
+def stacked_pictures(parts, side=0):
     """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels are
-    those of Pillow's convert("RGB") and convert("L")."""
+    those of Pillow's convert("RGB") and convert("L"). side: see as_pixels()."""
     modes = set()
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
@@ -57,7 +69,7 @@ def stacked_pictures(parts):
                               "picture.convert(\"RGB\") has")
             modes.add(PICTURE_MODES[picture.mode])
     mode = "RGB" if "RGB" in modes else "L"
-    return {where: stacked([as_pixels(picture, mode) for picture in pictures], where)
+    return {where: stacked([as_pixels(picture, mode, side) for picture in pictures], where)
             for where, pictures in parts.items()}
 
 
@@ -68,7 +80,7 @@ def stacked(rows, where):
     for row, value in enumerate(rows):
         if value.shape != rows[0].shape:
             refuse(where, f"row {row} is {list(value.shape)} and row 0 is {list(rows[0].shape)}; expected rows of one "
-                          "size")
+                          "size; for pictures, side=64 resizes them")
     return torch.stack(rows)
 
 

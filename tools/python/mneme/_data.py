@@ -11,6 +11,7 @@ import torch
 from mneme import _safetensors
 from mneme._arrays import (are_pictures, as_rows, as_tensor, column_of, is_split, is_splits, is_torch_dataset, items_of,
                            kind_of, names_of_classes, numbered, parts_of, refuse, rows_of, stacked_pictures)
+from mneme._parquet import parquet_column, parquet_rows, read_parquet
 from mneme._errors import ScenarioError
 from mneme._types import Path
 
@@ -48,12 +49,14 @@ def ambiguous(rows):
     return rows.dim() == 4 and rows.shape[1] in (1, 3) and rows.shape[3] in (1, 3)
 
 
-def rows_of_parts(parts, layout):
+def rows_of_parts(parts, layout, side):
     """Returns ({where: rows or None}, layout). Lists of images become arrays with channels first."""
     parts = {where: part for where, part in parts.items() if part is not None}
+    if side and not all(map(are_pictures, parts.values())):
+        refuse("side", "resizes Pillow images, and the rows are arrays; resize them first")
     if not all(map(are_pictures, parts.values())):
         return {where: as_rows(part, where) for where, part in parts.items()}, layout
-    images = stacked_pictures(parts)
+    images = stacked_pictures(parts, side)
     return images, "channels-first" if any(map(ambiguous, images.values())) else layout
 
 
@@ -63,20 +66,23 @@ class Data:
 
     Accepts numpy arrays, torch tensors, pandas objects, lists, and lists of Pillow images. Labels and domains are
     integers from 0, or strings, which are numbered in sorted order or by `class_names`. layout: "channels-first" or
-    "channels-last", needed if the shape is ambiguous. Without test rows, `test_share` of each class is selected by the
-    seed. The rows are saved in `folder`, named by content, so that a run can be resumed.
+    "channels-last", needed if the shape is ambiguous. side: for Pillow images of several sizes, the side length in
+    pixels to which the largest centered square of each is resized (bilinear, with antialiasing). Without test rows,
+    `test_share` of each class is selected by the seed. The rows are saved in `folder`, named by content, so that a run
+    can be resumed.
     """
 
     def __init__(self, train_x: Rows, train_y: Rows, test_x: Rows = None, test_y: Rows = None, *,
                  train_domain: Rows = None, test_domain: Rows = None, class_names: Sequence[str] | None = None,
-                 layout: str = "auto", test_share: float = 0.0, folder: Path = FOLDER) -> None:
+                 layout: str = "auto", side: int = 0,
+                 test_share: float = 0.0, folder: Path = FOLDER) -> None:
         for name, given, other in (("test_x", test_x, test_y), ("test_y", test_y, test_x),
                                    ("train_domain", train_domain, test_domain)):
             if given is None and other is not None:
                 refuse(name, "missing; expected both or none")
         if train_domain is not None and test_domain is None and test_x is not None:
             refuse("test_domain", "missing; expected both or none")
-        shown, layout = rows_of_parts({"train_x": train_x, "test_x": test_x}, layout)
+        shown, layout = rows_of_parts({"train_x": train_x, "test_x": test_x}, layout, side)
         arrays = dict(shown)
         class_names, arrays["train_y"], arrays["test_y"] = numbered(
             train_y, test_y, ("train_y", "test_y"), "class", list(class_names) if class_names else None)
@@ -120,6 +126,50 @@ class Data:
         names, *labelled = numbered(labelled[0], labelled[1] if test is not None else None, (labels, labels))
         parts["class_names"] = names or parts["class_names"]
         return cls(*[array for part in zip(shown, labelled) for array in part], **{**parts, **options})
+
+    @classmethod
+    def from_hub(cls, name: str, split: str | Sequence[str] = ("train", "test"), *, config: str | None = None,
+                 revision: str | None = None, **options: Any) -> "Data":
+        """Creates Data from a data set of the Hugging Face hub, or from a folder in its format, with `datasets`.
+
+        split: the training and the test split, or one split, of which test_share selects test rows. Slices are those of
+        `datasets`: "train[:1000]". config: name of a configuration. revision: branch, tag or commit. options: see
+        from_datasets().
+        """
+        try:
+            from datasets import load_dataset
+        except ImportError:
+            return refuse("data", "mneme.Data.from_hub() needs the package datasets; install it: pip install datasets")
+        splits = [split] if isinstance(split, str) else list(split)
+        if not 1 <= len(splits) <= 2:
+            refuse("split", f"{len(splits)} names; expected one split, or the training and the test split")
+        try:
+            loaded = [load_dataset(name, config, split=part, revision=revision) for part in splits]
+        except Exception as wrong:  # any error of `datasets`: an unknown name, split or configuration, or no network
+            return refuse("data", f"'{name}' cannot be loaded ({type(wrong).__name__}: {wrong}); expected a data set "
+                                  "of huggingface.co/datasets and splits that it has, as in from_hub(\"cifar10\", "
+                                  "(\"train\", \"test\"))")
+        return cls.from_datasets(*loaded, **options)
+
+    @classmethod
+    def from_parquet(cls, train: Path, test: Path | None = None, *, rows: str | Sequence[str] = (),
+                     labels: str = "label", domains: str = "", **options: Any) -> "Data":
+        """Creates Data from Parquet files, with pyarrow.
+
+        rows: the column of images (encoded, as `datasets` writes them), lists of numbers or tokens, or a list of
+        numeric columns; default: all columns except those of labels and domains. labels, domains: see from_datasets().
+        """
+        tables = [read_parquet(file) for file in (train, test) if file is not None]
+        if not rows:
+            rows = [name for name in tables[0].column_names if name not in (labels, domains)]
+            rows = rows[0] if len(rows) == 1 else rows
+        placed = {}
+        labelled = [parquet_column(table, labels, "labels") for table in tables]
+        shown = [parquet_rows(table, rows) for table in tables]
+        if domains:
+            placed = dict(zip(("train_domain", "test_domain"),
+                              [parquet_column(table, domains, "domains") for table in tables]))
+        return cls(*[array for part in zip(shown, labelled) for array in part], **placed, **options)
 
     def keys(self) -> dict[str, Any]:
         """Returns the keys of [data]. Writes the data file if it does not exist."""

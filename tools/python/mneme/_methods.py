@@ -82,13 +82,15 @@ class Server:
     """Server half of a method. Its functions are called one at a time, in virtual order.
 
     weights: [P] float32, the start of the next round. place: position in the run. method: the method's object with its
-    keys and `setup`. ctx: in close_round(), creates the jobs to yield.
+    keys and `setup`. ctx: in close_round(), creates the jobs to yield. sends_weights: False: a broadcast has only the
+    tensors of open_round(), and only these count as traffic; clients then have no `broadcast.weights`.
     """
 
     method: Any  # instance of the user's class, whose attributes are keys
     place: _engine.RoundInfo
     ctx: _engine.ServerContext
     weights: torch.Tensor
+    sends_weights: bool = True
 
     def __init__(self, method: "Method") -> None:
         self.method = method
@@ -106,7 +108,8 @@ class Server:
         raise NotImplementedError("close_round(self) is missing; mneme.AveragingServer has one")
 
     def predict(self) -> torch.Tensor:
-        """Returns the weights [P] to evaluate and save."""
+        """Returns the weights [P] to evaluate and save. With a parameter `client: int | None = None`, it also returns
+        the model for one client, such as that of its cluster: the start of fine-tuning in evaluation.personal."""
         return self.weights
 
     def summary_metrics(self) -> Mapping[str, Any]:
@@ -138,6 +141,9 @@ class Server:
 
     def _overrides(self, name):
         return self._written(name)
+
+    def _predicts_clients(self):
+        return "client" in inspect.signature(self.predict).parameters
 
     def _packed(self):
         return _state.packed(self.state())

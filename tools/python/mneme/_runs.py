@@ -1,5 +1,6 @@
 """Starts, resumes and reads runs."""
 import contextlib
+import csv
 import json
 import os
 import subprocess
@@ -105,6 +106,23 @@ class Run:
         except ImportError:
             return self.records
         return pandas.DataFrame.from_records(self.records)
+
+    @property
+    def client_accuracy(self) -> Any:
+        """Tests of the clients' own models (evaluation.personal), one per evaluation and client: task, round,
+        virtual_s, client, train_rows, test_rows, accuracy_before, accuracy in percent. A pandas DataFrame if pandas is
+        installed, else dicts; empty without evaluation.personal."""
+        name = "client_accuracy.csv"
+        lines = []
+        if os.path.exists(self._path(name)):
+            with self._opened(name) as file:
+                lines = [{key: float(value) if "accuracy" in key or key == "virtual_s" else int(value)
+                          for key, value in line.items()} for line in csv.DictReader(file)]
+        try:
+            import pandas
+        except ImportError:
+            return lines
+        return pandas.DataFrame.from_records(lines)
 
     @property
     def matrix(self) -> Any:

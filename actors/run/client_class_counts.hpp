@@ -1,0 +1,15 @@
+/// client_class_counts: which client of a scenario holds how many training rows of which class.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/settings/scenario.hpp"
+namespace mneme {
+
+struct client_class_counts {
+  std::vector<std::string> classes{};            ///< Name or number of each label.
+  std::vector<std::vector<std::int64_t>> rows{}; ///< [clients][classes] training rows of all tasks.
+};
+
+/// Loads the data of the scenario and splits them, as a run does. Fails with all errors of the scenario's inputs.
+[[nodiscard]] expected<client_class_counts> count_client_classes(const scenario& settings);
+
+} // namespace mneme

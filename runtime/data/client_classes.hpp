@@ -1,0 +1,14 @@
+/// client_classes: numbers of training rows that clients hold of each class.
+#pragma once
+#include "runtime/data/partition.hpp"
+namespace mneme {
+
+/// Number of the client's rows in the task by class. Element 0 is the first class of the task.
+[[nodiscard]] std::vector<std::int64_t> rows_by_class(const partition& split, const task_stream& tasks,
+                                                      client_id client, task_id task);
+
+/// Number of rows of all tasks by client and label, [clients][classes].
+[[nodiscard]] std::vector<std::vector<std::int64_t>>
+rows_by_client_and_class(const partition& split, const task_stream& tasks, std::int64_t clients);
+
+} // namespace mneme
