@@ -1,5 +1,6 @@
 #include "actors/nodes/report_validator.hpp"
 #include "runtime/method/transfer_encoding.hpp"
+#include "runtime/method/upload_size.hpp"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -145,7 +146,9 @@ std::string report_validator::value_error(const finished_round& finished, const 
   if (!lies_within(result.rows, 0, rows_max))
     return reject("a weight out of range");
   for (std::size_t p = 0; p < parties.size(); ++p)
-    if (finished.bytes[p] != wire_bytes((result.*parties[p].part).get(), format))
+    if (finished.bytes[p] != (party_id(p) == party_id::server
+                                  ? upload_bytes(result.upload.get(), run_->scenario, *run_->net)
+                                  : wire_bytes((result.*parties[p].part).get(), format)))
       return reject("an upload of other bytes than it states");
   if (given.observes && (result.upload || result.to_proxy))
     return reject("an upload, although the client only observes");

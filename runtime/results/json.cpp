@@ -185,6 +185,8 @@ std::string json_text(const evaluation_record& evaluation) {
   object["late_uploads"] = evaluation.late_uploads;
   object["dropped"] = evaluation.dropped;
   object["forgetting"] = or_null(evaluation.forgetting);
+  if (evaluation.epsilon)
+    object["epsilon"] = *evaluation.epsilon;
   return dumped(object, -1);
 }
 

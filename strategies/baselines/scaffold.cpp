@@ -165,6 +165,7 @@ public:
         {"niid-bench", "uploads weigh by rows, as in that public program", "[strategy]\nweighting = \"samples\"\n"}};
   }
   /// Changes are measured from the broadcast of the round, and a client uploads two vectors.
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   method_needs needs() const override {
     return {.round_barrier = true, .defaults = "[strategy]\nweighting = \"uniform\"\n"};
   }

@@ -17,13 +17,13 @@ from mneme._comparison import compare
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
-from mneme import _deprecated, cluster, loggers
+from mneme import _deprecated, cluster, loggers, privacy
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
            "MnemeWarning", "Net", "Outcome", "Random", "RoundInfo", "Rows", "Run", "RunFailed", "ScenarioError",
            "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy",
-           "distillation", "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema",
-           "sweep", "validate", "__version__"]
+           "distillation", "key", "load", "loggers", "loss", "net", "privacy", "proximal", "resume", "run", "runs",
+           "schema", "sweep", "validate", "__version__"]
 
 
 def __getattr__(name: str) -> object:
