@@ -120,6 +120,16 @@ TEST_CASE("a clipped upload has the float64 value w + u min(1, S / |u|)") {
   CHECK(values_of(round_of(pipeline_of(settings_with({.clip_norm = 6.0})), 0).upload) == learnt);
 }
 
+// References for u = [3, -4, 0, 1] and S = 2: pfl 0.6.0, GaussianMechanism(2.0, 0.5).constrain_sensitivity(), and flwr
+// 1.42.0, compute_clip_model_update(), give the same float64 numbers. Both add noise of deviation z S to the sum of a
+// cohort: pfl's get_noise_stddev(6.0, 0.5) is 3, and flwr's compute_stdv(0.5, 6.0, 4) is 3 / 4 for the mean of four.
+TEST_CASE("a clipped upload equals that of pfl-research and of Flower") {
+  const auto values = values_of(round_of(pipeline_of(settings_with({.clip_norm = 2.0})), 0).upload);
+  const std::vector<double> reference{1.1766968108291043, -1.5689290811054724, 0.0, 0.3922322702763681};
+  for (std::size_t i = 0; i < reference.size(); ++i)
+    CHECK(values[i] == Approx(reference[i]).epsilon(1e-7));
+}
+
 TEST_CASE("local noise is z S N(0, 1) from the client's key") {
   const auto method =
       pipeline_of(settings_with({.clip_norm = 6.0, .noise_multiplier = 0.5, .noise = noise_place::client}));

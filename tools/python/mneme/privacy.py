@@ -22,8 +22,8 @@ def epsilon(run: Any, delta: float | None = None, *, participations: int | None 
     noise = "tree" (Kairouz et al. 2021): an upload is part of at most floor(log2(rounds)) + 1 nodes. The k uploads of a
     client change the nodes of one level by at most k clip_norm in sum, so the noise multiplier is z / (k sqrt(levels)).
 
-    run: mneme.Run, or the folder's mneme.load(). delta: in (0, 1); default uploads.delta. participations: k, the largest
-    number of rounds in which one client took part; tree noise only. Raises ValueError for a run without noise or a bad
+    run: a mneme.Run. delta: in (0, 1); default uploads.delta. participations: k, the largest number of rounds in which
+    one client took part; tree noise only. Raises ValueError for a run without noise or a bad
     argument, and ImportError without dp-accounting.
     """
     settings = tomllib.loads(run.scenario)
