@@ -10,7 +10,7 @@ using upload_findings = std::vector<scenario_finding>;
 /// A requested feature of this file, and the key that requests it.
 struct upload_request {
   std::string key{};           ///< "uploads.top_k".
-  std::string value{};         ///< As TOML.
+  std::string value{};         ///< As TOML; empty: not stated in errors.
   bool weights_only = false;   ///< Needs upload_content::weights.
   bool synchronous = false;    ///< Needs rounds.mode = "sync".
   bool float_transfer = false; ///< Needs devices.transfer_dtype = "fp32".
@@ -62,12 +62,12 @@ std::vector<upload_request> requests_of(const scenario& s) {
                     .synchronous = true,
                     .reason = "the rule compares the weights of one cohort"});
   if (s.clients.attack != attack_kind::none)
-    list.push_back({.key = "clients.attack", .value = "...", .float_transfer = false});
+    list.push_back({.key = "clients.attack"});
   return list;
 }
 
 std::string request_text(const upload_request& request) {
-  return request.key == "clients.attack" ? "clients.attack" : request.key + " = " + request.value;
+  return request.value.empty() ? request.key : request.key + " = " + request.value;
 }
 
 /// Checks the requests against the method, the rounds and the transfer format.

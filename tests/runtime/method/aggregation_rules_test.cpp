@@ -54,6 +54,13 @@ TEST_CASE("Krum scores by hand: the middle of three points, and the first of equ
   CHECK(krum_choice(std::span(views).first(1), 0, 1) == std::vector<std::size_t>{0});
 }
 
+TEST_CASE("Krum counts U - byzantine - 2 closest uploads") {
+  const std::vector<std::vector<float>> uploads{{0.0f}, {1.0f}, {2.0f}, {10.0f}, {10.5f}};
+  const std::vector<upload_values> views(uploads.begin(), uploads.end());
+  CHECK(krum_choice(views, 1, 1) == std::vector<std::size_t>{1}); // two closest: 1 + 1
+  CHECK(krum_choice(views, 2, 1) == std::vector<std::size_t>{3}); // one closest: 0.25
+}
+
 TEST_CASE("an upload that is not a number is never chosen by Krum and is the largest value for a median") {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::vector<float>> uploads{{nan}, {1.0f}, {2.0f}};
