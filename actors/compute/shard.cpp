@@ -3,6 +3,7 @@
 #include "actors/protocol/batch_rules_of.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/transfer_encoding.hpp"
+#include "runtime/method/upload_size.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/job_validation.hpp"
 #include <algorithm>
@@ -125,7 +126,8 @@ void shard::finish(assignment_id id, client_result&& result) {
     auto& part = result.*parties[p].part;
     if (format != wire_format::fp32) // fp32 arrives unchanged
       part = convert_for_transfer(part, format, run_.method->wire_layout(*run_.net));
-    bytes[p] = wire_bytes(part.get(), format);
+    bytes[p] = party_id(p) == party_id::server ? upload_bytes(part.get(), run_.scenario, *run_.net)
+                                               : wire_bytes(part.get(), format);
   }
   report_.finished.emplace_back(id, std::move(result), bytes);
   finished_bytes_ += sum_of(bytes);

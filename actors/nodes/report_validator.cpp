@@ -1,5 +1,6 @@
 #include "actors/nodes/report_validator.hpp"
 #include "runtime/method/transfer_encoding.hpp"
+#include "runtime/method/upload_size.hpp"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -145,9 +146,12 @@ std::string report_validator::value_error(const finished_round& finished, const 
   };
   if (!lies_within(result.rows, 0, rows_max))
     return reject("a weight out of range");
-  for (std::size_t p = 0; p < parties.size(); ++p)
-    if (const auto bytes = wire_bytes((result.*parties[p].part).get(), format); finished.bytes[p] != bytes)
+  for (std::size_t p = 0; p < parties.size(); ++p) {
+    const auto bytes = party_id(p) == party_id::server ? upload_bytes(result.upload.get(), run_->scenario, *run_->net)
+                                                       : wire_bytes((result.*parties[p].part).get(), format);
+    if (finished.bytes[p] != bytes)
       return reject(fmt::format("an upload of {} bytes, reported as {}", bytes, finished.bytes[p]));
+  }
   if (given.observes && (result.upload || result.to_proxy))
     return reject("an upload, although the client only observes");
   if (result.to_proxy && !run_->needs.has_proxy)

@@ -3,6 +3,7 @@
 #include "actors/parties/finite_step.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/transfer_encoding.hpp"
+#include "runtime/method/upload_size.hpp"
 #include "runtime/results/class_scores.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <ATen/core/Tensor.h>
@@ -70,7 +71,8 @@ opened_round server_state::broadcast_of(const round_info& info) {
   expect_finite(*context_, "the broadcast", sent.extra);
   const auto format = context_->scenario.devices.wire;
   opened_round answer;
-  answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format);
+  answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format) +
+                 masked_bytes(context_->scenario).down;
   answer.initial_payload_bytes = wire_bytes(sent.initial_payload.get(), format);
   const auto& layout = context_->method->wire_layout(*context_->net);
   sent.info = info;

@@ -5,6 +5,7 @@
 #include "runtime/federation/federation.hpp"
 #include "runtime/method/client_round_runner.hpp"
 #include "runtime/method/transfer_encoding.hpp"
+#include "runtime/method/upload_size.hpp"
 #include "runtime/population/client_table.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
@@ -123,6 +124,8 @@ private:
   std::int64_t upload_bytes_of(const client_at_work& client) const {
     if (run_.needs.upload_size_known)
       return wire_bytes(client.upload.get(), wire_);
+    if (changes_upload_bytes(run_.scenario.uploads) && run_.scenario.strategy.method->needs().upload_size_known)
+      return upload_bytes(client.upload.get(), run_.scenario, *run_.net);
     return run_.population->devices().server_mbit(link_direction::up) > 0.0 ? 0 : 1;
   }
 
@@ -229,7 +232,8 @@ private:
     broadcast sent{.weights = whole_net()};
     if (half_)
       ask_method([&] { sent = half_->open_round(in.where); });
-    opened_round answer{.bytes = wire_bytes(sent.weights.get(), wire_) + wire_bytes(sent.extra.get(), wire_),
+    opened_round answer{.bytes = wire_bytes(sent.weights.get(), wire_) + wire_bytes(sent.extra.get(), wire_) +
+                                 masked_bytes(run_.scenario).down,
                         .initial_payload_bytes = wire_bytes(sent.initial_payload.get(), wire_)};
     sent.info = in.where;
     answer.in = std::make_shared<const broadcast>(std::move(sent));

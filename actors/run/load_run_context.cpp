@@ -6,6 +6,7 @@
 #include "actors/run/run_net.hpp"
 #include "actors/run/starting_weights.hpp"
 #include "runtime/data/data_content.hpp"
+#include "runtime/method/upload_pipeline.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/population/client_rows_user.hpp"
 #include "runtime/population/device_speeds.hpp"
@@ -71,6 +72,10 @@ std::shared_ptr<run_context> assemble_context(const scenario& settings, const st
   context->features = std::make_shared<feature_store>(context->needs.feature_folder);
   settings.strategy.method->prepare(setup);
   context->method = settings.strategy.method;
+  if (has_upload_pipeline(settings)) {
+    context->method = std::make_shared<const upload_pipeline>(context->method, settings, *tasks);
+    context->needs = context->method->needs();
+  }
   if (const auto& evaluation = settings.evaluation; evaluation.holds_out_rows())
     context->held_out =
         std::make_shared<const held_out_partition>(parts, evaluation.personal_share, settings.data_seed());

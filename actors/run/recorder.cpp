@@ -1,6 +1,7 @@
 #include "actors/run/recorder.hpp"
 #include "actors/run/machine_info.hpp"
 #include "runtime/base/exception_message.hpp"
+#include "runtime/method/privacy.hpp"
 #include "runtime/results/png.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <algorithm>
@@ -161,6 +162,7 @@ void recorder_state::save(const std::string& file, const tensor_map& model) {
 
 void recorder_state::add(evaluation_record line) {
   line.forgetting = forgetting_at(past_.matrix, line);
+  line.epsilon = privacy_accountant(context_->scenario).epsilon(std::int64_t{line.round.value} + 1);
   setup_.files->add(line);
   if (line.personal)
     setup_.files->add_clients(line);
@@ -265,6 +267,8 @@ run_summary recorder_state::summary_of(const run_report& report) const {
     summary.figures["proxy_bytes"] = static_cast<double>(report.proxy_bytes);
   if (report.observations > 0)
     summary.figures["looks"] = static_cast<double>(report.observations);
+  if (const auto epsilon = privacy_accountant(settings).epsilon(report.rounds); epsilon && report.rounds > 0)
+    summary.figures.merge(std::map<std::string, double>{{"epsilon", *epsilon}, {"delta", settings.uploads.delta}});
   summary.server_trains_on_rows = context_->needs.server_trains_on_rows;
   summary.arithmetic = settings.worker.arithmetic == arithmetic_kind::portable ? "portable" : "machine";
   summary.machine = processor_info();

@@ -9,6 +9,9 @@ class client_context : public context {
 public:
   client_context(job_channel& desk, const assignment& assigned, generated_row_store* store = nullptr)
       : context(desk, store), assigned_(assigned) {}
+  /// Context of the same round with other inputs. @param changed must outlive this object
+  client_context(const client_context& round, const assignment& changed) : context(round), assigned_(changed) {}
+  [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }
   [[nodiscard]] client_id self() const noexcept { return assigned_.client; }
   [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
   /// The client's memory. It is empty before the first delivered round.

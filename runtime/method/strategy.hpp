@@ -56,6 +56,13 @@ struct preset {
   std::string toml{};
 };
 
+/// How the server uses uploads. It decides which keys of [uploads], [aggregation] and clients.attack a run may use.
+enum class upload_content : std::uint8_t {
+  weights,          ///< The server only averages the weights that it has sent.
+  weights_and_more, ///< It averages weights, and uses other tensors or the sender of an upload.
+  other,            ///< It does not average the weights that it has sent.
+};
+
 /// A method. Created once per run, then const and shared by all clients and threads.
 class strategy {
 public:
@@ -65,6 +72,8 @@ public:
   [[nodiscard]] virtual std::vector<preset> presets() const { return {}; }
   /// Requirements on the engine. They may depend on the keys only.
   [[nodiscard]] virtual method_needs needs() const { return {}; }
+  /// Content of the uploads. It may depend on the keys only.
+  [[nodiscard]] virtual upload_content uploads() const { return upload_content::other; }
   /// Builds the run's net from the scenario's model. Methods with their own net override this. Returns an error message
   /// without a location on failure. @param shape C, H, W of the inputs @param outputs number of head outputs
   [[nodiscard]] virtual tl::expected<model_ref, std::string>

@@ -24,7 +24,8 @@ virtual_duration transfer_time(double mbit, std::int64_t bytes, virtual_duration
 } // namespace
 
 client_devices::client_devices(const scenario& from, device_inputs facts)
-    : seed_(static_cast<std::uint64_t>(from.seed)), devices_(from.devices), facts_(std::move(facts)) {
+    : seed_(static_cast<std::uint64_t>(from.seed)), devices_(from.devices), facts_(std::move(facts)),
+      masks_uploads_(from.uploads.is_masked()) {
   double sum = 0.0;
   for (const auto& choice : devices_.profiles)
     share_ends_.push_back(sum += choice.share);
@@ -136,15 +137,24 @@ std::pair<double, virtual_time> client_devices::client_mbit(client_id client, li
   return {mbit == 0.0 ? std::numeric_limits<double>::infinity() : mbit, never};
 }
 
+/// With secure aggregation, an upload waits for 4 messages to the server and 3 from it: keys, shares, the masked
+/// upload, and the shares that remove the masks (Bonawitz et al. 2017, figure 4; without the optional consistency
+/// check).
 virtual_duration client_devices::latency(client_id client, link_direction direction, std::uint32_t visit) const {
   const auto* const link = link_of(client);
-  const auto fixed = std::min(link ? link->latency : devices_.latency, max_wait);
-  if (!link || link->jitter.median == 0.0)
-    return fixed;
-  const auto drawn_for = direction == link_direction::up ? purpose::uplink_jitter : purpose::downlink_jitter;
-  rng_stream stream(key_for({.seed = seed_, .client = client, .visit = visit}, drawn_for));
-  const auto seconds = link->jitter.median * std::exp(link->jitter.sigma * stream.normal());
-  return std::min(fixed + wait_from_ns(1e9 * seconds), max_wait);
+  const auto of_message = [&](link_direction sent) {
+    const auto fixed = std::min(link ? link->latency : devices_.latency, max_wait);
+    if (!link || link->jitter.median == 0.0)
+      return fixed;
+    const auto drawn_for = sent == link_direction::up ? purpose::uplink_jitter : purpose::downlink_jitter;
+    rng_stream stream(key_for({.seed = seed_, .client = client, .visit = visit}, drawn_for));
+    const auto seconds = link->jitter.median * std::exp(link->jitter.sigma * stream.normal());
+    return std::min(fixed + wait_from_ns(1e9 * seconds), max_wait);
+  };
+  if (!masks_uploads_ || direction == link_direction::down)
+    return of_message(direction);
+  const auto up = of_message(link_direction::up), down = of_message(link_direction::down);
+  return std::max(up, down) > max_wait / 8 ? max_wait : 4 * up + 3 * down;
 }
 
 virtual_duration client_devices::server_transfer_time(const transfer& sent, link_direction direction) const {
@@ -153,7 +163,8 @@ virtual_duration client_devices::server_transfer_time(const transfer& sent, link
     const auto extra = latency(sent.client, direction, sent.visit);
     return passing && *passing < max_wait ? std::min(*passing + extra, max_wait) : max_wait;
   }
-  const auto extra = devices_.profiles_read.empty() ? devices_.latency : latency(sent.client, direction, sent.visit);
+  const bool is_fixed = devices_.profiles_read.empty() && !masks_uploads_;
+  const auto extra = is_fixed ? devices_.latency : latency(sent.client, direction, sent.visit);
   return transfer_time(mbit_of(sent.client, direction), sent.bytes, extra);
 }
 

@@ -85,6 +85,7 @@ private:
   std::uint64_t seed_ = 0;
   devices_section devices_;
   device_inputs facts_;
+  bool masks_uploads_ = false;     // uploads need the messages of secure aggregation
   std::vector<double> share_ends_; // cumulative shares of the profiles, up to 1
 };
 

@@ -197,6 +197,8 @@ std::string json_text(const evaluation_record& evaluation) {
   object["dropped"] = evaluation.dropped;
   object["forgetting"] = or_null(evaluation.forgetting);
   add_personal(object, evaluation.personal);
+  if (evaluation.epsilon)
+    object["epsilon"] = *evaluation.epsilon;
   return dumped(object, -1);
 }
 

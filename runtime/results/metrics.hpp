@@ -47,6 +47,9 @@ struct evaluation_record {
   /// its mean over the steps of its last epoch. nullopt if no loss was reported.
   std::optional<double> training_loss{};
   std::map<std::string, double> training_loss_terms{}; ///< Loss terms by name.
+  /// Epsilon of differential privacy after the last closed round, at uploads.delta. nullopt without
+  /// uploads.noise_multiplier.
+  std::optional<double> epsilon{};
   std::vector<class_tally> per_class{}; ///< By label at the end of a task, else empty; saved in a separate file.
   std::optional<personal_accuracies> personal{}; ///< Set only with evaluation.personal.
   std::vector<client_test> clients{}; ///< With evaluation.personal, until the recorder has written client_accuracy.csv.

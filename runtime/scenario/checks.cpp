@@ -381,6 +381,8 @@ std::vector<scenario_finding> check_combinations(const scenario& settings) {
   for (const auto check : {check_data, check_tasks, check_partition, check_enrolment, check_rounds, check_devices,
                            check_training, check_worker, check_paths})
     check(settings, out);
+  for (auto& finding : check_uploads(settings))
+    out.push_back(std::move(finding));
   return out;
 }
 

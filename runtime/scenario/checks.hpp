@@ -12,6 +12,8 @@ struct scenario_finding {
 
 /// Errors: combinations that no run can execute, as far as this is known without the data.
 [[nodiscard]] std::vector<scenario_finding> check_combinations(const scenario& settings);
+/// The part of check_combinations() about [uploads], [aggregation] and attackers.
+[[nodiscard]] std::vector<scenario_finding> check_uploads(const scenario& settings);
 /// Warnings: combinations that can run but are probably unintended.
 [[nodiscard]] std::vector<scenario_finding> find_suspicious(const scenario& settings);
 

@@ -221,6 +221,7 @@ section_keys clients_keys(clients_section& to) {
   keys.size(
       "memory_limit", to.memory_limit,
       "RAM for client memories between rounds; beyond it the oldest ones are moved to a file. \"0 B\": no limit.");
+  attack_keys(keys, to);
   return keys;
 }
 
@@ -453,6 +454,8 @@ std::vector<section> federation_sections(scenario& into) {
                       "Speed and reliability of clients: a number for all, a list with one per client, or "
                       "{ median, sigma } of a log-normal.",
                       devices_keys(into), times_of_devices});
+  for (auto& group : upload_sections(into))
+    sections.push_back(std::move(group));
   return sections;
 }
 

@@ -117,9 +117,9 @@ section_keys strategy_keys(scenario& of_run) {
   keys.choice("weighting", to.weighting,
               {{"samples", upload_weighting::samples}, {"uniform", upload_weighting::uniform}},
               "Averaging methods: weight of an upload: the client's number of rows, or uniform; if not given, uniform "
-              "with rounds.mode = \"async\".");
+              "with rounds.mode = \"async\" and with uploads.noise_multiplier > 0.");
   keys.default_from([&of_run] {
-    if (of_run.rounds.mode == round_mode::async)
+    if (of_run.rounds.mode == round_mode::async || of_run.uploads.has_server_noise())
       of_run.strategy.weighting = upload_weighting::uniform;
   });
   keys.number("old_model_share", to.keep_share, {.low = 0.0, .high = 1.0},

@@ -56,7 +56,12 @@ struct partition_word {
 /// All values of `partition.kind`.
 [[nodiscard]] const std::vector<partition_word>& partition_words();
 
-/// Sections of the simulated federation: data, tasks, partition, clients, enrolment, rounds, devices.
+/// Adds the keys of simulated attackers to [clients].
+void attack_keys(section_keys& keys, clients_section& to);
+/// Sections of the steps between a client's upload and the server's fold: uploads, aggregation.
+[[nodiscard]] std::vector<section> upload_sections(scenario& into);
+/// Sections of the simulated federation: data, tasks, partition, clients, enrolment, rounds, devices, uploads,
+/// aggregation.
 [[nodiscard]] std::vector<section> federation_sections(scenario& into);
 
 } // namespace mneme

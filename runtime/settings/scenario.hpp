@@ -70,9 +70,13 @@ struct partition_section {
   std::filesystem::path file{};
 };
 
+enum class attack_kind { none, sign_flip, noise, label_flip };
 struct clients_section {
   std::int64_t count = 20;
   byte_size memory_limit{}; ///< RAM limit for client memories; 0: no limit.
+  attack_kind attack = attack_kind::none;
+  double attackers = 0.0;    ///< Share of the clients that attack, drawn once per run.
+  double attack_scale = 1.0; ///< sign-flip: factor of the update; noise: standard deviation.
 };
 
 enum class enrolment_kind { all, table, growing, random };
@@ -108,6 +112,37 @@ struct rounds_section {
   std::int64_t staleness_bound = 4;
   double mixing = 0.6;               ///< FedAsync only.
   double server_learning_rate = 1.0; ///< FedBuff only.
+};
+
+enum class noise_place { server, client, tree };
+enum class rounding_kind { stochastic, nearest };
+enum class secure_aggregation_kind { none, masked };
+/// Steps between a client's update and the server's fold.
+struct uploads_section {
+  double clip_norm = 0.0;        ///< Maximum L2 norm of an update; 0: no limit.
+  double noise_multiplier = 0.0; ///< Standard deviation of the noise over clip_norm; 0: no noise.
+  noise_place noise = noise_place::server;
+  double delta = 1e-5;       ///< Of the reported (epsilon, delta).
+  double top_k = 1.0;        ///< Share of the entries that are sent; 1: all.
+  std::int64_t quantise = 0; ///< Bits per sent value; 0: float32.
+  rounding_kind rounding = rounding_kind::stochastic;
+  bool error_feedback = false; ///< Adds what compression has left out to the client's next update.
+  secure_aggregation_kind secure_aggregation = secure_aggregation_kind::none;
+
+  [[nodiscard]] bool compresses() const noexcept { return top_k < 1.0 || quantise > 0; }
+  [[nodiscard]] bool is_masked() const noexcept { return secure_aggregation == secure_aggregation_kind::masked; }
+  /// True if the noise is added at the server's fold.
+  [[nodiscard]] bool has_server_noise() const noexcept {
+    return noise_multiplier > 0.0 && noise != noise_place::client;
+  }
+};
+
+enum class aggregation_rule { mean, median, trimmed_mean, krum, multi_krum };
+struct aggregation_section {
+  aggregation_rule rule = aggregation_rule::mean;
+  double trim = 0.2;          ///< Trimmed mean: share of the uploads that is cut at each end.
+  std::int64_t byzantine = 0; ///< Krum: assumed number of attackers in a cohort.
+  std::int64_t selected = 0;  ///< Multi-Krum: number of averaged uploads; 0: cohort minus `byzantine`.
 };
 
 enum class device_availability { always, diurnal, file };
@@ -227,6 +262,8 @@ struct scenario {
   enrolment_section enrolment{};
   rounds_section rounds{};
   devices_section devices{};
+  uploads_section uploads{};
+  aggregation_section aggregation{};
   model_section model{};
   training_section training{};
   strategy_section strategy{};

@@ -112,6 +112,7 @@ public:
   }
   /// Changes are measured from the broadcast of the round, so rounds must not overlap.
   method_needs needs() const override { return {.round_barrier = true}; }
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
     return std::make_unique<dynamic_server>(setup(), options_);

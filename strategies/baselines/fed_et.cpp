@@ -114,6 +114,7 @@ public:
   }
   /// Clients run a second job in the last round of a task and upload its importance.
   method_needs needs() const override { return {.round_barrier = true}; }
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);

@@ -107,6 +107,7 @@ public:
   }
   /// Clients run a second job in the last round of a task and upload its Fisher information.
   method_needs needs() const override { return {.round_barrier = true}; }
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     penalised_ = quadratic_objective(

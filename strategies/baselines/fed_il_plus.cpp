@@ -214,6 +214,7 @@ public:
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   diagnostics check(const method_setup& setup) const override {
     auto errors = averaging_method::check(setup);
     if (errors.empty() && !head_net(*setup.net).fits())

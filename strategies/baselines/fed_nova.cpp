@@ -134,6 +134,7 @@ public:
   }
   /// Clients are weighted as shares of one round, and upload their number of steps.
   method_needs needs() const override { return {.round_barrier = true}; }
+  upload_content uploads() const override { return upload_content::other; }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);

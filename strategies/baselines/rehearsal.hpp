@@ -57,6 +57,7 @@ public:
   /// @param usual default of the key `readout`
   explicit rehearsing_method(class_readout usual = class_readout::argmax) { options_.readout = usual; }
   [[nodiscard]] method_needs needs() const override;
+  [[nodiscard]] upload_content uploads() const override { return upload_content::weights_and_more; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

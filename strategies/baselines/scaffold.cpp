@@ -166,6 +166,7 @@ public:
         {"niid-bench", "weights of uploads by rows, as in the official code", "[strategy]\nweighting = \"samples\"\n"}};
   }
   /// Changes are measured from the broadcast of the round, and a client uploads two vectors.
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   method_needs needs() const override {
     return {.round_barrier = true, .defaults = "[strategy]\nweighting = \"uniform\"\n"};
   }

@@ -185,6 +185,7 @@ public:
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
                      "new_class_head = \"drawn\"\npool_max = 10000\n"}};
   }
+  upload_content uploads() const override { return upload_content::weights_and_more; }
   method_needs needs() const override {
     method_needs needed{.extra_outputs = options_.embedding,
                         .round_barrier = options_.ends_with == task_model::best_round,

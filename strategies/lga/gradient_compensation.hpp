@@ -170,6 +170,7 @@ public:
             .hide_task_from_clients = true,
             .assigns_old_task_clients = options().regroup == regrouping::round};
   }
+  [[nodiscard]] upload_content uploads() const override { return upload_content::weights_and_more; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

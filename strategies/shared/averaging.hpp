@@ -132,6 +132,7 @@ struct local_data {
 class averaging_method : public strategy {
 public:
   [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
+  [[nodiscard]] upload_content uploads() const override { return upload_content::weights; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   [[nodiscard]] bool uploads_models() const override { return true; }
   void prepare(const method_setup& setup) override;

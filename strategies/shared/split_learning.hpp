@@ -71,6 +71,7 @@ class split_method : public strategy {
 public:
   void keys(key_table& table) override { options_.keys(table); }
   [[nodiscard]] method_needs needs() const override;
+  [[nodiscard]] upload_content uploads() const override { return upload_content::weights; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   [[nodiscard]] model_ref downstream_net(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;

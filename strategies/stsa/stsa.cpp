@@ -98,6 +98,7 @@ public:
   void read_file_keys() override;
   std::vector<preset> presets() const override { return stsa_presets(); }
   method_needs needs() const override;
+  upload_content uploads() const override { return upload_content::other; }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

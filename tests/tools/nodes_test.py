@@ -73,6 +73,16 @@ class Nodes(NodesCase):
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
                 self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
 
+    def test_two_nodes_give_the_digest_of_one_process_with_upload_steps(self):
+        """Error feedback travels in client memories; noise and rules are applied in the run's process."""
+        folder, scenarios = self.out(), {name: f"scenarios/smoke/{name}.toml"
+                                         for name in ("uploads", "robust", "dp-fedavg", "dp-ftrl")}
+        accept, _ = self.cluster(1, 1)
+        done = mneme("run", *scenarios.values(), "--quiet", "--out", folder, *accept, "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name, scenario in scenarios.items():
+            self.assertEqual(self.read(os.path.join(folder, name))["run_digest"], self.digest(scenario), name)
+
     def test_a_broadcast_is_sent_once_for_all_clients_of_a_node(self):
         found = self.summary("scenarios/smoke/fedavg.toml", *words(
             ["clients.count=100", "rounds.cohort=100", "rounds.per_task=1", "tasks.count=1", "tasks.kind=\"single\"",

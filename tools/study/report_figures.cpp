@@ -74,6 +74,7 @@ public:
     personal_accuracy();
     forgetting();
     training_loss();
+    epsilon();
     for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g) {
       task_accuracy(g);
       matrix(g);
@@ -281,6 +282,22 @@ private:
                                     }),
                 .whole_x = true,
                 .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; })});
+  }
+
+  /// Only runs with uploads.noise_multiplier have points.
+  void epsilon() {
+    add_curves(
+        {.text = {"epsilon", "Privacy spent",
+                  "Epsilon of differential privacy of one client, at the run's uploads.delta.", "round", "epsilon"},
+         .curves = curves_of(groups_,
+                             [](const reported_run& run) {
+                               run_points points;
+                               for (const auto& line : run.evaluations)
+                                 if (line.epsilon)
+                                   points.emplace_back(round_of(line), *line.epsilon);
+                               return points;
+                             }),
+         .whole_x = true});
   }
 
   /// Makes one chart per loss term. A loss with a single term is in the chart of the training loss.

@@ -92,6 +92,8 @@ std::string summary_of(const evaluation_record& at) {
     put_scalar(summary, "training_loss_terms/" + name, value);
   if (at.forgetting)
     put_scalar(summary, "forgetting", *at.forgetting);
+  if (at.epsilon)
+    put_scalar(summary, "epsilon", *at.epsilon);
   put_scalar(summary, "clients/enrolled", static_cast<double>(at.clients_enrolled));
   put_scalar(summary, "clients/rounds", static_cast<double>(at.client_rounds));
   put_scalar(summary, "clients/late_uploads", static_cast<double>(at.late_uploads));

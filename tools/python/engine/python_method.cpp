@@ -29,6 +29,8 @@ python_method::python_method(nb::object type) : type_(std::move(type)), name_(te
   needs_.upload_size_known = nb::cast<bool>(type_.attr("_single_training_job")());
   needs_.hide_task_from_clients = nb::cast<bool>(type_.attr("_hide_task_from_clients")());
   needs_.server_trains_on_rows = nb::cast<bool>(type_.attr("central_data"));
+  if (nb::cast<bool>(type_.attr("_folds_natively")()))
+    uploads_ = upload_content::weights;
   needs_.defaults = nb::cast<std::string>(type_.attr("_defaults_toml")());
   for (auto item : nb::object(type_.attr("_presets_toml")())) {
     auto [name, meaning, toml] = nb::cast<std::tuple<std::string, std::string, std::string>>(item);

@@ -23,6 +23,7 @@ public:
   void keys(key_table& table) override;
   [[nodiscard]] std::vector<preset> presets() const override { return presets_; }
   [[nodiscard]] method_needs needs() const override { return needs_; }
+  [[nodiscard]] upload_content uploads() const override { return uploads_; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   [[nodiscard]] bool uploads_models() const override { return true; } // a run checks each upload
   void prepare(const method_setup& setup) override;
@@ -54,6 +55,7 @@ private:
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;
   method_needs needs_;
+  upload_content uploads_ = upload_content::other; // weights: the server averages all tensors of an upload
   method_setup setup_;
   std::weak_ptr<const client_rows> client_rows_; // training rows of the run
   transmitted_weights transmitted_;

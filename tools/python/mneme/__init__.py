@@ -18,13 +18,13 @@ from mneme._partition import PartitionCounts, partition
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
-from mneme import _deprecated, cluster, loggers
+from mneme import _deprecated, cluster, loggers, privacy
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
            "MnemeWarning", "Net", "Outcome", "PartitionCounts", "Random", "RoundInfo", "Rows", "Run", "RunFailed",
            "ScenarioError", "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected",
-           "cross_entropy", "distillation", "key", "load", "loggers", "loss", "net", "partition", "proximal", "resume",
-           "run", "runs", "schema", "sweep", "validate", "__version__"]
+           "cross_entropy", "distillation", "key", "load", "loggers", "loss", "net", "partition", "privacy", "proximal",
+           "resume", "run", "runs", "schema", "sweep", "validate", "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -285,6 +285,11 @@ class Method:
     def _averages(self):
         return issubclass(self.Server, AveragingServer)
 
+    @classmethod
+    def _folds_natively(cls):
+        """True if the server averages all uploads by itself, as [uploads] noise and [aggregation] rules require."""
+        return issubclass(cls.Server, AveragingServer) and cls.Server.fold is AveragingServer.fold
+
     def _freeze(self):
         vars(self)["_frozen"] = True
 
