@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
 # plain lines. To be sourced.
-#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PERCENT]   SECONDS: expected duration; AFTER: that of all later steps;
-#                                                          PERCENT: a function that prints the finished share in percent
+#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PROGRESS]  SECONDS: expected duration; AFTER: that of all later steps;
+#       PROGRESS ELAPSED: a function that prints the finished share in percent and the remaining seconds; nothing if unknown
 #   step_end                                               removes the live line, or prints the duration of the step
 step_ticker=
 
@@ -11,18 +11,20 @@ time_left() {
   if [ "$1" -lt 50 ]; then echo "less than a minute left"; else echo "about $((($1 + 30) / 60)) min left"; fi
 }
 
-# Text of a step after ELAPSED seconds. Once a twentieth is done, the remaining time follows from the step's own pace.
-# If the estimate is exceeded, a tenth of the elapsed time is shown as remaining.
+# Text of a step after ELAPSED seconds. If the estimate is exceeded, a tenth of the elapsed time is shown as remaining.
 step_text() { # step_text ELAPSED
-  local elapsed=$1 percent="" left=$((step_seconds - $1))
-  [ -z "$step_percent" ] || percent=$($step_percent)
-  if [ "${percent:-0}" -ge 5 ]; then left=$((elapsed * (100 - percent) / percent)); fi
-  [ "$left" -ge $((elapsed / 10)) ] || left=$((elapsed / 10))
+  local elapsed=$1 percent="" left="" progress=""
+  [ -z "$step_progress" ] || progress=$($step_progress "$elapsed") || progress=""
+  [ -z "$progress" ] || read -r percent left <<<"$progress"
+  if [ -z "$left" ]; then
+    left=$((step_seconds - elapsed))
+    [ "$left" -ge $((elapsed / 10)) ] || left=$((elapsed / 10))
+  fi
   echo "$step_number of $step_total: $step_name${percent:+, $percent %}, $(time_left $((left + step_after)))"
 }
 
 step_begin() {
-  step_number=$1 step_total=$2 step_name=$3 step_seconds=$4 step_after=$5 step_percent=${6:-} step_began=$SECONDS
+  step_number=$1 step_total=$2 step_name=$3 step_seconds=$4 step_after=$5 step_progress=${6:-} step_began=$SECONDS
   step_show &
   step_ticker=$!
 }

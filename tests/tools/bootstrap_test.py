@@ -9,6 +9,7 @@ import sys
 import tempfile
 import tomllib
 import unittest
+from unittest import mock
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -18,7 +19,7 @@ VERSION = subprocess.run(["g++", "-dumpversion"], capture_output=True, text=True
 COMPILER = "gcc" + VERSION.split(".")[0]
 CAF, CATCH2 = f"caf-0.18.7-{COMPILER}", f"catch2-3-{COMPILER}"
 OLDER = os.path.join("lib", "python3.11", "site-packages")  # location of LibTorch in folders of earlier versions
-SCRIPTS = ("bootstrap", "build", "steps.sh", "packages.sh")
+SCRIPTS = ("bootstrap", "build", "build_time.py", "build_costs.tsv", "steps.sh", "packages.sh")
 # Fakes of the programs that use the network: they deliver wrong bytes.
 CURL = """#!/bin/sh
 while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo another release >"$2"; fi; shift; done
@@ -83,10 +84,23 @@ class Bootstrap(unittest.TestCase):
         with open(os.path.join(ROOT, "tools", "wheels", "python.txt"), encoding="utf-8") as file:
             brought = {line.split()[0] for line in file if "==" in line}
         self.assertEqual(set(wheel["build-system"]["requires"]) - brought, set())
-        version = wheel["tool"]["scikit-build"]["metadata"]["version"]
-        with open(os.path.join(ROOT, version["input"]), encoding="utf-8") as file:
-            self.assertRegex(file.read(), version["regex"])
-        self.assertIn("torch==2.11.*", wheel["project"]["dependencies"])
+        self.assertEqual(wheel["tool"]["dynamic-metadata"][0]["provider"],
+                         {"path": "tools/packaging", "module": "wheel_metadata"})
+        sys.path.insert(0, os.path.join(ROOT, "tools", "packaging"))
+        import wheel_metadata  # noqa: E402
+        with mock.patch.dict(os.environ, {"MNEME_TORCH_VERSION": ""}):
+            default = wheel_metadata.dynamic_metadata()
+        self.assertRegex(default["version"], r"^[0-9]+[.][0-9]+[.][0-9]+$")
+        self.assertEqual(default["dependencies"], ["torch==2.11.*", "numpy"])
+        with mock.patch.dict(os.environ, {"MNEME_TORCH_VERSION": "2.13.1"}):
+            other = wheel_metadata.dynamic_metadata()
+        self.assertEqual(other["version"], default["version"] + "+torch2.13")
+        self.assertEqual(other["dependencies"], ["torch==2.13.*", "numpy"])
+
+    def test_a_version_of_torch_without_hashes_is_refused(self):
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), MNEME_TORCH_VERSION="2.99.0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("MNEME_TORCH_VERSION=2.99.0: no hashes in tools/wheels/", done.stderr)
 
     def test_installed_libraries_may_be_in_a_folder_with_a_space(self):
         self.given(CAF)

@@ -26,7 +26,8 @@ class BuildErrors(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.tree = folder.name
         os.makedirs(os.path.join(self.tree, "tools", "cmake"))
-        for name in ("tools/build", "tools/steps.sh", "tools/cmake/sources.cmake", "CMakePresets.json"):
+        for name in ("tools/build", "tools/build_time.py", "tools/build_costs.tsv", "tools/steps.sh",
+                     "tools/cmake/sources.cmake", "CMakePresets.json"):
             shutil.copy(os.path.join(ROOT, name), os.path.join(self.tree, name))
         self.write("tools/bootstrap", BOOTSTRAP)
         os.chmod(os.path.join(self.tree, "tools", "bootstrap"), 0o755)
@@ -105,11 +106,11 @@ class BuildErrors(unittest.TestCase):
 
 
 STEP = """. "$1"
-half() { echo 50; }
+half() { echo "50 $1"; }
 step_begin 2 3 "building it" 400 60 half
 step_began=$((SECONDS - 120))
 step_text 120
-step_percent=
+step_progress=
 step_text 120
 step_text 380
 step_text 1000
@@ -118,11 +119,11 @@ step_end
 
 
 class Steps(unittest.TestCase):
-    def test_the_remaining_time_follows_from_the_pace_or_the_estimate(self):
+    def test_the_remaining_time_follows_from_the_progress_or_the_estimate(self):
         command = ["bash", "-c", STEP, "bash", os.path.join(ROOT, "tools", "steps.sh")]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.splitlines(), [
-            "2 of 3: building it, 50 %, about 3 min left",        # 120 s for the other half, and 60 after it
+            "2 of 3: building it, 50 %, about 3 min left",        # 120 s of the step, and 60 after it
             "2 of 3: building it, about 6 min left",              # 400 - 120 + 60
             "2 of 3: building it, about 2 min left",              # a tenth of 380, and 60
             "2 of 3: building it, about 3 min left"])

@@ -25,6 +25,15 @@ install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE ${PR
 install(FILES ${PROJECT_SOURCE_DIR}/tools/packaging/mneme-node.service DESTINATION share/mneme/packaging)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/packaging/slurm.sh DESTINATION share/mneme/packaging)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/packaging/kubernetes DESTINATION share/mneme/packaging)
+# The man page, from `mneme --help`.
+find_program(HELP2MAN help2man)
+if(HELP2MAN)
+  install(CODE "
+set(manual \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\")
+file(MAKE_DIRECTORY \"\${manual}\")
+execute_process(COMMAND ${HELP2MAN} --no-info --name \"simulator for federated continual learning\"
+                        --output \"\${manual}/mneme.1\" \"$<TARGET_FILE:mneme>\" COMMAND_ERROR_IS_FATAL ANY)")
+endif()
 # Licenses of the bundled libraries.
 file(GLOB licences ${torch_site}/*.dist-info/licenses)
 foreach(folder IN LISTS licences)

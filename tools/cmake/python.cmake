@@ -56,7 +56,9 @@ add_custom_target(python_package ALL
   COMMAND ${CMAKE_COMMAND} -E make_directory ${package}/bin
   COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:mneme> ${package}/bin/mneme
   COMMENT "The package in ${package}")
-file(WRITE ${package}/_version.py "version = \"${PROJECT_VERSION}\"\n")
+file(STRINGS ${TORCH_HOME}/version.py torch_version REGEX "^__version__ = ")
+string(REGEX MATCH "[0-9]+[.][0-9]+" torch_minor "${torch_version}") # the package refuses other minor versions
+file(WRITE ${package}/_version.py "version = \"${PROJECT_VERSION}\"\ntorch = \"${torch_minor}\"\n")
 add_dependencies(python_package mneme_python mneme)
 
 # A wheel contains the package, the program, and the system libraries that both need. LibTorch is the one in torch's

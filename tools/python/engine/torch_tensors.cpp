@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// First members of torch.Tensor's memory layout, as in torch/csrc/autograd/python_variable.h of version 2.11.
+/// First members of torch.Tensor's memory layout, as in torch/csrc/autograd/python_variable.h.
 struct tensor_object {
   PyObject_HEAD at::Tensor tensor;
 };

@@ -2,7 +2,7 @@
 built."""
 import torch
 
-NEEDED = "2.11"
+from ._version import torch as NEEDED  # minor version of the build
 
 if ".".join(torch.__version__.split(".")[:2]) != NEEDED:
     raise ImportError(f"this mneme was built for torch {NEEDED}, and torch {torch.__version__} is installed; their "
