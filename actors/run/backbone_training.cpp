@@ -47,18 +47,21 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
   return texts;
 }
 
-/// Lists the keys whose values differ between the two nets: "width = 8, there width = 16". Adapters may be added to a
-/// net that has none: flat_parameters() keeps their initial values if the file lacks them.
+/// Lists the keys whose values differ between the two nets: "width = 8, there width = 16". Adapters and low-rank parts
+/// may be added to a net that has none: flat_parameters() keeps their initial values if the file lacks them.
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto here = keys_of(settings), there = keys_of(trained);
   const auto value_there = [&](const std::string& name) {
     const auto entry = there.find(name);
     return entry == there.end() ? std::string("none") : entry->second;
   };
-  const bool may_add_adapters = value_there("adapter") == "0";
+  const auto may_add = [&](const std::string& name) {
+    return (name.starts_with("adapter") && value_there("adapter") == "0") ||
+           (name.starts_with("low_rank") && value_there("low_rank") == "0");
+  };
   std::vector<std::string> names;
   for (const auto& [name, value] : here)
-    if (value != value_there(name) && !(may_add_adapters && name.starts_with("adapter")))
+    if (value != value_there(name) && !may_add(name))
       names.push_back(fmt::format("{} = {}, but {} in that scenario", name, value, value_there(name)));
   return fmt::format("{}", fmt::join(names, "; "));
 }
@@ -190,8 +193,7 @@ expected<trained_net> load_or_train_backbone(const scenario& settings, const run
   trained_net net_file{.weights = folder / (name + ".safetensors")};
   if (is_kept(net_file.weights))
     return net_file;
-  const auto data = options.data ? expected<raw_data>(*options.data)
-                                 : load_data(settings.data, settings.data_seed());
+  const auto data = options.data ? expected<raw_data>(*options.data) : load_data(settings.data, settings.data_seed());
   if (!data)
     return tl::unexpected(data.error());
   // Errors of the run are reported before the net is trained, which takes minutes.

@@ -8,7 +8,7 @@ namespace {
 /// parameter names of BertForSequenceClassification in the library transformers. It consists of token and position
 /// embeddings, blocks of attention and MLP with a normalization after each, and a tanh layer on the first token. The
 /// default sizes are those of the tiny model of Turc et al. 2019. Padding tokens are masked. Unlike in transformers,
-/// attention weights have no dropout.
+/// attention weights have no dropout. With low-rank parts (low_rank.hpp) the body, including the tanh layer, is frozen.
 class bert_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -24,6 +24,7 @@ public:
                   "Padding token: no token attends to it, and its vector is not trained; -1: none.");
     table.number("dropout", dropout_, {.low = 0.0, .high = 0.99},
                  "Dropout rate after embeddings, attention, MLP and the last layer.");
+    low_rank_.keys(table, {"query", "key", "value", "projection", "mlp"});
     head_keys(table);
   }
   [[nodiscard]] bool reads_tokens() const override { return true; }
@@ -51,10 +52,14 @@ public:
     if (width_ % heads_ != 0)
       return tl::unexpected(fmt::format(
           "bert cannot split a width of {} evenly over {} heads; model.heads must divide model.width", width_, heads_));
+    if (auto error = low_rank_.error("bert", width_); !error.empty())
+      return tl::unexpected(std::move(error));
     network_builder net(
-        fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}",
-                    row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes),
+        fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}{}",
+                    row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes,
+                    low_rank_.text()),
         shape);
+    net.freeze(low_rank_.chosen());
     add_text_embedding(net, "bert.embeddings.",
                        {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
     add_tokens_norm(net, "bert.embeddings.LayerNorm", epsilon);
@@ -65,6 +70,7 @@ public:
       net.expose_map(name);
     }
     add_tokens_linear(net, "bert.pooler.dense", {.out = width_, .after = activation::tanh});
+    net.freeze(false);
     net.mark_features();
     add_dropout(net);
     net.add_head("classifier", classes, head());
@@ -86,8 +92,9 @@ private:
     auto x = net.cursor();
     const auto self = name + "attention.self.";
     add_attention_inputs(net, {self + "query", self + "key", self + "value"}, width_);
+    add_low_rank(net, x, low_rank_, attention_parts(low_rank_, self, width_));
     add_attention(net, heads_, last ? 1 : net.shape_here().pixels(), padding_);
-    add_tokens_linear(net, name + "attention.output.dense", {.out = width_});
+    add_tokens_linear(net, name + "attention.output.dense", {.out = width_}, low_rank_, "projection");
     add_dropout(net);
     if (last) {
       const auto attended = net.cursor();
@@ -99,9 +106,9 @@ private:
     net.add_sum(x, activation::none);
     add_tokens_norm(net, name + "attention.output.LayerNorm", epsilon);
     const auto h = net.cursor();
-    add_tokens_linear(net, name + "intermediate.dense", {.out = inner()});
+    add_tokens_linear(net, name + "intermediate.dense", {.out = inner()}, low_rank_, "mlp");
     add_gelu(net);
-    add_tokens_linear(net, name + "output.dense", {.out = width_});
+    add_tokens_linear(net, name + "output.dense", {.out = width_}, low_rank_, "mlp");
     add_dropout(net);
     net.add_sum(h, activation::none);
     add_tokens_norm(net, name + "output.LayerNorm", epsilon);
@@ -109,6 +116,7 @@ private:
 
   std::int64_t vocabulary_ = 0, width_ = 128, depth_ = 2, heads_ = 2, mlp_ = 0, positions_ = 0, padding_ = -1;
   double dropout_ = 0.0;
+  low_rank_options low_rank_;
 };
 
 const model_registration bert_line{

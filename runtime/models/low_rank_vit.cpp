@@ -1,9 +1,8 @@
 #include "runtime/models/low_rank_vit.hpp"
+#include "runtime/models/low_rank.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 namespace mneme {
 namespace {
@@ -17,14 +16,16 @@ low_rank_vit::low_rank_vit(vit_shape shape, prompt_shape parts, const std::vecto
                            std::int64_t classes)
     : frozen_vit(shape, body, classes), shape_of_parts_(std::move(parts)) {
   const auto d = shape.width, r = shape_of_parts_.rank;
-  const auto bound = 1.0 / std::sqrt(static_cast<double>(d));
   for (const auto block : shape_of_parts_.blocks) {
     const auto name = std::string(layers) + "." + std::to_string(block);
     auto& own = parts_.emplace_back(places{.block = block});
-    own.query_down = add_parameter({.name = name + ".query.down", .shape = {r, d}, .bound = bound});
-    own.query_up = add_parameter({.name = name + ".query.up", .shape = {d, r}});
-    own.value_down = add_parameter({.name = name + ".value.down", .shape = {r, d}, .bound = bound});
-    own.value_up = add_parameter({.name = name + ".value.up", .shape = {d, r}});
+    const auto added = [&](const char* matrix, std::size_t& down, std::size_t& up) {
+      auto both = make_low_rank(name + matrix + ".down", name + matrix + ".up", d, d, r);
+      down = add_parameter(std::move(both.down));
+      up = add_parameter(std::move(both.up));
+    };
+    added(".query", own.query_down, own.query_up);
+    added(".value", own.value_down, own.value_up);
   }
   centers_ =
       add_parameter({.name = "centers.weight", .shape = {classes, d}, .head = true, .deviation = center_deviation});
@@ -40,7 +41,7 @@ std::string low_rank_vit::identity() const {
 
 low_rank_vit::model_results low_rank_vit::apply(const model_pass& pass) const {
   const auto added = [&](const at::Tensor& x, std::size_t down, std::size_t up) { // B A x
-    return by_head(at::linear(at::linear(x, pass.values[down]), pass.values[up]));
+    return by_head(low_rank_product(x, pass.values[down], pass.values[up]));
   };
   model_results results{
       .features = class_token(pass, [&](std::int64_t block, const at::Tensor& x, attention_heads& heads) {

@@ -1,6 +1,6 @@
 /// low_rank_vit: a frozen vision transformer with low-rank adapters in its attention and a center per class.
 ///
-/// E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022; H. Guo et al., "PILoRA: Prototype
+/// H. Guo et al., "PILoRA: Prototype
 /// Guided Incremental LoRA for Federated Class-Incremental Learning", ECCV 2024.
 #pragma once
 #include "runtime/models/frozen_vit.hpp"

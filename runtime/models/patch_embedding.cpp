@@ -18,8 +18,9 @@ at::Tensor patch_embedding_layer::function(const function_pass& pass, const at::
   const auto patches = in.reshape({-1, image.channels, image.height / p, p, image.width / p, p})
                            .permute({0, 2, 4, 1, 3, 5}) // V as in files: channel, row, column
                            .reshape({pass.models, -1, floats});
-  const auto embedded = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, floats})) +
-                        pass.weights_at(shape_.bias_offset, {1, channels});
+  auto embedded = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, floats}));
+  if (shape_.bias_offset >= 0)
+    embedded = embedded + pass.weights_at(shape_.bias_offset, {1, channels});
   const auto first = pass.weights_at(shape_.class_offset, {1, 1, channels});
   const auto whole = at::cat({first.expand({pass.models, pass.rows, 1, channels}),
                               embedded.view({pass.models, pass.rows, this->patches(), channels})},

@@ -23,7 +23,8 @@ public:
   struct shape {
     image_shape in{};
     std::int64_t patch = 16, channels = 768;
-    std::int64_t class_offset = 0, position_offset = 0, weight_offset = 0, bias_offset = 0;
+    std::int64_t class_offset = 0, position_offset = 0, weight_offset = 0;
+    std::int64_t bias_offset = -1; ///< -1: the linear map has no bias.
   };
   explicit patch_embedding_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t patches() const { return shape_.in.pixels() / (shape_.patch * shape_.patch); }

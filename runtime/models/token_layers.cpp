@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/gelu_layer.hpp"
+#include "runtime/models/low_rank_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/token_embedding.hpp"
@@ -22,7 +23,7 @@ void add_resize(network_builder& to, std::int64_t height, std::int64_t width) {
     to.add_node({.operation = std::make_unique<resize_layer>(in, height, width)}, {height, width, in.channels}, false);
 }
 
-void add_patch_embedding(network_builder& to, std::int64_t patch, std::int64_t channels) {
+void add_patch_embedding(network_builder& to, std::int64_t patch, std::int64_t channels, bool biased) {
   const auto in = to.shape_here();
   MNEME_CHECK(in.height % patch == 0 && in.width % patch == 0, to.identity(), in.height, in.width, patch);
   const auto bound = 1.0 / std::sqrt(static_cast<double>(in.channels * patch * patch));
@@ -33,7 +34,8 @@ void add_patch_embedding(network_builder& to, std::int64_t patch, std::int64_t c
       to.add_parameter({.name = "pos_embed", .shape = {1, tokens, channels}, .deviation = deviation});
   shape.weight_offset = to.add_parameter(
       {.name = "patch_embed.proj.weight", .shape = {channels, in.channels, patch, patch}, .bound = bound});
-  shape.bias_offset = to.add_parameter({.name = "patch_embed.proj.bias", .shape = {channels}, .bound = bound});
+  if (biased)
+    shape.bias_offset = to.add_parameter({.name = "patch_embed.proj.bias", .shape = {channels}, .bound = bound});
   to.add_node({.operation = std::make_unique<patch_embedding_layer>(shape)}, {tokens, 1, channels}, !to.frozen());
 }
 
@@ -90,9 +92,61 @@ void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries
   to.add_node({.operation = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
 }
 
+void add_low_rank(network_builder& to, network_place x, const low_rank_options& options,
+                  const std::vector<low_rank_part>& parts) {
+  if (parts.empty())
+    return;
+  const auto frozen = to.frozen();
+  const auto body = to.cursor();
+  const auto out = to.shape_here();
+  to.freeze(false);
+  to.set_cursor(x);
+  if (options.dropout() > 0.0)
+    to.add_dropout(options.dropout());
+  const auto in = to.shape_here();
+  low_rank_layer::shape shape{
+      .tokens = in.pixels(), .in = in.channels, .out = out.channels, .rank = options.rank(), .scale = options.scale()};
+  for (const auto& part : parts) {
+    auto own = make_low_rank(part.name + ".lora_A.weight", part.name + ".lora_B.weight", in.channels, part.count,
+                             options.rank());
+    const auto down = to.add_parameter(std::move(own.down)), up = to.add_parameter(std::move(own.up));
+    shape.parts.push_back({.down_offset = down, .up_offset = up, .first = part.first, .count = part.count});
+  }
+  to.add_node({.operation = std::make_unique<low_rank_layer>(std::move(shape))}, out, true);
+  to.add_sum(body, activation::none);
+  to.freeze(frozen);
+}
+
+void add_tokens_linear(network_builder& to, const std::string& name, const tokens_linear_options& layer,
+                       const low_rank_options& options, const char* target) {
+  const auto x = to.cursor();
+  add_tokens_linear(to, name, layer);
+  if (options.has(target))
+    add_low_rank(to, x, options, {{.name = name, .count = layer.out}});
+}
+
+std::vector<low_rank_part> attention_parts(const low_rank_options& options, const std::string& prefix,
+                                           std::int64_t channels) {
+  if (options.has("qkv"))
+    return {{.name = prefix + "qkv", .count = 3 * channels}};
+  std::vector<low_rank_part> parts;
+  std::int64_t first = 0;
+  for (const auto* const matrix : {"query", "key", "value"}) {
+    if (options.has(matrix))
+      parts.push_back({.name = prefix + matrix, .first = first, .count = channels});
+    first += channels;
+  }
+  return parts;
+}
+
 void add_gelu(network_builder& to) {
   const auto in = to.shape_here();
   to.add_node({.operation = std::make_unique<gelu_layer>(in.floats())}, in, false);
+}
+
+void add_quick_gelu(network_builder& to) {
+  const auto in = to.shape_here();
+  to.add_node({.operation = std::make_unique<quick_gelu_layer>(in.floats())}, in, false);
 }
 
 void add_first_token(network_builder& to) {

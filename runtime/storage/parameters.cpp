@@ -1,8 +1,8 @@
 #include "runtime/storage/parameters.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include "runtime/storage/weight_names.hpp"
 #include <algorithm>
-#include <array>
 #include <set>
 #include <sstream>
 namespace mneme {
@@ -64,27 +64,6 @@ private:
   std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // of timm, torchvision, and the net
 };
 
-/// Converts the names of adapter tensors in official code (AdaptFormer, STSA) to those of this program.
-std::string name_here(std::string name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
-      {{".adaptmlp.down_proj.", ".adapter.down."}, {".adaptmlp.up_proj.", ".adapter.up."}}};
-  for (const auto& [theirs, ours] : others)
-    if (const auto at = name.find(theirs); at != std::string::npos)
-      name.replace(at, theirs.size(), ours);
-  return name;
-}
-
-/// All tensors under the names of this program. Two tensors with the same resulting name are an error.
-tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& errors) {
-  tensor_map result;
-  for (const auto& [name, value] : named)
-    if (const auto here = name_here(name); here != name && named.find(here))
-      errors.push_back({file, "tensor '" + here + "' occurs a second time, as '" + name + "'; remove one"});
-    else
-      result.put(here, value);
-  return result;
-}
-
 /// The reason why `value` (null: missing) cannot be the parameter `entry`; "" if it can.
 std::string refusal(const parameter& entry, const at::Tensor* value) {
   const auto quoted = "'" + entry.name + "'";
@@ -115,7 +94,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
                                      const at::Tensor* others_from) {
   MNEME_CHECK(!others_from || others_from->numel() == net.size(), others_from->numel(), net.size());
   diagnostics errors;
-  const auto named = renamed(in_file, file, errors);
+  const auto named = with_net_names(net, in_file, file, errors);
   const additions added(net, named, others_from != nullptr);
   auto flat = new_tensor({net.size()}, at::kFloat).zero_(); // [P]
   std::set<std::string, std::less<>> known;

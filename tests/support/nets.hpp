@@ -42,7 +42,11 @@ inline std::unique_ptr<model_kind> kind_with(const std::string& name, const mode
       (*numbers)->clear();
       for (const auto& text : listed_texts(value))
         (*numbers)->push_back(std::stoll(text));
-    } else
+    } else if (auto* const number = std::get_if<double*>(&found->target))
+      **number = std::stod(value);
+    else if (auto* const flag = std::get_if<bool*>(&found->target))
+      **flag = value == "true";
+    else
       *std::get<std::int64_t*>(found->target) = std::stoll(value);
   }
   return kind;
