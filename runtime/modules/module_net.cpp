@@ -147,6 +147,8 @@ std::vector<std::string> module_net::warnings() const {
       texts.push_back(std::move(text));
   if (auto text = graph_->deprecation(); !text.empty())
     texts.push_back(std::move(text));
+  if (!shape_.unfused.empty())
+    texts.push_back(shape_.unfused);
   return texts;
 }
 

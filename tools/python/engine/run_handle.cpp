@@ -77,6 +77,20 @@ nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool
   return nb::make_tuple(listed(errors), listed(doubtful), resolved, digest);
 }
 
+/// Translates a module file. Returns (errors, layers, names, frozen, reason why there are no layers).
+nb::tuple layers_of(const std::filesystem::path& file) {
+  diagnostics errors;
+  module_layers made;
+  on_own_thread([&] {
+    auto read = layers_of_module(file);
+    if (read)
+      made = std::move(*read);
+    else
+      errors = read.error();
+  });
+  return nb::make_tuple(listed(errors), made.layers, made.names, made.frozen, made.unfused);
+}
+
 } // namespace
 
 run_handle::run_handle(run_description request) : request_(std::move(request)) {
@@ -202,6 +216,7 @@ void bind_runs(nb::module_& module) {
       .def("warnings", [](const run_handle& run) { return listed(run.warnings()); })
       .def("summary", &run_handle::summary);
   module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
+  module.def("_layers_of", &layers_of, "file"_a);
   module.def("_run_words", &run_words, "words"_a);
   module.def("_schema", [] { return scenario_schema_text(); });
   module.def("_set_program", [](const std::string& path) { set_sandbox_program(path); });
