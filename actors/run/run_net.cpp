@@ -23,10 +23,13 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
                                                             .head = settings.strategy.method->needs().head,
                                                             .trained = settings.model.trainable == trainable_part::all,
                                                             .training = settings.model.module_training,
+                                                            .fused = true,
                                                             .native_code = settings.model.native_code,
                                                             .device = device});
   if (!net)
     return tl::unexpected(at_key(settings, "model.module", net.error()));
+  if (auto native = (*net)->native())
+    return native;
   return *net;
 }
 

@@ -53,6 +53,12 @@ public:
   /// Appends a parameter. @returns its offset within [P]
   std::int64_t add_parameter(parameter entry);
   [[nodiscard]] std::int64_t weight_count() const; ///< P so far.
+  /// Calls use(parameter&) for each parameter, which may change its name and its initial values.
+  template <class Use>
+  void for_each_parameter(const Use& use) {
+    for (auto& entry : net_.layout)
+      use(entry);
+  }
   /// Adds a layer that reads the last value. @param out shape of its output
   void add_node(network_node entry, const image_shape& out, bool has_parameters);
   /// Adds `after` as a separate layer unless is_built_in(after).

@@ -8,6 +8,8 @@ module_support& registered_support() {
   return support;
 }
 
+constexpr const char* no_modules = "this build cannot load modules; build with MNEME_MODULES=ON, or use a net of mneme";
+
 } // namespace
 
 row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens) {
@@ -20,8 +22,15 @@ expected<std::shared_ptr<const user_module>> load_user_module(const std::filesys
                                                               const module_requirements& demands) {
   const auto& support = registered_support();
   if (support.load == nullptr)
-    return failed(file.string(), "this build cannot load modules; build with MNEME_MODULES=ON, or use a net of mneme");
+    return failed(file.string(), no_modules);
   return support.load(file, demands);
+}
+
+expected<module_layers> layers_of_module(const std::filesystem::path& file) {
+  const auto& support = registered_support();
+  if (support.layers == nullptr)
+    return failed(file.string(), no_modules);
+  return support.layers(file);
 }
 
 void set_sandbox_program(const std::filesystem::path& program, sandbox_start begin) {

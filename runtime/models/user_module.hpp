@@ -36,6 +36,7 @@ struct module_requirements {
   head_kind head = head_kind::linear;
   bool trained = false;     ///< The parameters are trained.
   bool training = false;    ///< Batch norms and dropout train in the mode that the file stores.
+  bool fused = false;       ///< Translate the module to mneme's layers, if it has an equivalent.
   bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
   module_guards layers{};
@@ -48,6 +49,8 @@ public:
   [[nodiscard]] virtual std::array<std::int64_t, 3> input() const noexcept = 0;
   /// Copies the values of the file into `flat` [P]; the head's values stay.
   virtual void put_own_values(at::Tensor& flat) const = 0;
+  /// The same net of mneme's own layers, which is fused over clients; null if it was not requested or has none.
+  [[nodiscard]] virtual std::shared_ptr<const model> native() const { return nullptr; }
   /// Sentences about the file for the user: layers that do not train.
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
@@ -58,6 +61,19 @@ public:
 /// Fails in builds without MNEME_MODULES.
 [[nodiscard]] expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
                                                                             const module_requirements& demands);
+
+/// A module file as layers of a scenario.
+struct module_layers {
+  std::vector<std::string> layers{}; ///< Texts of model.layers; empty if the module has no equivalent.
+  /// All parameters and running statistics of the layers: {name in the file, name in mneme}.
+  std::vector<std::pair<std::string, std::string>> names{};
+  std::vector<std::string> frozen{}; ///< Entries of model.frozen, by their names in mneme.
+  std::string unfused{};             ///< Without an equivalent: the reason, as a sentence.
+};
+
+/// Translates a file of torch.export.save that returns class scores, for rows as those of its export. The file is not
+/// probed in a sandbox: use it for own files only. Fails like load_user_module().
+[[nodiscard]] expected<module_layers> layers_of_module(const std::filesystem::path& file);
 
 /// How a sandbox process starts.
 enum class sandbox_start : std::uint8_t {
@@ -78,10 +94,11 @@ void set_sandbox_program(const std::filesystem::path& program, sandbox_start beg
 /// @return the exit code; 1 in builds without MNEME_MODULES
 [[nodiscard]] int sandbox_main(std::span<const char* const> words);
 
-/// Functions of runtime/modules that the three functions above call.
+/// Functions of runtime/modules that the functions above call.
 struct module_support {
   expected<std::shared_ptr<const user_module>> (*load)(const std::filesystem::path&,
                                                        const module_requirements&) = nullptr;
+  expected<module_layers> (*layers)(const std::filesystem::path&) = nullptr;
   void (*set_sandbox_program)(const std::filesystem::path&, sandbox_start) = nullptr;
   int (*sandbox_main)(std::span<const char* const>) = nullptr;
 };

@@ -26,7 +26,15 @@ public:
       at(held.slot) = values[held.tensor];
   }
 
-  at::Tensor run() {
+  /// @param sizes receives the shapes of all tensors by slot, unless null
+  at::Tensor run(std::vector<std::vector<std::int64_t>>* sizes = nullptr) {
+    sizes_ = sizes;
+    if (sizes_) {
+      sizes_->resize(frame_.size());
+      for (std::size_t slot = 0; slot < frame_.size(); ++slot)
+        if (frame_[slot].isTensor())
+          (*sizes_)[slot] = frame_[slot].toTensor().sizes().vec();
+    }
     for (const auto& call : program_.calls) {
       if (call.writes_buffer && call.kind != call_kind::batch_norm && !mode_.training)
         continue;
@@ -173,6 +181,8 @@ private:
       if (tensor.numel() > numbers_max)
         throw std::runtime_error(
             fmt::format("its result has {} numbers; expected at most {}", tensor.numel(), numbers_max));
+      if (sizes_)
+        (*sizes_)[static_cast<std::size_t>(slot)] = tensor.sizes().vec();
     }
     at(slot) = std::move(value);
   }
@@ -181,6 +191,7 @@ private:
   const module_mode& mode_;
   std::vector<IValue> frame_;
   std::vector<IValue> stack_;
+  std::vector<std::vector<std::int64_t>>* sizes_ = nullptr;
   double work_ = 0.0, work_max_;
 };
 
@@ -213,6 +224,16 @@ std::string exported_graph::untrained_layer() const {
 at::Tensor exported_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                const module_mode& mode) const {
   return program_pass(*program_, rows, values, mode).run();
+}
+
+std::vector<std::vector<std::int64_t>> exported_graph::sizes(const at::Tensor& rows) const {
+  std::vector<at::Tensor> values;
+  for (const auto& tensor : tensors())
+    values.push_back(tensor.value);
+  std::vector<std::vector<std::int64_t>> sizes;
+  const module_mode evaluation;
+  static_cast<void>(program_pass(*program_, rows, values, evaluation).run(&sizes));
+  return sizes;
 }
 
 } // namespace mneme

@@ -26,6 +26,10 @@ public:
   /// The four integers of the buffer `rows`, if the file has one; forward() need not use it.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return program_->own_rows; }
 
+  [[nodiscard]] const exported_program& program() const noexcept { return *program_; }
+  /// Shapes of all tensors of a pass in evaluation mode, by slot; empty for integers. Throws std::exception on failure.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> sizes(const at::Tensor& rows) const;
+
 private:
   std::shared_ptr<const exported_program> program_{};
   bool has_training_mode_ = false;

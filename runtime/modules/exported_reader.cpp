@@ -82,6 +82,9 @@ private:
     const auto name = string_of(field(value, "name"));
     made_.rows_slot = slots_.define(name, slot_kind::tensor);
     made_.fixed_rows = graph.value(json::json_pointer("/tensor_values/" + name + "/sizes/0/as_int"), std::int64_t{0});
+    if (const auto sizes = json::json_pointer("/tensor_values/" + name + "/sizes"); graph.contains(sizes))
+      for (const auto& size : graph[sizes])
+        made_.row_sizes.push_back(size.value("as_int", std::int64_t{-1}));
   }
 
   void add_tensor(const std::string& tag, const std::string& slot_name, const std::string& name) {

@@ -1,6 +1,7 @@
 #include "runtime/modules/load_module.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/intra_op_threads.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/exported_archive.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/modules/module_memory.hpp"
 #include "runtime/modules/module_probe.hpp"
 #include "runtime/modules/module_sandbox.hpp"
+#include "runtime/modules/native_net.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -122,6 +124,18 @@ tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vec
              : all_failed(name, texts);
 }
 
+/// Adds the net of mneme's layers, or the reasons why there is none. Does nothing for TorchScript.
+void add_native_net(const std::shared_ptr<const module_graph>& graph, const module_rows& rows, module_shape& shape) {
+  const auto* const exported = dynamic_cast<const exported_graph*>(graph.get());
+  if (exported == nullptr)
+    return;
+  auto native = make_native_net(*exported, module_net(graph, shape), shape, rows);
+  if (native.net)
+    shape.native = std::move(native.net);
+  else
+    shape.unfused = unfused_text(native.described);
+}
+
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
@@ -154,26 +168,101 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                     "model.module_output = \"features\" the run adds a head",
                                     tried->width, classes));
   const bool in_training = demands.trained && demands.training && read->graph->has_training_mode();
-  return std::make_shared<const module_net>(
-      std::move(read->graph), module_shape{.file = name,
-                                           .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                           .input = rows->rows.input,
-                                           .form = rows->rows.form,
-                                           .width = tried->width,
-                                           .classes = classes,
-                                           .scores = demands.scores,
-                                           .head = demands.head,
-                                           .trained = demands.trained,
-                                           .training = in_training,
-                                           .rows_at_once = tried->rows_at_once,
-                                           .row_bytes = tried->row_bytes});
+  module_shape shape{.file = name,
+                     .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+                     .input = rows->rows.input,
+                     .form = rows->rows.form,
+                     .width = tried->width,
+                     .classes = classes,
+                     .scores = demands.scores,
+                     .head = demands.head,
+                     .trained = demands.trained,
+                     .training = in_training,
+                     .rows_at_once = tried->rows_at_once,
+                     .row_bytes = tried->row_bytes};
+  if (demands.fused)
+    add_native_net(read->graph, rows->rows, shape);
+  return std::make_shared<const module_net>(std::move(read->graph), std::move(shape));
 } catch (const std::bad_alloc&) {
   return failed(file.string(), "the module needs more memory than is available");
 }
 
+namespace {
+
+/// Rows of the export. Throws std::runtime_error if a size other than the number of rows is not fixed.
+module_rows rows_of_export(const exported_program& program) {
+  auto sizes = program.row_sizes;
+  if (sizes.size() < 2 || sizes.size() > 4 || sizes.size() == 3 ||
+      std::any_of(sizes.begin() + 1, sizes.end(), [](std::int64_t size) { return size <= 0; }))
+    throw std::runtime_error("its rows are neither images [B, C, H, W] nor numbers or tokens [B, F] of fixed size");
+  module_rows rows{.input = {1, 1, sizes[1]}, .form = row_form::numbers};
+  if (sizes.size() == 4)
+    rows = {.input = {sizes[1], sizes[2], sizes[3]}, .form = row_form::images};
+  for (const auto& call : program.calls)
+    if (call.name == "embedding" && rows.form == row_form::numbers)
+      for (const auto& operand : call.operands)
+        for (const auto& held : program.held)
+          if (operand.place == 0 && held.slot == operand.items[0].slot) {
+            rows.form = row_form::tokens;
+            rows.tokens = program.tensors[held.tensor].value.size(0);
+          }
+  return rows;
+}
+
+expected<module_layers> layers_of_file(const std::filesystem::path& file) {
+  const auto name = file.string();
+  const auto bytes = content_of(file);
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  const auto entries = entries_of(name, *bytes);
+  if (!entries)
+    return tl::unexpected(entries.error());
+  auto read = exported_graph::read(*bytes, *entries, at::kCPU);
+  if (!read)
+    return failed(name, plain_text(read.error()));
+  module_layers made;
+  const auto error = exception_message_of([&] {
+    const auto graph = std::make_shared<const exported_graph>(std::move(*read));
+    const auto rows = rows_of_export(graph->program());
+    const auto tried = probe_module(*graph, rows, at::kCPU, {});
+    if (!tried)
+      throw std::runtime_error(fmt::format("{}", fmt::join(tried.error(), "; ")));
+    const module_shape shape{.file = name,
+                             .input = rows.input,
+                             .form = rows.form,
+                             .width = tried->width,
+                             .classes = tried->width,
+                             .scores = true,
+                             .trained = true,
+                             .training = true,
+                             .rows_at_once = tried->rows_at_once,
+                             .row_bytes = tried->row_bytes};
+    auto native = make_native_net(*graph, module_net(graph, shape), shape, rows);
+    if (!native.net) {
+      made.unfused = unfused_text(native.described);
+      return;
+    }
+    const auto ours = [&](const std::string& theirs) {
+      const auto renamed = native.described.renamed.find(theirs);
+      return renamed == native.described.renamed.end() ? theirs : renamed->second;
+    };
+    made.layers = native.described.layers;
+    for (const auto& entry : native.net->layout())
+      made.names.emplace_back(entry.name, ours(entry.name));
+    for (const auto& frozen : native.described.frozen)
+      made.frozen.push_back(ours(frozen));
+  });
+  if (!error.empty())
+    return failed(name, plain_text(error));
+  return made;
+}
+
+} // namespace
+
 const module_registration module_line{
     {.load = [](const std::filesystem::path& file, const module_requirements& demands)
          -> expected<std::shared_ptr<const user_module>> { return load_module(file, demands); },
+     .layers = layers_of_file,
      .set_sandbox_program = set_probe_program,
      .sandbox_main = run_probe_process}};
 

@@ -148,6 +148,8 @@ std::vector<std::string> module_net::warnings() const {
                     "nothing and batch norms keep the running statistics of the file, as in {}; expected an "
                     "export after net.train() where that matters",
                     layer));
+  if (!shape_.unfused.empty())
+    texts.push_back(shape_.unfused);
   return texts;
 }
 

@@ -23,6 +23,8 @@ struct module_shape {
   bool training = false;         ///< Training passes run in training mode. @pre trained
   std::int64_t rows_at_once = 1; ///< Rows per call of forward() in evaluation mode. It does not affect a row's result.
   std::int64_t row_bytes = 0;    ///< Bytes of all operator results for one row.
+  std::shared_ptr<const model> native{}; ///< See user_module::native().
+  std::string unfused{};                 ///< Why there is no native net although one was requested; "" otherwise.
 };
 
 /// The weights are the module's parameters under their own names, its float32 buffers, and the head. Parameters with
@@ -57,6 +59,7 @@ public:
   [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept override { return shape_.input; }
 
   void put_own_values(at::Tensor& flat) const override;
+  [[nodiscard]] std::shared_ptr<const model> native() const override { return shape_.native; }
   [[nodiscard]] std::vector<std::string> warnings() const override;
 
 private:

@@ -79,7 +79,7 @@ class Described(unittest.TestCase):
         with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
             keys = mneme.net(Softmax()).model()
         self.assertTrue(os.path.exists(keys["module"]))
-        for wrong in (nn.Sequential(nn.Conv2d(4, 4, 3, groups=2), nn.Flatten(), nn.Linear(9, 4)),
+        for wrong in (nn.Sequential(nn.Conv2d(4, 4, (3, 1)), nn.Flatten(), nn.Linear(192, 4)),
                       nn.Sequential(nn.Flatten(), nn.Linear(64, 4), nn.ReLU())):
             with self.assertRaisesRegex(mneme.ScenarioError, "expected"):
                 mneme.net(wrong, strict=True)

@@ -110,6 +110,32 @@ class Exported(unittest.TestCase):
                 seen = self.agree(make(), data)
                 self.assertEqual(any("running" in buffer for buffer in seen["buffers"]), name == "norms")
 
+    def test_at_least_15_of_18_nets_become_layers(self):
+        native = []
+        for name, (make, data) in list(NETS.items())[:18]:
+            rows, _, normalized = data()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if mneme.net(make(), example=normalized(rows[:2])).layers:
+                    native.append(name)
+        self.assertGreaterEqual(len(native), 15, native)
+
+    def test_operators_without_a_layer_are_named_when_a_run_starts(self):
+        rows, labels, _ = numbers()
+        model = self.model(Calls(lambda self, x: torch.softmax(x, 1)), rows[:2])
+        with self.assertWarnsRegex(mneme.MnemeWarning, r"unfused: 2 of 3 operators .*softmax.int \(softmax\): none of"):
+            mneme.run(scenario(model), data=mneme.Data(rows, labels, rows, labels))
+
+    def test_fused_nets_have_one_digest_for_all_threads_and_widths(self):
+        for name in ("encoder, norm first", "depthwise", "LSTM", "residual of tokens"):
+            make, data = NETS[name]
+            rows, labels, normalized = data()
+            model = self.model(make(), normalized(rows[:2]))
+            digests = {mneme.run(scenario(model, worker={"fused_clients_max": width}), threads=threads,
+                                 data=mneme.Data(rows, labels, rows, labels), out=f"{name}{threads}").digest
+                       for threads, width in ((1, 1), (2, 3), (3, 8))}
+            self.assertEqual(len(digests), 1, name)
+
     def test_torchvision_nets_are_exported(self):
         try:
             nets = [(torchvision_net("VisionTransformer", image_size=16, patch_size=4, num_layers=2, num_heads=2,
@@ -134,24 +160,21 @@ class Exported(unittest.TestCase):
     def test_batch_norm_and_dropout_train_and_one_digest_holds(self):
         data = images()
         module = Depthwise(norm=True)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            net = mneme.net(module, example=data[2](data[0][:2]))
-        self.assertRegex(str(caught[-1].message), "runs as an exported program, client by client and unfused")
-        runs = [self.trained(net.model(), data, f"run{threads}", threads, worker={"fused_clients_max": width})
+        model = self.model(module, data[2](data[0][:2]))
+        runs = [self.trained(model, data, f"run{threads}", threads, worker={"fused_clients_max": width})
                 for threads, width in ((1, 1), (2, 3), (3, 8))]
         self.assertEqual(len({run.digest for run in runs}), 1)
-        after = net.state_dict(runs[0])
+        after = runs[0].model()
         self.assertFalse(torch.equal(after["block.1.running_mean"], module.block[1].running_mean))
         module.load_state_dict(after, strict=False)
         with torch.no_grad():
             scores = module.eval()(data[2](data[0][180:]))
         right = (scores.argmax(1) == data[1][180:]).float().mean() * 100
         self.assertAlmostEqual(runs[0].summary["final_accuracy"], float(right), places=4)
-        still = self.trained({**net.model(), "module_training": False}, data, "still")
+        still = self.trained({**model, "module_training": False}, data, "still")
         self.assertTrue(torch.equal(still.model()["block.1.running_mean"], torch.zeros(24)))
         self.assertNotEqual(still.digest, runs[0].digest)
-        again = self.trained(net.model(), data, "seed", seed=2)
+        again = self.trained(model, data, "seed", seed=2)
         self.assertNotEqual(again.digest, runs[0].digest)
 
     def test_dropout_of_attention_and_recurrent_nets_follows_the_seed(self):

@@ -1,4 +1,4 @@
-"""Torch nets that are not chains of mneme's layers: each kind runs as an exported program with the scores of torch."""
+"""Torch nets of many kinds, as layers of mneme or as modules in a file: trained nets have the scores of torch."""
 import os
 import sys
 import tempfile
@@ -141,7 +141,7 @@ def scenario(model, **sections):
     return {**chosen, **sections}
 
 
-class Fallback(unittest.TestCase):
+class Trained(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -149,12 +149,18 @@ class Fallback(unittest.TestCase):
         os.chdir(scratch.name)
         torch.manual_seed(0)
 
-    def scores_as_in_torch(self, module, data, least=60.0, **sections):
-        """Trains the module, loads the trained weights into it, and compares accuracy and loss on the test rows."""
+    def scores_as_in_torch(self, module, data, least=60.0, unmatched="", **sections):
+        """Trains the module, loads the trained weights into it, and compares accuracy and loss on the test rows.
+        unmatched: pattern of the warning that names an operator without a layer; "": the net becomes layers."""
         rows, labels, normalised = data()
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-        with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             net = mneme.net(module, example=normalised(rows[:2]))
+        texts = [str(each.message) for each in caught if issubclass(each.category, mneme.MnemeWarning)]
+        self.assertEqual(len(texts), int(bool(unmatched)), texts)
+        self.assertEqual(net.layers is None, bool(unmatched))
+        self.assertRegex("".join(texts), unmatched)
         run = mneme.run(scenario(net.model(), **sections), data=split(rows, labels),
                         out=tempfile.mkdtemp(dir=".") + "/run")
         after = net.state_dict(run)
@@ -171,29 +177,29 @@ class Fallback(unittest.TestCase):
         self.assertGreater(float(right), least)
         return run
 
-    def test_image_nets_fall_back_to_modules(self):
+    def test_a_net_with_elu_and_an_average_pool(self):
         self.scores_as_in_torch(Average(), images)
 
-    def test_a_depthwise_block_falls_back_to_a_module(self):
+    def test_a_depthwise_block(self):
         training = {"batch": 10, "optimizer": "adam", "learning_rate": 0.02, "epochs": 4}
         self.scores_as_in_torch(Depthwise(norm=False), images, training=training)
         self.scores_as_in_torch(Depthwise(norm=True), images, least=0.0, training=training)
 
-    def test_recurrent_token_nets_fall_back_to_modules(self):
-        for kind in (nn.LSTM, nn.GRU, Stateful):
+    def test_recurrent_token_nets(self):
+        for kind, unmatched in ((nn.LSTM, ""), (nn.GRU, "gru.input .*none"), (Stateful, "lstm.input .*one direction")):
             with self.subTest(kind.__name__):
-                self.scores_as_in_torch(Recurrent(kind), tokens, least=40.0,
+                self.scores_as_in_torch(Recurrent(kind), tokens, least=40.0, unmatched=unmatched,
                                         training={"batch": 10, "optimizer": "adam", "learning_rate": 0.01, "epochs": 4})
 
-    def test_a_token_transformer_falls_back_to_a_module(self):
+    def test_a_token_transformer(self):
         for norm_first in (False, True):
             with self.subTest(norm_first):
                 self.scores_as_in_torch(Text(norm_first), tokens)
 
-    def test_residual_blocks_with_a_token_mean_fall_back_to_modules(self):
+    def test_residual_blocks_with_a_token_mean(self):
         self.scores_as_in_torch(Residual(), tokens)
 
-    def test_a_net_for_tables_falls_back_to_a_module(self):
+    def test_a_net_for_tables(self):
         self.scores_as_in_torch(table_net(), table)
 
     def test_parameters_without_a_gradient_keep_their_values(self):
@@ -238,9 +244,14 @@ class Fallback(unittest.TestCase):
             with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
                 mneme.net(Average(), weights=False)
 
-    def test_a_module_without_layers_needs_an_example(self):
-        with self.assertRaisesRegex(mneme.ScenarioError, r"needs a batch of rows: mneme.net\(module, example=rows\)"):
-            mneme.net(Average())
+    def test_a_module_for_several_sizes_needs_an_example(self):
+        module = Recurrent(nn.GRU)
+        with self.assertRaisesRegex(mneme.ScenarioError, "rows of several sizes; expected example=rows"):
+            mneme.net(module)
+        with self.assertWarnsRegex(mneme.MnemeWarning, "gru.input"):
+            mneme.net(module, example=torch.zeros(2, LENGTH, dtype=torch.int64))
+        with self.assertRaisesRegex(mneme.ScenarioError, "cannot be inferred; expected example=rows"):
+            mneme.net(nn.Sequential(nn.Flatten(), nn.Conv2d(3, 4, 3)))
 
 
 if __name__ == "__main__":

@@ -93,6 +93,20 @@ nb::tuple counted_partition(const std::filesystem::path& file, const overrides& 
   return nb::make_tuple(listed(errors), counts.classes, counts.rows);
 }
 
+/// Translates a module file. Returns (errors, layers, names, frozen, reason why there are no layers).
+nb::tuple layers_of(const std::filesystem::path& file) {
+  diagnostics errors;
+  module_layers made;
+  on_own_thread([&] {
+    auto read = layers_of_module(file);
+    if (read)
+      made = std::move(*read);
+    else
+      errors = read.error();
+  });
+  return nb::make_tuple(listed(errors), made.layers, made.names, made.frozen, made.unfused);
+}
+
 } // namespace
 
 run_handle::run_handle(run_description request) : request_(std::move(request)) {
@@ -221,6 +235,7 @@ void bind_runs(nb::module_& module) {
       .def("summary", &run_handle::summary);
   module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
   module.def("_partition", &counted_partition, "file"_a, "over"_a);
+  module.def("_layers_of", &layers_of, "file"_a);
   module.def("_run_words", &run_words, "words"_a);
   module.def("_schema", [] { return scenario_schema_text(); });
   module.def("_set_program", [](const std::string& path) { set_sandbox_program(path); });

@@ -1,0 +1,26 @@
+/// layers: builds a net from the layers of model.layers.
+#pragma once
+#include "runtime/models/model.hpp"
+#include <map>
+namespace mneme {
+
+/// Initial values of a parameter that is not drawn, and its name in files.
+struct given_parameter {
+  std::string name{};
+  at::Tensor value{}; ///< In the shape of files, contiguous, float32, on the CPU.
+};
+
+struct layers_options {
+  std::array<std::int64_t, 3> shape{}; ///< C, H, W of a row.
+  std::int64_t classes = 0;
+  std::int64_t tokens = 0; ///< Number of distinct tokens; 0: rows are images or numbers.
+  head_shape head{};
+  /// By the names that the layers give to parameters; other parameters are drawn.
+  std::map<std::string, given_parameter> given{};
+};
+
+/// Builds the net. Fails with the first error in `layers`, or if a given parameter has another shape than its layer's.
+[[nodiscard]] tl::expected<model_ref, std::string> build_layers(const std::vector<std::string>& layers,
+                                                                const layers_options& options);
+
+} // namespace mneme

@@ -1,0 +1,173 @@
+#include "runtime/modules/graph_layers.hpp"
+#include "runtime/base/exception_message.hpp"
+#include "runtime/modules/token_patterns.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+namespace mneme {
+namespace {
+
+using texts = std::vector<std::string>;
+
+constexpr std::size_t operators_max = 2000; // bounds recursion over residual sums
+
+/// The layers of one call, or of several, and the slot that they read.
+struct step {
+  texts layers{};
+  std::int32_t from = -1;
+};
+
+/// Follows the program from its result to its rows.
+class graph_walk {
+public:
+  graph_walk(const graph_view& graph, bool training) : graph_(graph), training_(training) {}
+
+  graph_layers translate() {
+    const auto& program = graph_.program();
+    made_.operators = static_cast<std::size_t>(std::count_if(
+        program.calls.begin(), program.calls.end(), [](const exported_call& call) { return call.op.has_value(); }));
+    if (program.calls.size() > operators_max) {
+      made_.unmatched.push_back(fmt::format("the program has more than {} operators", operators_max));
+      return std::move(made_);
+    }
+    made_.layers = between(program.rows_slot, program.result_slot);
+    add_frozen();
+    return std::move(made_);
+  }
+
+private:
+  void record(std::int32_t slot, const std::string& reason) {
+    const auto* const call = graph_.producer(slot);
+    const auto* const held = graph_.held(slot);
+    const auto place = call ? call->place : held ? held->name : std::string("the rows");
+    const auto text = fmt::format("{}: {}", place, reason);
+    if (std::find(made_.unmatched.begin(), made_.unmatched.end(), text) == made_.unmatched.end())
+      made_.unmatched.push_back(text);
+  }
+
+  /// The layers after `first`, up to and including the call that computes `last`.
+  texts between(std::int32_t first, std::int32_t last) {
+    std::vector<step> steps;
+    for (; last != first && last != graph_.program().rows_slot; last = steps.back().from)
+      steps.push_back(step_at(last));
+    texts layers;
+    for (auto each = steps.rbegin(); each != steps.rend(); ++each)
+      layers.insert(layers.end(), each->layers.begin(), each->layers.end());
+    return layers;
+  }
+
+  /// Records an untranslatable call and continues with its first input, to find all of them.
+  const step& step_at(std::int32_t slot) {
+    if (const auto known = steps_.find(slot); known != steps_.end())
+      return known->second;
+    step made;
+    const auto error = exception_message_of([&] { made = is_sum(slot) ? sum(slot) : single(slot); });
+    if (!error.empty()) {
+      record(slot, error);
+      const auto* const call = graph_.producer(slot);
+      made = {.from = call ? graph_.first_slot(*call) : -1};
+    }
+    if (made.from < 0) // a value that does not depend on the rows: end here
+      made.from = graph_.program().rows_slot;
+    return steps_.emplace(slot, std::move(made)).first->second;
+  }
+
+  [[nodiscard]] bool is_sum(std::int32_t slot) const {
+    const auto* const call = graph_.producer(slot);
+    return call && call->op && plain_name(*call) == "add";
+  }
+
+  step single(std::int32_t slot) {
+    if (auto attention = attention_pattern(graph_, slot, training_))
+      return layer(*attention);
+    return layer(layer_of_call(graph_, slot, training_));
+  }
+
+  step layer(const layer_text& made) {
+    const auto add_owner = [&](const std::string& name) {
+      if (!name.empty() && !owners_.insert(name).second)
+        throw no_layer(fmt::format("'{}' is used twice; expected layers with weights of their own", name));
+    };
+    add_owner(made.name);
+    made_.renamed.insert(made.renamed.begin(), made.renamed.end());
+    fixed_.insert(made.fixed.begin(), made.fixed.end());
+    return {.layers = made.text.empty() ? texts{} : texts{made.whole()}, .from = made.input};
+  }
+
+  step sum(std::int32_t slot) {
+    const auto& call = *graph_.producer(slot);
+    if (graph_.number(call, "alpha", 1.0) != 1.0)
+      throw no_layer("a sum with alpha; expected a plain sum");
+    if (const auto patches = patch_embedding_pattern(graph_, slot))
+      return layer(*patches);
+    if (const auto positions = positions_pattern(graph_, slot))
+      return layer(*positions);
+    const auto left = graph_.slot(call, "self"), right = graph_.slot(call, "other");
+    if (left < 0 || right < 0)
+      throw no_layer("a sum with a number; expected two branches");
+    return block(left, right);
+  }
+
+  /// A residual block: two branches that begin at one value.
+  step block(std::int32_t left, std::int32_t right) {
+    const auto of_right = chain_of(right);
+    const std::set<std::int32_t> ancestors(of_right.begin(), of_right.end());
+    const auto of_left = chain_of(left);
+    const auto start =
+        std::find_if(of_left.begin(), of_left.end(), [&](std::int32_t slot) { return ancestors.contains(slot); });
+    if (start == of_left.end())
+      throw no_layer("a sum of branches that do not begin at one value");
+    auto body = between(*start, left), shortcut = between(*start, right);
+    if (body.empty())
+      std::swap(body, shortcut);
+    if (body.empty())
+      throw no_layer("a sum of a value with itself");
+    texts layers{"residual ["};
+    layers.insert(layers.end(), body.begin(), body.end());
+    if (!shortcut.empty()) {
+      layers.emplace_back("] shortcut [");
+      layers.insert(layers.end(), shortcut.begin(), shortcut.end());
+    }
+    layers.emplace_back("]");
+    if (layers.size() > 4 * graph_.program().calls.size()) // shared parts would grow without bound
+      throw no_layer("a sum of branches that share layers");
+    return {.layers = std::move(layers), .from = *start};
+  }
+
+  /// The slot and its predecessors back to the rows; a block is replaced by the value at which its branches begin.
+  std::vector<std::int32_t> chain_of(std::int32_t slot) {
+    std::vector<std::int32_t> chain{slot};
+    while (slot != graph_.program().rows_slot)
+      chain.push_back(slot = step_at(slot).from);
+    return chain;
+  }
+
+  void add_frozen() {
+    for (const auto& tensor : graph_.program().tensors)
+      if (tensor.parameter && !tensor.trains)
+        made_.frozen.push_back(tensor.name);
+    for (const auto& tensor : graph_.program().tensors)
+      if (fixed_.contains(tensor.name))
+        made_.frozen.push_back(tensor.name);
+  }
+
+  const graph_view& graph_;
+  bool training_;
+  graph_layers made_;
+  std::map<std::int32_t, step> steps_;
+  std::set<std::string> owners_; ///< Names of layers.
+  std::set<std::string> fixed_;  ///< Running statistics that training does not change.
+};
+
+} // namespace
+
+graph_layers translate_graph(const exported_program& program, const std::vector<std::vector<std::int64_t>>& sizes,
+                             bool training) {
+  const graph_view graph(program, sizes);
+  auto made = graph_walk(graph, training).translate();
+  if (made.is_whole())
+    made.layers = first_token_only(made.layers);
+  return made;
+}
+
+} // namespace mneme

@@ -1,0 +1,23 @@
+/// layer_text: the layer of model.layers that computes what one call of an exported program computes.
+#pragma once
+#include "runtime/modules/graph_view.hpp"
+namespace mneme {
+
+/// A layer as model.layers writes it.
+struct layer_text {
+  std::string name{}; ///< Prefix of its parameters; "" if it has none.
+  std::string text{}; ///< "" if the call returns its input unchanged.
+  /// Names of parameters that the layer names differently: {name in the file, name in mneme}.
+  std::map<std::string, std::string> renamed{};
+  std::vector<std::string> fixed{}; ///< Running statistics that training does not change, by their names in the file.
+  std::int32_t input = -1;          ///< Slot that the layer reads.
+
+  /// "conv1: conv 6 5x5", or the text alone for a layer without parameters.
+  [[nodiscard]] std::string whole() const { return name.empty() ? text : name + ": " + text; }
+};
+
+/// Translates the call that computes `slot`. Throws no_layer if no layer computes the same.
+/// @param training false: dropout and running statistics are in evaluation mode throughout
+[[nodiscard]] layer_text layer_of_call(const graph_view& graph, std::int32_t slot, bool training);
+
+} // namespace mneme
