@@ -143,7 +143,7 @@ class Figures(unittest.TestCase):
                   "quick": False, "benchmarks": []}
         self.assertEqual(table.text(report), "x, 2 cores; mneme 1; medians of 5\n")
         report["machine"]["cores_of_others"] = 0.5
-        self.assertIn("other programs used 0.5 cores", table.text(report))
+        self.assertIn("Other programs used 0.5 cores", table.text(report))
 
     def test_numbers_have_three_digits(self):
         self.assertEqual([table.short(n) for n in (0, 0.07812, 1.4, 12, 999.6, 1234.5, 67904, 338123)],

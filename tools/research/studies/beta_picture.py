@@ -31,7 +31,7 @@ def svg(points):
     axes.draw([0, 0.2, 0.4, 0.6, 0.8, 1], range(0, 101, 20), "mean sigma of the embeddings; beta at each point")
     for point in points:
         x, y = axes.place(point["sigma"], point["later"])
-        picture.text(x, y + 20, point["beta"], anchor="middle", colour="gray")
+        picture.text(x, y + 20, point["beta"], anchor="middle", color="gray")
     first, later = palette()[:2]
     axes.curve([(point["sigma"], point["first"]) for point in points], "task 1 (%)", first)
     axes.curve([(point["sigma"], point["later"]) for point in points], "tasks 2 to 4 (%)", later)
