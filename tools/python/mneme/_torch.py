@@ -2,7 +2,7 @@
 built."""
 import torch
 
-from ._version import torch as NEEDED  # minor version of the build
+from mneme._version import torch as NEEDED  # minor version of the build
 
 if ".".join(torch.__version__.split(".")[:2]) != NEEDED:
     raise ImportError(f"this mneme was built for torch {NEEDED}, and torch {torch.__version__} is installed; their "
