@@ -8,7 +8,7 @@
 """
 from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
 from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Random, RoundInfo, Rows, ServerContext,
-                           Setup, Upload, corrected, distillation, proximal)
+                           Setup, Upload, corrected, distillation, proximal, quadratic)
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
 from mneme._data import Data
@@ -16,14 +16,15 @@ from mneme._nets import Net, net
 from mneme._comparison import compare
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
+from mneme._weights import weights
 from mneme._version import version as __version__
 from mneme import _deprecated, cluster, loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
            "MnemeWarning", "Net", "Outcome", "Random", "RoundInfo", "Rows", "Run", "RunFailed", "ScenarioError",
            "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy",
-           "distillation", "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema",
-           "sweep", "validate", "__version__"]
+           "distillation", "key", "load", "loggers", "loss", "net", "proximal", "quadratic", "resume", "run", "runs",
+           "schema", "sweep", "validate", "weights", "__version__"]
 
 
 def __getattr__(name: str) -> object:
