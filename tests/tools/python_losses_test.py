@@ -39,9 +39,10 @@ def trained_with(loss, **options):
         def client_round(self, ctx, broadcast):
             images, labels = rows_of_test()
             start = broadcast.weights
+            objective = loss if isinstance(loss, mneme.Loss) else loss(start)
             given = {name: value(start) if callable(value) else value for name, value in options.items()}
-            trained = yield ctx.train(start=start, loss=loss, rows=ctx.rows_of(images, labels), epochs=EPOCHS, batch=0,
-                                      learning_rate=RATE, **given)
+            trained = yield ctx.train(start=start, loss=objective, rows=ctx.rows_of(images, labels), epochs=EPOCHS,
+                                      batch=0, learning_rate=RATE, **given)
             SEEN.append((self.unflatten(start), self.unflatten(trained.weights), trained.loss, trained.loss_terms))
             return mneme.Upload(trained.weights, rows=1)
 
@@ -103,6 +104,45 @@ def sum_of(*parts):
     return lambda *given: sum(factor * part(*given) for factor, part in parts)
 
 
+def by_name(logits, labels, features, row_weight, side):
+    """Cross-entropy with a margin, and a pull of features; row_weight and side are read to see that they are right."""
+    assert row_weight.shape == labels.shape and abs(float(row_weight.sum()) - 1) < 1e-6
+    rows = functional.cross_entropy(logits - side["margin"], labels, reduction="none")
+    return rows + 0.01 * (features ** 2).sum(1)
+
+
+def by_name_in_torch(weights, start, logits, labels):
+    images = rows_of_test()[0].reshape(ROWS, 64)
+    features = functional.relu(functional.linear(images, weights["fc1.weight"], weights["fc1.bias"]))
+    return functional.cross_entropy(logits - MARGIN, labels) + 0.01 * (features ** 2).sum(1).mean()
+
+
+def from_teacher(logits, teacher_logits):
+    return ((logits[:, :TAUGHT] - teacher_logits) ** 2).sum(1)
+
+
+def from_teacher_in_torch(weights, start, logits, labels):
+    teacher = {name: tensor * 2.0 for name, tensor in start.items()}
+    images = rows_of_test()[0].reshape(ROWS, 64)
+    return ((logits[:, :TAUGHT] - logits_of(teacher, images)[:, :TAUGHT]) ** 2).sum(1).mean()
+
+
+def to_anchor(weights, start, side):
+    return (side["importance"] * (weights - side["anchor"]) ** 2).sum() / 2 + 0.1 * (weights - start).abs().sum()
+
+
+def to_anchor_in_torch(weights, start, logits, labels):
+    return sum(0.15 * ((tensor - 0.5 * start[name]) ** 2).sum() + 0.1 * (tensor - start[name]).abs().sum()
+               for name, tensor in weights.items())
+
+
+def quadratic_in_torch(weights, start, logits, labels):
+    return sum(0.15 * ((tensor - 0.5 * start[name]) ** 2).sum() for name, tensor in weights.items())
+
+
+MARGIN = torch.linspace(-1.0, 1.0, 10)
+NAMED = {"side": lambda start: {"margin": MARGIN}}
+ANCHOR = {"side": lambda start: {"anchor": 0.5 * start, "importance": torch.full_like(start, 0.3)}}
 TEACHER = {"teacher": lambda start: start * 2.0, "taught": range(TAUGHT)}
 SIDE = {"side": lambda start: {"correction": torch.full_like(start, 0.01)}}
 ce, prox, kd = mneme.cross_entropy, mneme.proximal, mneme.distillation
@@ -129,6 +169,15 @@ MEANT = [  # a loss, the same in torch, other options of the job
      sum_of((0.1, written(squared)), (1, entropy), (1, pull(0.3))), {}),
     ("two written", 0.1 * l2 + 0.2 * l1 + ce(),
      sum_of((0.1, written(squared)), (0.2, written(absolute)), (1, entropy)), {}),
+    ("by name", mneme.loss(by_name), by_name_in_torch, NAMED),
+    ("twice by name", 2.0 * mneme.loss(by_name) + l2, sum_of((2, by_name_in_torch), (1, written(squared))), NAMED),
+    ("teacher by name", ce() + mneme.loss(from_teacher), sum_of((1, entropy), (1, from_teacher_in_torch)), TEACHER),
+    ("penalty", ce() + 2.0 * mneme.loss(to_anchor), sum_of((1, entropy), (2, to_anchor_in_torch)), ANCHOR),
+    ("quadratic", lambda start: ce() + mneme.quadratic(0.5 * start, torch.full_like(start, 0.3)),
+     sum_of((1, entropy), (1, quadratic_in_torch)), {}),
+    ("two quadratic", lambda start: 0.5 * (ce() + mneme.quadratic(0.5 * start, torch.full_like(start, 0.3))
+                                           + 2 * mneme.quadratic(None, torch.full_like(start, 0.4))),
+     sum_of((0.5, entropy), (0.5, quadratic_in_torch), (0.4, pull(1.0))), {}),
     ("all", sum([ce(), prox(0.3), kd(2.0, 3.0), 0.1 * l2]),
      sum_of((1, entropy), (1, pull(0.3)), (1, taught(2.0, 3.0)), (0.1, written(squared))), TEACHER),
 ]
@@ -145,6 +194,29 @@ NOT_MEANT = [
     (lambda: prox(float("inf")), "mu >= 0"),
     (lambda: kd(-1.0), "weight >= 0"),
     (lambda: kd(1.0, 0.0), "temperature > 0"),
+    (lambda: mneme.quadratic(torch.zeros(3), None), "importance = None"),
+    (lambda: mneme.quadratic(torch.zeros(3), torch.zeros(4)), "anchor has 3 numbers and importance 4"),
+    (lambda: mneme.quadratic(None, torch.zeros(4, dtype=torch.double)), r"float32 \[P\]"),
+    (lambda: mneme.quadratic(None, torch.zeros(2, 2)), r"of 2 axes; expected float32 \[P\]"),
+]
+NO_ARGUMENTS = [
+    (lambda logit, labels, side: None, "the argument 'logit' cannot be passed by name.*did you mean 'logits'"),
+    (lambda x: None, "the argument 'x' cannot be passed by name"),
+    (lambda weights, logits: None, "a penalty is a function of weights.*two functions"),
+    (lambda labels, side: None, "have no gradient; expected logits, features or weights"),
+    (lambda start: None, "not of start alone"),
+    (lambda *given: None, r"the arguments \[\] cannot be passed by name"),
+]
+NO_JOB = [  # a call in client_round(), and the error
+    (lambda ctx: ctx.train(loss=mneme.loss(to_anchor)), "no value for each row; expected a sum"),
+    (lambda ctx: ctx.train(loss=ce() + mneme.quadratic(None, torch.ones(3))), "quadratic.. has 3 numbers; expected"),
+    (lambda ctx: ctx.train(loss=mneme.loss(from_teacher)), "there is none; expected teacher=weights"),
+    (lambda ctx: ctx.train(lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
+    (lambda ctx: ctx.train(batch_size=8), "no option 'batch_size'; did you mean 'batch'"),
+    (lambda ctx: ctx.train(torch.zeros(3)), "an argument without a name; expected every option by name"),
+    (lambda ctx: ctx.evaluate(None, None), "arguments without a name.*ctx.evaluate.weights="),
+    (lambda ctx: ctx.train().weights, "has not run; expected a yield before it"),
+    (lambda ctx: ctx.train(result="gradiant"), "'gradiant'; expected 'weights', 'gradient'"),
 ]
 NO_NUMBER = [lambda: ce() * True, lambda: ce() * "2", lambda: ce() * ce(), lambda: ce() + 1, lambda: ce() + squared,
              lambda: mneme.loss(3), lambda: mneme.loss(ce()), lambda: ce() * None]
@@ -179,6 +251,29 @@ class Refused(unittest.TestCase):
         for make, words in NOT_MEANT:
             with self.assertRaisesRegex((ValueError, ZeroDivisionError), words):
                 make()
+
+    def test_functions_of_other_arguments_are_refused(self):
+        for function, words in NO_ARGUMENTS:
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                mneme.loss(function)
+
+    def test_wrong_jobs_are_refused_with_the_line(self):
+        for call, words in NO_JOB:
+            class Probe(mneme.Method):
+                name = "py-probe"
+
+                def client_round(self, ctx, broadcast):
+                    yield call(ctx)  # noqa: B023  used in this pass of the loop only
+
+            with self.subTest(words), tempfile.TemporaryDirectory() as folder:
+                with self.assertRaisesRegex(mneme.RunFailed, f"python_losses_test.py:[0-9]+: in .*{words}"):
+                    mneme.run(scenario("py-probe"), methods=[Probe], out=os.path.join(folder, "run"))
+
+    def test_help_names_every_option_of_train(self):
+        for option in ("start", "loss", "rows", "epochs", "batch", "learning_rate", "momentum", "weight_decay",
+                       "clip_norm", "classes", "result", "side", "teacher", "taught", "replay", "replay_rows",
+                       "replay_weight", "stream"):
+            self.assertRegex(mneme.ClientContext.train.__doc__, rf"\n{option}: .+=.+\.")
 
     def test_operands_that_are_no_number_or_loss_are_refused(self):
         for index, make in enumerate(NO_NUMBER):

@@ -110,12 +110,9 @@ void bind_client_view(nb::module_& module) {
       .def_ro("tensors", &broadcast_view::tensors_object, "Additional tensors of the broadcast, by name; read-only.")
       .def("__getitem__", [](const broadcast_view& in, nb::object name) { return nb::object(in.tensors_object[name]); })
       .def_prop_ro("place", [](const broadcast_view& in) { return in.sent.info; });
-  nb::class_<client_view>(module, "ClientContext", "Inputs of a client's round, and its requests for jobs.")
-      .def("train", [](client_view& v, nb::kwargs o) { return train_request(v.world(), o); })
-      .def("extract", [](client_view& v, nb::kwargs o) { return extract_request(v.world(), o); })
-      .def("statistics", [](client_view& v, nb::kwargs o) { return statistics_request(v.world(), o); })
-      .def("evaluate", [](client_view& v, nb::kwargs o) { return evaluate_request(v.world(), o); })
-      .def_prop_ro("client", [](const client_view& v) { return v.live().self().value; })
+  nb::class_<client_view> context(module, "ClientContext", "Inputs of a client's round, and its requests for jobs.");
+  bind_job_functions(context);
+  context.def_prop_ro("client", [](const client_view& v) { return v.live().self().value; })
       .def_prop_ro("place", [](const client_view& v) { return v.in->sent.info; })
       .def_prop_ro("rows",
                    [](const client_view& v) {

@@ -1,7 +1,9 @@
 #include "tools/python/engine/job_requests.hpp"
+#include "tools/python/engine/torch_tensors.hpp"
 #include <ATen/core/Tensor.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 namespace mneme {
 namespace {
 
@@ -60,7 +62,10 @@ void bind_losses(nb::module_& module) {
       .def("_content", [](const loss_object& loss) {
         nb::list written;
         for (const auto& term : loss.terms.written)
-          written.append(nb::make_tuple(term.loss->function(), term.factor));
+          written.append(nb::make_tuple(term.loss->function().call, term.factor));
+        for (const auto& term : loss.terms.quadratic)
+          written.append(
+              nb::make_tuple(nb::make_tuple(torch_object(term.anchor), torch_object(term.importance)), term.factor));
         auto native = loss.terms;
         native.written.clear();
         return nb::make_tuple(native.text(), written);
@@ -78,9 +83,27 @@ void bind_losses(nb::module_& module) {
       "weight"_a = 1.0, "temperature"_a = 2.0,
       "weight * cross-entropy between teacher and net at a temperature, over the classes `taught` (Li and Hoiem 2018, "
       "eqs. 2 and 3); a sum's part, as in cross_entropy() + distillation().");
-  module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& identity) {
+  module.def(
+      "quadratic",
+      [](nb::handle anchor, nb::handle importance) {
+        const auto given = [](nb::handle value, const char* name) {
+          return value.is_none() ? at::Tensor{} : tensor_of(value, std::string("mneme.quadratic(): ") + name);
+        };
+        auto anchor_tensor = given(anchor, "anchor"), importance_tensor = given(importance, "importance");
+        if (!importance_tensor.defined())
+          throw std::invalid_argument("mneme.quadratic(): importance = None; expected float32 [P], one number of each "
+                                      "weight");
+        return object_of(quadratic_terms(std::move(anchor_tensor), std::move(importance_tensor)));
+      },
+      nb::arg("anchor").none(), nb::arg("importance").none(),
+      "1/2 sum_i importance_i (w_i - anchor_i)^2 with tensors [P] (Kirkpatrick et al. 2017, eq. 3), fused over "
+      "clients; "
+      "anchor None: the job's start weights. A sum's part, as in cross_entropy() + 100 * quadratic(anchor, fisher).");
+  module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& identity,
+                                std::vector<std::string> arguments) {
     objective_terms terms;
-    terms.written.push_back({.loss = std::make_shared<const python_loss>(std::move(function), name, identity)});
+    terms.written.push_back({.loss = std::make_shared<const python_loss>(
+                                 python_function{std::move(function), name, std::move(arguments)}, identity)});
     return object_of(std::move(terms));
   });
 }
@@ -156,7 +179,13 @@ void bind_results(nb::module_& module) {
 } // namespace
 
 void bind_jobs(nb::module_& module) {
-  nb::class_<job_request>(module, "Job", "The description of a job; `yield` it to run it.");
+  nb::class_<job_request>(module, "Job", "The description of a job; `yield` it to run it.")
+      .def("__getattr__", [](const job_request&, const std::string& name) -> nb::object {
+        throw nb::attribute_error(("a job has no '" + name +
+                                   "', since it has not run; expected a yield before it, as in `trained = yield "
+                                   "ctx.train(...)`")
+                                      .c_str());
+      });
   nb::class_<row_set>(module, "Rows", "Rows of a data set, for jobs.")
       .def("__len__", &row_set::size)
       .def_prop_ro(

@@ -6,12 +6,19 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <nanobind/stl/string.h>
 #include <set>
 namespace mneme {
 namespace {
 
 using nb::literals::operator""_a;
+
+/// Names that other libraries give to our options.
+const std::map<std::string, const char*> usual_names{
+    {"lr", "learning_rate"},        {"batch_size", "batch"}, {"num_epochs", "epochs"}, {"wd", "weight_decay"},
+    {"max_grad_norm", "clip_norm"}, {"data", "rows"},        {"dataset", "rows"},      {"samples", "rows"},
+    {"criterion", "loss"},          {"objective", "loss"},   {"model", "start"},       {"auxiliary", "side"}};
 
 /// Reads options by name, and reports those that were not read.
 class option_reader {
@@ -103,7 +110,10 @@ public:
     const std::set<std::string> known(known_.begin(), known_.begin() + known_count_);
     for (auto [key, value] : options_)
       if (const auto name = nb::cast<std::string>(key); !known.contains(name)) {
-        const auto meant = closest_match(name, {known.begin(), known.end()});
+        const auto usual = usual_names.find(name);
+        const auto meant = usual != usual_names.end() && known.contains(usual->second)
+                               ? std::string(usual->second)
+                               : closest_match(name, {known.begin(), known.end()});
         throw std::invalid_argument(fmt::format("ctx.{} has no option '{}'{}", job_, name,
                                                 meant.empty() ? "" : "; did you mean '" + meant + "'?"));
       }
@@ -190,7 +200,7 @@ void expect_teacher(const train_job& job, bool reads_teacher) {
     throw std::invalid_argument(
         has_teacher
             ? "ctx.train(): teacher is given, but the loss does not use it; expected loss=mneme.cross_entropy() + "
-              "mneme.distillation()"
+              "mneme.distillation(), or a loss with the argument teacher_logits"
             : "ctx.train(): the loss compares the net with a teacher, but none is given; expected teacher=weights");
   if (!has_teacher)
     return;
@@ -201,7 +211,87 @@ void expect_teacher(const train_job& job, bool reads_teacher) {
                     taught.low, taught.high, classes.low, classes.high));
 }
 
+/// Adds the tensors of quadratic penalties to the job. Throws std::invalid_argument if they are not of this net, or if
+/// the loss has penalties only.
+void expect_rows_and_tensors(const objective_terms& terms, const model& net, train_job& job) {
+  if (!terms.has_rows())
+    throw std::invalid_argument("ctx.train(): the loss has penalties of weights and no value for each row; expected a "
+                                "sum, as mneme.cross_entropy() + penalty");
+  if (terms.quadratic.empty())
+    return;
+  for (const auto& term : terms.quadratic)
+    if (term.importance.numel() != net.size())
+      throw std::invalid_argument(fmt::format("ctx.train(): mneme.quadratic() has {} numbers; expected {}, one of each "
+                                              "weight of the net",
+                                              term.importance.numel(), net.size()));
+  auto all = job.auxiliary ? *job.auxiliary : tensor_map{};
+  terms.add_tensors(all);
+  job.auxiliary = std::make_shared<const tensor_map>(std::move(all));
+}
+
 } // namespace
+
+void expect_named(const char* job, const nb::args& unnamed) {
+  if (unnamed.size() > 0)
+    throw nb::type_error(fmt::format("ctx.{}() has {} without a name; expected every option by name, as in {}", job,
+                                     unnamed.size() == 1 ? "an argument" : "arguments",
+                                     std::string_view(job) == "train"
+                                         ? "ctx.train(start=broadcast.weights, loss=mneme.cross_entropy())"
+                                         : fmt::format("ctx.{}(weights=broadcast.weights, rows=ctx.rows)", job))
+                             .c_str());
+}
+
+const char* const train_doc = R"(train(*, start, loss, rows, epochs, ...) -> Job
+
+Describes a training; `trained = yield ctx.train(...)` runs it. All options are given by name. An option that is missing
+or None has its default.
+
+start: Tensor [P] float32 = the weights of the broadcast. Weights at the start.
+loss: Loss = mneme.cross_entropy(). The objective: native losses, functions by mneme.loss(), and their sums.
+rows: Rows, or integers = ctx.rows. The rows to train on, or their numbers.
+epochs: int = training.epochs. Passes over the rows; 0 trains nothing.
+batch: int = training.batch. Rows per step; 0: all rows.
+learning_rate: float = that of the scenario in this round, after its schedule.
+momentum: float = training.momentum. Of SGD.
+weight_decay: float = training.weight_decay.
+clip_norm: float = training.clip_norm. Upper bound of a step's gradient norm; 0: none.
+classes: range = the classes of all opened tasks. Classes that the loss covers; labels count from its first one.
+result: str = 'weights'. What the job returns: 'weights', the trained weights; 'gradient', of the mean loss at start;
+    'squared-gradients', their mean over steps (Fisher information); 'row-norms', the gradient norm of each row.
+side: dict of Tensors = none. Tensors that the loss reads by name: its argument `side`, or 'correction' of
+    mneme.corrected().
+teacher: Tensor [P] float32 = none. Weights of a teacher of the same net, for mneme.distillation() or a loss with the
+    argument teacher_logits.
+taught: range = the classes of all opened tasks. Classes of the teacher's logits, the first ones of the loss.
+replay: Rows, or integers = none. A second set of rows, from which every step has replay_rows more.
+replay_rows: int = batch. Replayed rows per step; 0: none.
+replay_weight: float = 1.0. Step loss = mean over own rows + replay_weight * mean over replayed rows.
+stream: int = 0. Number of the random stream that shuffles the rows; jobs of one round with equal numbers share it.)";
+
+const char* const extract_doc = R"(extract(*, weights, rows, logits) -> Job
+
+Describes a pass that returns features; `found = yield ctx.extract(...)` runs it. All options are given by name.
+
+weights: Tensor [P] float32 = the weights of the broadcast.
+rows: Rows, or integers = ctx.rows. The rows, or their numbers.
+logits: bool = False. Return logits, too.)";
+
+const char* const statistics_doc = R"(statistics(*, weights, rows, gram) -> Job
+
+Describes a pass that returns sums of features by class; `found = yield ctx.statistics(...)` runs it. All options are
+given by name.
+
+weights: Tensor [P] float32 = the weights of the broadcast.
+rows: Rows, or integers = ctx.rows. The rows, or their numbers.
+gram: bool = False. Return the Gram matrix of the features, too.)";
+
+const char* const evaluate_doc = R"(evaluate(*, weights, rows, classes) -> Job
+
+Describes an evaluation; `seen = yield ctx.evaluate(...)` runs it. All options are given by name.
+
+weights: Tensor [P] float32 = the weights of the broadcast.
+rows: Rows, or integers = ctx.rows. The rows, or their numbers.
+classes: range = the classes of all opened tasks. The prediction is the largest logit among them.)";
 
 job_request train_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("train", given);
@@ -221,7 +311,8 @@ job_request train_request(const job_defaults& world, const nb::kwargs& given) {
   options.classes("classes", job.options.classes, setup.classes);
   result_option(options, job.options);
   side_options(options, world, job);
-  expect_teacher(job, loss.terms.distillation.has_value());
+  expect_teacher(job, loss.terms.reads_teacher());
+  expect_rows_and_tensors(loss.terms, *setup.net, job);
   job.stream = world.stream;
   std::int64_t stream = 0;
   options.integer("stream", stream, 0, std::numeric_limits<std::int64_t>::max());

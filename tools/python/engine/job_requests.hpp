@@ -45,6 +45,30 @@ using job_options = nb::kwargs;
 [[nodiscard]] job_request statistics_request(const job_defaults& world, const job_options& options);
 [[nodiscard]] job_request evaluate_request(const job_defaults& world, const job_options& options);
 
+/// Throws nb::type_error if a function of a context was given arguments without names.
+void expect_named(const char* job, const nb::args& unnamed);
+
+// Docstrings of ctx.train() and the other functions.
+extern const char *const train_doc, *const extract_doc, *const statistics_doc, *const evaluate_doc;
+
+/// Binds train(), extract(), statistics() and evaluate() of a client's or a server's context.
+template <class Context>
+void bind_job_functions(nb::class_<Context>& to) {
+  const auto bind = [&](const char* name, auto describe, const char* doc) {
+    to.def(
+        name,
+        [name, describe](Context& context, const nb::args& unnamed, const nb::kwargs& given) {
+          expect_named(name, unnamed);
+          return describe(context.world(), given);
+        },
+        doc);
+  };
+  bind("train", &train_request, train_doc);
+  bind("extract", &extract_request, extract_doc);
+  bind("statistics", &statistics_request, statistics_doc);
+  bind("evaluate", &evaluate_request, evaluate_doc);
+}
+
 /// True if both jobs are the same, as required of the two runs of a checked round.
 [[nodiscard]] bool same_work(const work& a, const work& b);
 

@@ -1,8 +1,10 @@
 #include "tools/python/engine/objective_terms.hpp"
 #include "runtime/base/tensor_map.hpp"
+#include "strategies/shared/quadratic_penalty.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -27,12 +29,36 @@ loss_ref pure_distillation(const distillation_options& with) {
   });
 }
 
+/// Names of the tensors of quadratic terms in a job. The number of terms is limited by this table.
+struct quadratic_names {
+  const char *importance, *anchor;
+};
+constexpr std::array<quadratic_names, 8> names_of_quadratic{{{"mneme.importance.0", "mneme.anchor.0"},
+                                                             {"mneme.importance.1", "mneme.anchor.1"},
+                                                             {"mneme.importance.2", "mneme.anchor.2"},
+                                                             {"mneme.importance.3", "mneme.anchor.3"},
+                                                             {"mneme.importance.4", "mneme.anchor.4"},
+                                                             {"mneme.importance.5", "mneme.anchor.5"},
+                                                             {"mneme.importance.6", "mneme.anchor.6"},
+                                                             {"mneme.importance.7", "mneme.anchor.7"}}};
+
+/// The penalties of the terms; null if there are none.
+loss_ref quadratic_of(const objective_terms& terms) {
+  std::vector<quadratic_penalty> penalties;
+  for (std::size_t i = 0; i < terms.quadratic.size(); ++i)
+    penalties.push_back({.term = "quadratic",
+                         .importance = names_of_quadratic[i].importance,
+                         .anchor = terms.quadratic[i].anchor.defined() ? names_of_quadratic[i].anchor : nullptr,
+                         .strength = terms.quadratic[i].factor});
+  return penalties.empty() ? nullptr : quadratic_objective("quadratic", std::move(penalties));
+}
+
 /// Sum of several terms, or one term with a factor.
 class summed_loss final : public loss {
 public:
   explicit summed_loss(objective_terms terms)
       : terms_(std::move(terms)), identity_(terms_.text()),
-        pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr),
+        pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr), quadratic_(quadratic_of(terms_)),
         distillation_(terms_.distillation ? pure_distillation(*terms_.distillation) : nullptr) {}
   std::string identity() const override { return identity_; }
   bool reads_targets() const override { return terms_.cross_entropy && terms_.written.empty(); }
@@ -51,21 +77,42 @@ public:
     if (distillation_)
       add(sum, (*distillation_)(in), "distillation", 1.0);
     for (const auto& term : terms_.written)
-      add(sum, (*term.loss)(in), term.loss->main_term(), term.factor);
+      if (!term.loss->regularises())
+        add(sum, (*term.loss)(in), term.loss->main_term(), term.factor);
     return sum;
   }
 
-  bool regularises() const override { return (pull_ && pull_->regularises()) || terms_.correction; }
+  bool regularises() const override {
+    return (pull_ && pull_->regularises()) || terms_.correction || quadratic_ ||
+           std::any_of(terms_.written.begin(), terms_.written.end(),
+                       [](const auto& term) { return term.loss->regularises(); });
+  }
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     if (pull_ && pull_->regularises())
       pull_->regularise(weights, start, offset, auxiliary, gradients);
     if (terms_.correction)
       add_correction(*terms_.correction, weights, offset, auxiliary, gradients);
+    if (quadratic_)
+      quadratic_->regularise(weights, start, offset, auxiliary, gradients);
+    for (const auto& term : terms_.written)
+      if (term.loss->regularises())
+        term.loss->add_penalty(term.factor, weights, start, offset, auxiliary, gradients);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                                    const tensor_map* auxiliary) const override {
-    return pull_ ? pull_->penalties(weights, start, offset, auxiliary) : std::vector<loss_term>{};
+    std::vector<loss_term> all;
+    const auto add_all = [&](const loss& from, double factor) {
+      for (auto& term : from.penalties(weights, start, offset, auxiliary))
+        all.push_back({term.name, factor == 1.0 ? term.value : term.value * factor});
+    };
+    if (pull_)
+      add_all(*pull_, 1.0);
+    if (quadratic_)
+      add_all(*quadratic_, 1.0);
+    for (const auto& term : terms_.written)
+      add_all(*term.loss, term.factor);
+    return all;
   }
 
 private:
@@ -73,9 +120,14 @@ private:
   static void add(loss_output& sum, loss_output term, const char* name, double factor) {
     if (factor != 1.0) {
       term.values = term.values * factor;
-      term.d_logits = term.d_logits * factor;
+      if (term.d_logits.defined())
+        term.d_logits = term.d_logits * factor;
+      if (term.d_features.defined())
+        term.d_features = term.d_features * factor;
     }
     sum.terms.push_back({name, term.values});
+    if (term.d_features.defined())
+      sum.d_features = sum.d_features.defined() ? sum.d_features + term.d_features : term.d_features;
     if (sum.values.defined()) {
       sum.values = sum.values + term.values;
       sum.d_logits.add_(term.d_logits);
@@ -88,6 +140,7 @@ private:
   objective_terms terms_;
   std::string identity_;
   loss_ref pull_;         // nullptr: no proximal term
+  loss_ref quadratic_;    // nullptr: no quadratic term
   loss_ref distillation_; // nullptr: no distillation
 };
 
@@ -122,6 +175,8 @@ objective_terms objective_terms::times(double factor) const {
     scaled.distillation->weight *= factor;
   for (auto& term : scaled.written)
     term.factor *= factor;
+  for (auto& term : scaled.quadratic)
+    term.factor *= factor;
   return scaled;
 }
 
@@ -130,7 +185,8 @@ objective_terms objective_terms::plus(const objective_terms& others) const {
                       .proximal = merged("the proximal term", proximal, others.proximal),
                       .correction = merged("the correction", correction, others.correction),
                       .distillation = distillation ? distillation : others.distillation,
-                      .written = written};
+                      .written = written,
+                      .quadratic = quadratic};
   if (distillation && others.distillation)
     expect_same(distillation->weight == others.distillation->weight &&
                     distillation->temperature == others.distillation->temperature,
@@ -145,7 +201,39 @@ objective_terms objective_terms::plus(const objective_terms& others) const {
       expect_same(same->factor == term.factor, fmt::format("the loss '{}'", term.loss->main_term()),
                   fmt::format("the factor {}", same->factor), fmt::format("the factor {}", term.factor));
   }
+  for (const auto& term : others.quadratic) {
+    const auto same = std::find_if(quadratic.begin(), quadratic.end(), [&](const quadratic_term& known) {
+      return known.anchor.is_same(term.anchor) && known.importance.is_same(term.importance);
+    });
+    if (same == quadratic.end())
+      sum.quadratic.push_back(term);
+    else
+      expect_same(same->factor == term.factor, "a quadratic penalty", fmt::format("the factor {}", same->factor),
+                  fmt::format("the factor {}", term.factor));
+  }
+  if (sum.quadratic.size() > names_of_quadratic.size())
+    throw std::invalid_argument(fmt::format("the sum has {} quadratic penalties; expected at most {}: several with one "
+                                            "anchor are one with the sum of their importances",
+                                            sum.quadratic.size(), names_of_quadratic.size()));
   return sum;
+}
+
+bool objective_terms::has_rows() const {
+  return cross_entropy || distillation ||
+         std::any_of(written.begin(), written.end(), [](const auto& term) { return !term.loss->regularises(); });
+}
+
+bool objective_terms::reads_teacher() const {
+  return distillation || std::any_of(written.begin(), written.end(),
+                                     [](const auto& term) { return term.loss->function().reads("teacher_logits"); });
+}
+
+void objective_terms::add_tensors(tensor_map& auxiliary) const {
+  for (std::size_t i = 0; i < quadratic.size(); ++i) {
+    auxiliary.put(names_of_quadratic[i].importance, quadratic[i].importance);
+    if (quadratic[i].anchor.defined())
+      auxiliary.put(names_of_quadratic[i].anchor, quadratic[i].anchor);
+  }
 }
 
 std::string objective_terms::text() const {
@@ -161,15 +249,18 @@ std::string objective_terms::text() const {
     add(fmt::format("distillation {} {}", distillation->weight, distillation->temperature));
   for (const auto& term : written)
     add(fmt::format("{} {}", term.factor, term.loss->identity()));
+  for (const auto& term : quadratic)
+    add(fmt::format("{} quadratic{}", term.factor, term.anchor.defined() ? "" : " from the start"));
   return text;
 }
 
 loss_ref objective_of(const objective_terms& terms) {
-  const bool is_plain = terms.cross_entropy == 1.0 && !terms.correction && !terms.distillation && terms.written.empty();
+  const bool is_plain = terms.cross_entropy == 1.0 && !terms.correction && !terms.distillation &&
+                        terms.written.empty() && terms.quadratic.empty();
   if (is_plain)
     return terms.proximal ? proximal_objective(*terms.proximal) : cross_entropy_objective();
   const bool is_written = terms.written.size() == 1 && terms.written[0].factor == 1.0 && !terms.cross_entropy &&
-                          !terms.proximal && !terms.correction && !terms.distillation;
+                          !terms.proximal && !terms.correction && !terms.distillation && terms.quadratic.empty();
   if (is_written)
     return terms.written[0].loss;
   return std::make_shared<const summed_loss>(terms);
@@ -188,6 +279,21 @@ objective_terms distillation_terms(double weight, double temperature) {
     throw std::invalid_argument(
         fmt::format("mneme.distillation({}, {}): expected weight >= 0 and temperature > 0", weight, temperature));
   return {.distillation = distillation_options{.weight = weight, .temperature = temperature}};
+}
+
+objective_terms quadratic_terms(at::Tensor anchor, at::Tensor importance) {
+  for (const auto& [name, value] : {std::pair{"anchor", &anchor}, {"importance", &importance}})
+    if (value->defined() && (value->dim() != 1 || value->scalar_type() != at::kFloat))
+      throw std::invalid_argument(fmt::format("mneme.quadratic(): {} is {} of {} axes; expected float32 [P], flat "
+                                              "weights as broadcast.weights",
+                                              name, c10::toString(value->scalar_type()), value->dim()));
+  if (anchor.defined() && anchor.numel() != importance.numel())
+    throw std::invalid_argument(fmt::format("mneme.quadratic(): anchor has {} numbers and importance {}; expected one "
+                                            "of each weight",
+                                            anchor.numel(), importance.numel()));
+  objective_terms terms;
+  terms.quadratic.push_back({.anchor = std::move(anchor), .importance = std::move(importance)});
+  return terms;
 }
 
 } // namespace mneme

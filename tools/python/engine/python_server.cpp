@@ -439,11 +439,9 @@ void bind_servers(nb::module_& module) {
       .def_prop_ro("started_from", [](const delivery_view& v) { return v.live().started_from.value; })
       .def_prop_ro("staleness", [](const delivery_view& v) { return v.live().staleness; })
       .def_prop_ro("staleness_weight", [](const delivery_view& v) { return v.live().staleness_weight; });
-  nb::class_<server_view>(module, "ServerContext", "Inputs of a server's step, and its requests for jobs.")
-      .def("train", [](server_view& v, nb::kwargs o) { return train_request(v.world(), o); })
-      .def("extract", [](server_view& v, nb::kwargs o) { return extract_request(v.world(), o); })
-      .def("statistics", [](server_view& v, nb::kwargs o) { return statistics_request(v.world(), o); })
-      .def("evaluate", [](server_view& v, nb::kwargs o) { return evaluate_request(v.world(), o); })
+  nb::class_<server_view> context(module, "ServerContext", "Inputs of a server's step, and its requests for jobs.");
+  bind_job_functions(context);
+  context
       .def(
           "rows_of",
           [](const server_view& v, nb::object images, nb::object labels) {

@@ -8,7 +8,7 @@
 """
 from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
 from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Random, RoundInfo, Rows, ServerContext,
-                           Setup, Upload, corrected, distillation, proximal)
+                           Setup, Upload, corrected, distillation, proximal, quadratic)
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
 from mneme._data import Data
@@ -17,6 +17,7 @@ from mneme._comparison import compare
 from mneme._partition import PartitionCounts, partition
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
+from mneme._weights import weights
 from mneme._version import version as __version__
 from mneme import _deprecated, cluster, loggers, privacy
 
@@ -24,7 +25,7 @@ __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", 
            "MnemeWarning", "Net", "Outcome", "PartitionCounts", "Random", "RoundInfo", "Rows", "Run", "RunFailed",
            "ScenarioError", "Server", "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected",
            "cross_entropy", "distillation", "key", "load", "loggers", "loss", "net", "partition", "privacy", "proximal",
-           "resume", "run", "runs", "schema", "sweep", "validate", "__version__"]
+           "quadratic", "resume", "run", "runs", "schema", "sweep", "validate", "weights", "__version__"]
 
 
 def __getattr__(name: str) -> object:

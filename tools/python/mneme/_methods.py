@@ -1,5 +1,6 @@
 """Methods in Python: a client half that yields jobs, and a server half that folds uploads."""
 import copy
+import difflib
 import inspect
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -55,27 +56,73 @@ _python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the functio
 _known_names: set[str] = set()
 
 
-def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _engine.Loss:
-    """Creates an objective from a Python function, also as a decorator: function(logits [B, C], labels [B]) returns the
-    loss of each row [B]. torch's autograd computes gradients. Labels count from the first class of the loss.
+def loss(function: Callable[..., torch.Tensor]) -> _engine.Loss:
+    """Creates an objective from a Python function, also as a decorator. torch's autograd computes gradients.
 
-    Native losses are computed for all clients of a batch together. A Python loss is computed model by model with the
-    GIL held, which is reported once on stderr.
+    The names of the function's arguments select what it receives; all are passed by name:
+
+    logits [R, C], labels [R] int64, from 0, the first class of the loss; features [R, D], the head's input;
+    teacher_logits [R, T] of the job's teacher for the classes `taught`; row_weight [R] float32, weights of the rows in
+    the mean; side, a dict of the job's tensors. It returns the loss of each row [R].
+
+    A function of `weights` is a penalty: weights [n] are a contiguous part of the trained weights, start [n] the same
+    part at the start of the job, and side the job's tensors, of which those of one axis [P] are cut to that part. It
+    returns one number for each part, and these are added up. mneme.quadratic() is faster where it fits.
+
+    A function of two arguments with other names receives (logits, labels). Native losses are computed for all clients
+    of a batch together. A Python loss is computed model by model with the GIL held, which is reported once on stderr.
     """
     if isinstance(function, _engine.Loss) or not callable(function):
-        raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels)")
+        raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels) or of other arguments of: "
+                        f"{', '.join(OF_ROWS + OF_WEIGHTS)}")
     if id(function) in _python_losses:
         return _python_losses[id(function)][1]
     name = getattr(function, "__name__", type(function).__name__)
+    arguments = _arguments_of(function, name)
     if name not in _known_names:
         _known_names.add(name)
         print(f"mneme: the loss '{name}' is a Python function, so it is computed for one client at a time",
               file=sys.stderr)
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # such functions may be created in each round
-        return _engine._python_loss(function, name, digest_of_source(function))
-    made = _engine._python_loss(function, name, f"at {id(function)}")
+        return _engine._python_loss(function, name, digest_of_source(function), arguments)
+    made = _engine._python_loss(function, name, f"at {id(function)}", arguments)
     _python_losses[id(function)] = function, made
     return made
+
+
+OF_ROWS = ("logits", "labels", "features", "teacher_logits", "row_weight", "side")
+OF_WEIGHTS = ("weights", "start", "side")
+
+
+def _arguments_of(function, name):
+    """Names of the arguments to pass by name; empty: logits and labels are passed by position."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a compiled function without a signature
+        return []
+    parts = [part.name for part in parameters if part.kind not in (part.VAR_POSITIONAL, part.VAR_KEYWORD)]
+    needed = [part.name for part in parameters if part.name in parts and part.default is part.empty]
+    known = [part for part in parts if part in OF_ROWS + OF_WEIGHTS]
+    positional = [part for part in parameters if part.kind in (part.POSITIONAL_ONLY, part.POSITIONAL_OR_KEYWORD)]
+    unknown = [part for part in needed if part not in known]
+    if unknown and set(known) <= {"logits", "labels"} and len(needed) == 2 == len(
+            [part for part in positional if part.name in needed]):
+        return []
+    if unknown or not known or any(part.kind is part.POSITIONAL_ONLY for part in parameters):
+        close = difflib.get_close_matches(unknown[0] if unknown else "", OF_ROWS + OF_WEIGHTS, 1)
+        what = f"the argument '{unknown[0]}'" if unknown else f"the arguments {parts}"
+        raise TypeError(f"mneme.loss({name}): {what} cannot be passed by name; expected some of "
+                        f"{', '.join(dict.fromkeys(OF_ROWS + OF_WEIGHTS))}" +
+                        (f"; did you mean '{close[0]}'?" if close else ""))
+    of_rows = [part for part in known if part not in OF_WEIGHTS]
+    if "weights" in known and of_rows or "start" in known and "weights" not in known:
+        raise TypeError(f"mneme.loss({name}): a penalty is a function of weights, and start and side if needed, and "
+                        f"not of {', '.join(of_rows) or 'start alone'}; expected two functions and the sum of their "
+                        "losses, as in mneme.loss(rows) + mneme.loss(penalty)")
+    if "weights" not in known and not {"logits", "features"} & set(known):
+        raise TypeError(f"mneme.loss({name}): the arguments {known} have no gradient; expected logits, features or "
+                        "weights among them")
+    return known
 
 
 class Server:

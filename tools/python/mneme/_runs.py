@@ -136,10 +136,20 @@ class Run:
             return rows
         return numpy.array(rows, dtype=float)
 
-    def model(self, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
-        """Final net as torch tensors by name, like a state_dict."""
+    def model(self, file: str = "model.safetensors", merge: bool = False) -> dict[str, torch.Tensor]:
+        """Final net as torch tensors by name, like a state_dict. merge: low-rank parts (model.low_rank) are added to
+        the matrices of their layers, so that the tensors fit the net without such parts."""
         from mneme._safetensors import read
-        return read(self._path(file))
+        from mneme._weights import merged
+        tensors = read(self._path(file))
+        if not merge:
+            return tensors
+        keys = tomllib.loads(self.scenario())["model"]
+        rank = keys.get("low_rank", 0)
+        if not rank:
+            raise ValueError(f"{self.folder}: merge=True, and the net has no low-rank parts; expected a run with "
+                             "model.low_rank > 0")
+        return merged(tensors, (keys.get("low_rank_alpha", 0.0) or rank) / rank)
 
     def scenario(self) -> str:
         """Resolved scenario as text. Running it gives the same digest."""

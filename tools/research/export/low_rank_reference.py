@@ -20,7 +20,7 @@ from transformers import (BertConfig, BertForSequenceClassification, CLIPConfig,
                           ViTForImageClassification)
 
 from bert_reference import tokens_of
-from torchvision_reference import formula, images, made_values, rounded, summary, write_records
+from torchvision_reference import images, made_values, rounded, summary, write_records
 
 CLASSES, STEPS, RATE, MOMENTUM, ROWS = 5, 10, 0.02, 0.9, 4
 SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96}
@@ -28,7 +28,8 @@ KEYS = {"width": "24", "depth": "2", "heads": "3"}
 IMAGES = {"image_size": 12, "patch_size": 4}
 LIVE = ((r"^vit\.layers\.", "vit.encoder.layer."), (r"\.attention\.q_proj\.", ".attention.attention.query."),
         (r"\.attention\.k_proj\.", ".attention.attention.key."),
-        (r"\.attention\.v_proj\.", ".attention.attention.value."), (r"\.attention\.o_proj\.", ".attention.output.dense."),
+        (r"\.attention\.v_proj\.", ".attention.attention.value."),
+        (r"\.attention\.o_proj\.", ".attention.output.dense."),
         (r"(vit\..*)\.mlp\.fc1\.", r"\1.intermediate.dense."), (r"(vit\..*)\.mlp\.fc2\.", r"\1.output.dense."))
 TIMM = ((r"^(vit|vision_model)\.", ""), (r"encoder\.layers?\.", "blocks."), (r"attention\.attention\.", "attn."),
         (r"attention\.output\.dense", "attn.proj"), (r"intermediate\.dense", "mlp.fc1"), (r"output\.dense", "mlp.fc2"),
@@ -94,8 +95,8 @@ CASES = {
     "clip": ("clip", {}, clip, None, 0, 0),
     "clip_lora": ("clip", {"low_rank": "2", "low_rank_alpha": "1", "low_rank_targets": "query, key, value, projection"},
                   clip, r".*(q_proj|k_proj|v_proj|out_proj)", 2, 1),
-    "bert_lora": ("bert", {"positions": "12", "padding": "0", "mlp": "96", "low_rank": "4", "low_rank_alpha": "8"}, bert,
-                  r".*(query|value)", 4, 8),
+    "bert_lora": ("bert", {"positions": "12", "padding": "0", "mlp": "96", "low_rank": "4", "low_rank_alpha": "8"},
+                  bert, r".*(query|value)", 4, 8),
     "bert_lora_mlp": ("bert", {"positions": "12", "padding": "0", "mlp": "96", "low_rank": "5",
                                "low_rank_targets": "key, projection, mlp"}, bert,
                       r".*encoder.*(key|output\.dense|intermediate\.dense)", 5, 5),
