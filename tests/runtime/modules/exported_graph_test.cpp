@@ -337,7 +337,7 @@ TEST_CASE("a counter is removed with its updates unless another call reads it") 
 
   made_program averaged; // only the buffer that is written moves
   const auto mean = averaged.buffer("mean", at::zeros({2})), rate = averaged.buffer("rate", at::full({2}, 0.5F));
-  averaged.call("lerp_.Tensor", {{"self", mean}, {"end", x}, {"weight", rate}});
+  averaged.call("mul_.Tensor", {{"self", mean}, {"other", rate}});
   averaged.call("add.Tensor", {{"self", x}, {"other", mean}});
   const auto graph = read(averaged);
   REQUIRE(graph.tensors().size() == 2);
