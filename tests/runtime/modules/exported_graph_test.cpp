@@ -368,6 +368,17 @@ TEST_CASE("a program of another format is refused with the line that exports it"
   CHECK_THAT(error("remove", "/graph_module/signature", {}), ContainsSubstring("the field 'signature' is missing"));
 }
 
+TEST_CASE("a program of PyTorch 2.8, whose weights are pickled, is refused with the versions that are read") {
+  made_program made;
+  made.call("relu.default", {{"self", tensor_named("x")}});
+  auto entries = made.entries();
+  std::erase_if(entries, [](const auto& entry) { return entry.first.ends_with("_config.json"); });
+  entries.emplace_back("model/data/weights/model.pt", "PK");
+  const auto graph = read_program(zip_of(entries));
+  REQUIRE_FALSE(graph);
+  CHECK_THAT(graph.error(), ContainsSubstring("PyTorch 2.8 and earlier") && ContainsSubstring("2.9 or later"));
+}
+
 TEST_CASE("tensors must lie within their bytes, and pickles are not opened") {
   made_program made;
   const auto weight = made.parameter("w", spread_numbers({4, 3}));
