@@ -100,12 +100,12 @@ at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Te
 }
 
 at::Tensor with_updated_running_stats(const at::Tensor& weights, const std::vector<batch_statistics>& statistics) {
-  constexpr double momentum = 0.1;
   auto moved = weights.clone();
   for (const auto& layer : statistics) {
     if (!layer.moves || layer.values < 2)
       continue;
     const auto channels = layer.mean.size(1);
+    const auto momentum = layer.momentum;
     const auto unbiased = static_cast<double>(layer.values) / static_cast<double>(layer.values - 1);
     moved.narrow(1, layer.mean_offset, channels).mul_(1.0 - momentum).add_(layer.mean, momentum);
     moved.narrow(1, layer.variance_offset, channels).mul_(1.0 - momentum).add_(layer.variance, momentum * unbiased);

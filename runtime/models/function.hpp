@@ -19,7 +19,8 @@ struct batch_statistics {
   at::Tensor running_mean{}, running_variance{};     ///< [K, C], or [1, C] if weights are shared
   std::int64_t values = 0;                           ///< Number of values per mean.
   std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of the running statistics within [P].
-  bool moves = false; ///< true: the layer was in training mode, which updates its running statistics.
+  bool moves = false;    ///< true: the layer was in training mode, which updates its running statistics.
+  double momentum = 0.1; ///< Weight of the batch in an update of the running statistics, as in torch.nn.BatchNorm2d.
 };
 
 /// Output of an intermediate layer as an image; a flat row has one pixel.

@@ -22,6 +22,7 @@ public:
       if (!by_name_.emplace(inner_name(entry), &entry).second)
         throw exported_error(fmt::format("the archive has two entries '{}'", inner_name(entry)));
   }
+  [[nodiscard]] bool has(const std::string& name) const { return by_name_.contains(name); }
   [[nodiscard]] std::string content(const std::string& name) const {
     const auto place = by_name_.find(name);
     if (place == by_name_.end())
@@ -219,6 +220,10 @@ exported_archive read_exported_archive(std::span<const std::uint8_t> file, const
   const auto name = by_name.program_name();
   exported_archive archive{.program = exported::parse_json(by_name.content("models/" + name + ".json"), "its program")};
   exported::check_versions(by_name, archive.program);
+  if (by_name.has("data/weights/" + name + ".pt"))
+    throw exported_error(
+        "its weights are pickled, as PyTorch 2.8 and earlier versions write them; export it with PyTorch "
+        "2.9 or later");
   exported::add_tensors(by_name, "data/weights/", name + "_weights_config.json", file.size(), archive);
   exported::add_tensors(by_name, "data/constants/", name + "_constants_config.json", file.size(), archive);
   return archive;

@@ -108,6 +108,16 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   return graph_and_trial{std::move(*graph), *tried};
 }
 
+/// Calls act(). A lack of memory becomes an error of its result.
+template <class Act>
+auto with_memory_error(const Act& act) -> decltype(act()) {
+  try {
+    return act();
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(std::vector<std::string>{"the module needs more memory than there is"});
+  }
+}
+
 /// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& layers) {
   return layers.sandbox_memory_bytes > 0 ? layers.sandbox_memory_bytes
@@ -150,7 +160,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
     return tl::unexpected(entries.error());
   const at::Device device(demands.device);
   const module_memory memory(trial_bytes_max(bytes->size(), demands.layers));
-  auto read = read_checked(*bytes, *entries, demands);
+  auto read = with_memory_error([&] { return read_checked(*bytes, *entries, demands); });
   if (!read)
     return load_failure(name, read.error(), memory);
   const auto rows = rows_of_trial(
@@ -158,8 +168,9 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!rows)
     return failed(name, rows.error());
   const trial_demands asked{.trained = demands.trained, .training = demands.training, .rows_max = rows->most};
-  const auto tried = read->tried ? tl::expected<probe_result, std::vector<std::string>>(*read->tried)
-                                 : probe_module(*read->graph, rows->rows, device, asked);
+  const auto tried = read->tried
+                         ? tl::expected<probe_result, std::vector<std::string>>(*read->tried)
+                         : with_memory_error([&] { return probe_module(*read->graph, rows->rows, device, asked); });
   if (!tried)
     return load_failure(name, tried.error(), memory);
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;

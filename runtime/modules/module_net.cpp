@@ -343,8 +343,11 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
 
 /// Batch statistics by channel, with the running statistics from the weights [P].
 batch_statistics module_net::statistics_of(const module_statistics& found, const at::Tensor& weights) const {
-  batch_statistics made{
-      .mean = found.batch_mean, .variance = found.batch_variance, .values = found.values, .moves = found.moves};
+  batch_statistics made{.mean = found.batch_mean,
+                        .variance = found.batch_variance,
+                        .values = found.values,
+                        .moves = found.moves,
+                        .momentum = found.momentum};
   for_each_tensor([&](const auto& held, std::size_t place, std::optional<std::size_t> entry) {
     if (!entry || (place != found.mean && place != found.variance))
       return;

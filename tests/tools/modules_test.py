@@ -99,7 +99,7 @@ class SizedProgram(Program):
         super().__init__(entries())
         self.rows = self.size("torch.ops.aten.sym_size.int", self={"as_tensor": {"name": "x"}}, dim={"as_int": 0})
 
-    def size(self, target, **inputs):
+    def size(self, target, /, **inputs):
         """Adds a call whose result is an integer. Returns the result as an argument."""
         name = f"size{len(self.calls)}"
         self.calls.append({"target": target, "outputs": [{"as_sym_int": {"as_name": name}}], "metadata": {},
@@ -149,7 +149,8 @@ def has_fewer_keys():
     keys = {"as_tensor": made.call("slice.Tensor", {"self": values, "dim": {"as_int": 1}, "start": {"as_int": 0},
                                                     "end": end})}
     attended = made.call("scaled_dot_product_attention.default", {"query": values, "key": keys, "value": values})
-    made.add_to_rows({"as_tensor": made.call("sum.default", {"self": {"as_tensor": attended}})})
+    total = made.call("sum.default", {"self": {"as_tensor": attended}})
+    made.add_to_rows({"as_tensor": made.call("mul.Tensor", {"self": {"as_tensor": total}, "other": {"as_int": 0}})})
     return made.archive()
 
 

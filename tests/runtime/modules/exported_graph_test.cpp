@@ -337,7 +337,7 @@ TEST_CASE("a counter is removed with its updates unless another call reads it") 
 
   made_program averaged; // only the buffer that is written moves
   const auto mean = averaged.buffer("mean", at::zeros({2})), rate = averaged.buffer("rate", at::full({2}, 0.5F));
-  averaged.call("lerp_.Tensor", {{"self", mean}, {"end", x}, {"weight", rate}});
+  averaged.call("mul_.Tensor", {{"self", mean}, {"other", rate}});
   averaged.call("add.Tensor", {{"self", x}, {"other", mean}});
   const auto graph = read(averaged);
   REQUIRE(graph.tensors().size() == 2);
@@ -366,6 +366,17 @@ TEST_CASE("a program of another format is refused with the line that exports it"
              ContainsSubstring("forward takes several inputs"));
   CHECK_THAT(error("replace", "/graph_module/graph/nodes", 3), ContainsSubstring("'nodes' is not a list"));
   CHECK_THAT(error("remove", "/graph_module/signature", {}), ContainsSubstring("the field 'signature' is missing"));
+}
+
+TEST_CASE("a program of PyTorch 2.8, whose weights are pickled, is refused with the versions that are read") {
+  made_program made;
+  made.call("relu.default", {{"self", tensor_named("x")}});
+  auto entries = made.entries();
+  std::erase_if(entries, [](const auto& entry) { return entry.first.ends_with("_config.json"); });
+  entries.emplace_back("model/data/weights/model.pt", "PK");
+  const auto graph = read_program(zip_of(entries));
+  REQUIRE_FALSE(graph);
+  CHECK_THAT(graph.error(), ContainsSubstring("PyTorch 2.8 and earlier") && ContainsSubstring("2.9 or later"));
 }
 
 TEST_CASE("tensors must lie within their bytes, and pickles are not opened") {
