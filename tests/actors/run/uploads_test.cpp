@@ -58,9 +58,8 @@ TEST_CASE("steps without effect on the values keep the model of the plain run") 
 }
 
 TEST_CASE("compressed uploads take fewer bytes and less virtual time") {
-  const auto slow = raw_toml("0.01");
-  const auto usual = summary_of(plain.with({{"devices.uplink_mbit", slow}}));
-  const auto small = summary_of(compressed.with({{"devices.uplink_mbit", slow}}));
+  const scenario_text::keys slow{{"devices.uplink_mbit", 0.01}, {"devices.rows_per_second", 1e6}};
+  const auto usual = summary_of(plain.with(slow)), small = summary_of(compressed.with(slow));
   // 10 % of the weights, each 4 bytes and 4 bits in place of 4 bytes; rounded up per upload
   const auto share = static_cast<double>(small.upload_bytes) / static_cast<double>(usual.upload_bytes);
   CHECK(share > 0.1125);
@@ -98,6 +97,8 @@ TEST_CASE("a median limits what sign-flipping attackers do to the accuracy") {
                                         {"rounds.per_task", 6},
                                         {"tasks.kind", "single"},
                                         {"partition.kind", "iid"},
+                                        {"training.epochs", 5},
+                                        {"training.learning_rate", 0.1},
                                         {"clients.attack", "sign-flip"},
                                         {"clients.attack_scale", 5.0},
                                         {"clients.attackers", 0.2}})
