@@ -14,7 +14,7 @@ enum class row_visibility : std::uint8_t {
   offline,     ///< Client 0 has the rows of all clients and all tasks from the start, and is the whole cohort.
 };
 
-/// A module file that a method loads: an exported program or a TorchScript file.
+/// A module file that a method loads: an exported program.
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of input rows; zeros: those of the data.

@@ -172,7 +172,7 @@ struct devices_section {
 enum class trainable_part { all, head, body, layers }; ///< [model] accepts only all and head.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< Module file (exported program or TorchScript) used as the net; empty: use `name`.
+  std::filesystem::path module{}; ///< Module file (exported program) used as the net; empty: use `name`.
   bool module_scores = false;     ///< True: forward() returns class scores; false: features.
   bool module_training = true;    ///< True: training uses the layer modes stored in the file; false: evaluation mode.
   bool native_code = false;       ///< True: modules are loaded without a probe if the system has no sandbox.

@@ -77,7 +77,7 @@ class Described(unittest.TestCase):
         with self.assertRaisesRegex(mneme.ScenarioError, "softmax.*none of mneme's layers"):
             mneme.net(Softmax(), strict=True)
         with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
-            keys = mneme.net(Softmax()).model()
+            keys = mneme.net(Softmax(), example=torch.zeros(2, 1, 8, 8)).model()
         self.assertTrue(os.path.exists(keys["module"]))
         for wrong in (nn.Sequential(nn.Conv2d(4, 4, (3, 1)), nn.Flatten(), nn.Linear(192, 4)),
                       nn.Sequential(nn.Flatten(), nn.Linear(64, 4), nn.ReLU())):
