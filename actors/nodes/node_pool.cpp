@@ -154,7 +154,7 @@ void node_pool::detach() {
 node_pool::~node_pool() {
   // A node that does not get the outcome retries until its idle timeout.
   constexpr std::chrono::seconds closing_time{1};
-  constexpr double starting_seconds = 10.0;
+  constexpr double starting_seconds = 30.0;
   std::unique_lock hold(mutex_);
   if (!settings_.nodes_stay || is_interrupted()) {
     has_ended_ = true;
@@ -165,7 +165,7 @@ node_pool::~node_pool() {
       return missing_ranks() > 0 && listening_.seconds() < starting_seconds && !is_interrupted();
     };
     if (waits() && settings_.log)
-      settings_.log("the run has ended; this process waits for ranks that have not joined, and ends them");
+      settings_.log("the run has ended; this process waits up to 30 s for ranks that have not joined, and ends them");
     while (waits())
       changed_.wait_for(hold, std::chrono::milliseconds(50));
   }

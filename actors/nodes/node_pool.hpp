@@ -65,7 +65,7 @@ class node_pool final : private connection_watcher {
 public:
   explicit node_pool(node_pool_settings settings);
   /// Unless nodes stay: sends the outcome to all nodes and waits at most 1 s for them to disconnect. Ranks that have
-  /// not connected yet get it if they connect within 10 s of listen(). Rejected nodes have time to read their reasons.
+  /// not connected yet get it if they connect within 30 s of listen(). Rejected nodes have time to read their reasons.
   ~node_pool() override;
   node_pool(const node_pool&) = delete;
   node_pool& operator=(const node_pool&) = delete;

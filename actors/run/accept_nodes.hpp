@@ -29,7 +29,7 @@ struct accept_options {
 [[nodiscard]] expected<void> offer_scenario(node_pool& nodes, const scenario& settings);
 /// Outcome for nodes of a run that cannot start.
 [[nodiscard]] run_end end_for(const diagnostics& errors);
-/// Ends the ranks of a launcher when no run begins: listens for at most 10 s and sends them the outcome. No effect if
+/// Ends the ranks of a launcher when no run begins: listens for at most 30 s and sends them the outcome. No effect if
 /// no ranks are expected, or if the address is in use.
 void end_ranks(const accept_options& options, const run_end& outcome);
 /// Waits until the minimum of the options is ready. Fails at the timeout, with the reasons of rejected nodes.

@@ -118,14 +118,13 @@ bool is_one_host(const reader& from, const launched_rank& rank) {
 }
 
 /// Name of rank 0's host for connections from other hosts.
-std::string host_of(reader& from, const launcher_variables& by) {
+std::string host_of(reader& from) {
   if (from.has("MASTER_ADDR"))
     return from.text("MASTER_ADDR");
   if (!node_list_of(from).empty())
     return first_host(node_list_of(from));
-  from.fail("MASTER_ADDR", fmt::format("is not set, and {} does not name the host of rank 0; expected its name or "
-                                       "address, as in MASTER_ADDR=$(hostname)",
-                                       by.name));
+  from.fail("MASTER_ADDR", "is not set, so the host of rank 0 is unknown; expected its name or address, as in "
+                           "MASTER_ADDR=$(hostname)");
   return {};
 }
 
@@ -150,6 +149,8 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
     return failed("--distributed", how_to_start);
   const auto& by = launchers[chosen];
   check_agreement(from, chosen);
+  if (!from.errors().empty()) // other errors would follow from this one
+    return tl::unexpected(from.errors());
   const auto rank = from.number(by.rank);
   launched_rank found{.launcher = by.name,
                       .rank = rank.value_or(0),
@@ -163,7 +164,7 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
   if (found.size && found.rank >= *found.size)
     from.fail(by.rank, fmt::format("is {}; expected less than {}, the value of {}", found.rank, *found.size, by.size));
   found.is_one_host = is_one_host(from, found);
-  found.host = found.is_one_host ? "127.0.0.1" : host_of(from, by);
+  found.host = found.is_one_host ? "127.0.0.1" : host_of(from);
   found.port = port_of(from, chosen == 0);
   if (!from.errors().empty())
     return tl::unexpected(from.errors());

@@ -104,13 +104,17 @@ int run_scenarios(const run_arguments& arguments) {
   auto errors = validate_run(arguments, plan && plan->node);
   if (!plan)
     append(errors, plan.error());
-  const auto runs = planned_runs(arguments, errors);
+  diagnostics errors_of_scenarios;
+  const auto runs = planned_runs(arguments, errors_of_scenarios);
+  append(errors, errors_of_scenarios);
   const auto fail = [&plan](const diagnostics& why) {
     const auto code = print_errors(why);
     if (plan)
-      end_ranks(plan->accept, end_for(why)); // other ranks cannot find all of these errors
+      end_ranks(plan->accept, end_for(why)); // other ranks may not find these errors
     return code;
   };
+  if (!errors_of_scenarios.empty()) // all ranks find these
+    return print_errors(errors);
   if (!errors.empty())
     return fail(errors);
   if (auto ready = arithmetic_of(runs); !ready)
