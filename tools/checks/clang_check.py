@@ -1,17 +1,33 @@
-"""Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
+"""Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER... [--newer FOLDER...]
 
-.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat coroutines
-differently, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
-together.
+Folders after --newer need clang 16 or later, which accepts lambdas that capture structured bindings; they are skipped
+with an older clang. .clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang
+treat coroutines differently, and a method must compile with both. The flags are those of the build; the sources of a
+unity build are checked together.
 """
 import concurrent.futures
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+
+
+CAPTURES_BINDINGS = 16  # first version of clang that accepts captured structured bindings
+
+
+def newest_clang():
+    """(version, clang-tidy, clang++) of the newest pair on this machine, such as clang-tidy-19 and clang++-19."""
+    pairs = [("clang-tidy", "clang++"), *((f"clang-tidy-{n}", f"clang++-{n}") for n in range(14, 30))]
+    found = []
+    for tidy, compiler in pairs:
+        if shutil.which(tidy) and shutil.which(compiler):
+            said = subprocess.run([tidy, "--version"], capture_output=True, text=True, check=True).stdout
+            found.append((int(re.search(r"version (\d+)", said).group(1)), tidy, compiler))
+    return max(found, default=(0, "clang-tidy", "clang++"))
 
 
 def sources_of(entry):
@@ -46,10 +62,10 @@ def plain_flags(entry):
     return kept
 
 
-def clang_command(entry, *options):
+def clang_command(entry, *options, tidy="clang-tidy"):
     """The clang-tidy command for this entry of the build."""
     # The build's flags include warnings that clang does not have.
-    return ["clang-tidy", "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
+    return [tidy, "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
 
 
 def header_of(entry):
@@ -59,23 +75,23 @@ def header_of(entry):
                  if word == "-include" and following.endswith("cmake_pch.hxx")), None)
 
 
-def precompiled(entries, folder):
-    """Compiles the build's precompiled headers with clang++, once for all sources with the same flags."""
+def precompiled(entries, folder, compiler="clang++"):
+    """Compiles the build's precompiled headers with clang, once for all sources with the same flags."""
     made = {}
     for entry in entries:
         header, flags = header_of(entry), tuple(plain_flags(entry))
         if header is not None and (header, flags) not in made:
             out = os.path.join(folder, f"{len(made)}.pch")
-            done = subprocess.run(["clang++", *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
+            done = subprocess.run([compiler, *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
                                   cwd=entry["directory"], capture_output=True, text=True)
             made[header, flags] = out if done.returncode == 0 else None  # errors appear when sources are compiled
     return made
 
 
-def check(entry, headers):
+def check(entry, headers, tidy="clang-tidy"):
     """(file, exit code, findings) of one entry."""
     header = headers.get((header_of(entry), tuple(plain_flags(entry))))
-    done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else [])),
+    done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else []), tidy=tidy),
                           cwd=entry["directory"], capture_output=True, text=True)
     return entry["file"], done.returncode, done.stdout or done.stderr
 
@@ -87,13 +103,20 @@ def chosen_entries(commands, folders):
 
 
 def main():
-    commands, folders = sys.argv[1], tuple(os.path.abspath(name) + os.sep for name in sys.argv[2:])
+    commands, named = sys.argv[1], sys.argv[2:]
+    version, tidy, compiler = newest_clang()
+    if "--newer" in named:
+        always, newer = named[:named.index("--newer")], named[named.index("--newer") + 1:]
+        if version < CAPTURES_BINDINGS:
+            print(f"clang {version}: {' '.join(newer)} not checked; expected clang {CAPTURES_BINDINGS} or later")
+        named = always + (newer if version >= CAPTURES_BINDINGS else [])
+    folders = tuple(os.path.abspath(name) + os.sep for name in named)
     entries = chosen_entries(commands, folders)
     if not entries:
         sys.exit(f"{commands}: no source below {', '.join(folders)}")
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        headers = precompiled(entries, scratch)
-        results = list(pool.map(lambda entry: check(entry, headers), entries))
+        headers = precompiled(entries, scratch, compiler)
+        results = list(pool.map(lambda entry: check(entry, headers, tidy), entries))
     for file, status, said in sorted(results):
         if status != 0:
             print(f"{os.path.relpath(file)}: findings of clang-tidy\n{said}")
