@@ -190,7 +190,8 @@ class Server:
         return self._written(name)
 
     def _predicts_clients(self):
-        return "client" in inspect.signature(self.predict).parameters
+        predict = inspect.getattr_static(type(self), "predict")
+        return inspect.isfunction(predict) and "client" in inspect.signature(predict).parameters
 
     def _packed(self):
         return _state.packed(self.state())
