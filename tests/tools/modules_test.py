@@ -242,7 +242,8 @@ class Modules(unittest.TestCase):
 
     def test_a_module_has_one_digest_for_all_threads_widths_and_shards(self):
         for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
-                        ("--set", f"model.module={PROGRAM_FILE}")):
+                        ("--set", f"model.module={PROGRAM_FILE}"),
+                        ("--set", f"model.module={PROGRAM_FILE}", "--set", "model.module_fused=false")):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
                 again = self.digest("--threads", str(threads), "--set", f"worker.fused_clients_max={width}",
@@ -264,7 +265,8 @@ class Modules(unittest.TestCase):
 
     def test_an_exported_program_in_evaluation_mode_has_the_digest_of_torchscript(self):
         self.assertEqual(self.digest(), self.digest("--set", f"model.module={PROGRAM_FILE}", "--set",
-                                                    "model.module_training=false"))
+                                                    "model.module_training=false", "--set",
+                                                    "model.module_fused=false"))
 
     def test_killed_runs_resume_to_the_same_digest(self):
         for name in ("module", "exported"):
