@@ -23,7 +23,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
                                                             .head = settings.strategy.method->needs().head,
                                                             .trained = settings.model.trainable == trainable_part::all,
                                                             .training = settings.model.module_training,
-                                                            .fused = true,
+                                                            .fused = settings.model.module_fused,
                                                             .native_code = settings.model.native_code,
                                                             .device = device});
   if (!net)

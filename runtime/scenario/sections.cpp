@@ -58,6 +58,11 @@ section_keys model_keys(scenario& of_run) {
             "training mode; false: evaluation mode throughout.");
   keys.used_if(!is_built, "only scenarios with model.module");
   keys.omit_default_from_digest();
+  keys.flag("module_fused", to.module_fused,
+            "module: if every operator of the file has a layer of mneme, run the net as these layers, fused over "
+            "clients; false: always run the file's operators, client by client.");
+  keys.used_if(!is_built, "only scenarios with model.module");
+  keys.omit_default_from_digest();
   const auto own = keys.all().size();
   if (to.kind)
     to.kind->keys(keys);

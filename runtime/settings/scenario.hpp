@@ -175,6 +175,7 @@ struct model_section {
   std::filesystem::path module{}; ///< Module file (exported program) used as the net; empty: use `name`.
   bool module_scores = false;     ///< True: forward() returns class scores; false: features.
   bool module_training = true;    ///< True: training uses the layer modes stored in the file; false: evaluation mode.
+  bool module_fused = true;       ///< True: a module whose operators all have a layer of mneme runs as these layers.
   bool native_code = false;       ///< True: modules are loaded without a probe if the system has no sandbox.
   std::filesystem::path weights{}, seed_weights{};
   std::filesystem::path backbone{}; ///< Scenario of a run that trained the initial weights; empty: none.

@@ -302,7 +302,7 @@ class Modules(unittest.TestCase):
 
     def test_a_module_has_one_digest_for_all_threads_widths_and_shards(self):
         for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
-                        ("--set", "model.module_training=true")):
+                        ("--set", "model.module_training=true"), ("--set", "model.module_fused=false")):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
                 again = self.digest("--threads", str(threads), "--set", f"worker.fused_clients_max={width}",

@@ -88,6 +88,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"model.frozen", "[\"fc1.weight\"]"},
     {"model.module_output", "scores"},
     {"model.module_training", "false"},
+    {"model.module_fused", "false"},
     {"model.native_code", "true"},
     {"model.hidden", "[200]"},
     {"model.probed", "true"},
