@@ -282,7 +282,7 @@ MAY_CATCH = {"runtime/base/exception_message.cpp", "runtime/base/exception_messa
 
 
 def catches(tree):
-    """Only a few files catch exceptions; all others call failure_of() or similar functions."""
+    """Only a few files catch exceptions; all others call exception_message_of() or similar functions."""
     for path, text in tree.items():
         if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
             for line, content in numbered(code_of(text)):

@@ -19,8 +19,8 @@ double multiplications_of(const work& job) {
   const auto rows = static_cast<double>(rows_of(job));
   if (const auto* training = std::get_if<train_job>(&job))
     return rows * static_cast<double>(training->net->size());
-  if (const auto* pass = std::get_if<evaluate_job>(&job); pass && !pass->learnt.readout.defined())
-    return rows * static_cast<double>(pass->learnt.net->size());
+  if (const auto* pass = std::get_if<evaluate_job>(&job); pass && !pass->learned.readout.defined())
+    return rows * static_cast<double>(pass->learned.net->size());
   return std::numeric_limits<double>::infinity();
 }
 

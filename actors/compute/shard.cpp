@@ -120,7 +120,7 @@ void shard::interrupt(job_id last, active_round& round) {
 }
 
 void shard::finish(assignment_id id, client_result&& result) {
-  const auto format = run_.scenario.devices.wire;
+  const auto format = run_.scenario.devices.transfer_dtype;
   party_bytes bytes{};
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;

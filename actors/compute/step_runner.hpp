@@ -53,9 +53,9 @@ private:
   /// Running step: its coroutine and the receiver of its value.
   template <class Task>
   struct running_step {
-    job_channel desk{};
+    job_channel channel{};
     server_context context;
-    running_step(const central_rows* rows, generated_row_store* store) : context(desk, rows, store) {}
+    running_step(const central_rows* rows, generated_row_store* store) : context(channel, rows, store) {}
     round_info where{};
     std::optional<Task> work{};
     std::function<void(Task&)> ended{}; // receives the finished coroutine with its value or exception
@@ -76,12 +76,12 @@ private:
         hooks_.warn(std::move(text));
       if (step->work->done())
         return step->ended(*step->work);
-      run_all(step->desk.take_plan(), [this, step](outcomes results) {
+      run_all(step->channel.take_plan(), [this, step](outcomes results) {
         if (mneme::is_interrupted(results)) {
           interrupted_ = true;
           return step->failed(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
         }
-        drive<Task>(step, [step = step.get(), &results] { step->desk.answer(std::move(results)); });
+        drive<Task>(step, [step = step.get(), &results] { step->channel.answer(std::move(results)); });
       });
     });
     if (failure)

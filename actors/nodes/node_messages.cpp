@@ -22,11 +22,11 @@ std::string kernel_variables() {
 
 const char* kernels_name() {
   switch (kernels::result_isa()) {
-  case kernels::instruction_level::wide:
+  case kernels::instruction_level::avx512:
     return "AVX-512";
-  case kernels::instruction_level::half:
+  case kernels::instruction_level::avx2:
     return "AVX2";
-  case kernels::instruction_level::plain:
+  case kernels::instruction_level::generic:
     break;
   }
   return "plain";

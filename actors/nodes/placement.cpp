@@ -16,7 +16,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
                                  placement_links peers)
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
       peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), context_->local_workers,
-                                     context_->scenario.worker.without_nodes == no_nodes_policy::here),
+                                     context_->scenario.worker.no_nodes == no_nodes_policy::local),
       validator_(context_, random_number()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);

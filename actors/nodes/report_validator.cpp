@@ -140,7 +140,7 @@ std::string report_validator::failure_error(const round_failure& failure) const 
 /// Checks a result against the rules that hold for every method. Returns the error text, or "".
 std::string report_validator::value_error(const finished_round& finished, const assignment& given) const {
   const auto& result = finished.result;
-  const auto format = run_->scenario.devices.wire;
+  const auto format = run_->scenario.devices.transfer_dtype;
   const auto reject = [&](const std::string& text) {
     return fmt::format("finishes {} with {}", describe(given.id, given), text);
   };

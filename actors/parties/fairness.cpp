@@ -18,7 +18,7 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, c
 
 caf::result<fairness> server_state::measure() {
   const auto& tasks = *context_->tasks;
-  const auto learnt = party_.half().predict();
+  const auto learned = party_.half().predict();
   auto answer = self_->make_response_promise<fairness>(); // created after calls that may throw
   plan jobs;
   std::vector<std::size_t> cell_of; // index of the job's (task, class) pair, by job
@@ -31,7 +31,7 @@ caf::result<fairness> server_state::measure() {
         const auto end = rows.begin() + static_cast<std::ptrdiff_t>(last);
         const sample_view chunk{.source = tasks.test,
                                 .rows = std::make_shared<const std::vector<std::int64_t>>(begin, end)};
-        jobs.push_back(evaluate_job{.learnt = learnt, .samples = chunk, .mask = {0, tasks.classes}});
+        jobs.push_back(evaluate_job{.learned = learned, .samples = chunk, .mask = {0, tasks.classes}});
         cell_of.push_back(cells);
       }
       ++cells;

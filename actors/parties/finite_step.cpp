@@ -36,9 +36,9 @@ void expect_finite(const run_context& run, const char* subject, const tensors_re
     fail(run, subject, name);
 }
 
-void expect_finite(const run_context& run, const char* subject, const predictor& learnt) {
-  expect_finite(run, subject, learnt.weights);
-  if (learnt.readout.defined() && !is_finite(learnt.readout))
+void expect_finite(const run_context& run, const char* subject, const predictor& learned) {
+  expect_finite(run, subject, learned.weights);
+  if (learned.readout.defined() && !is_finite(learned.readout))
     fail(run, subject, readout_name);
 }
 

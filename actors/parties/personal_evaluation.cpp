@@ -117,7 +117,7 @@ std::vector<personal_evaluation::subject> personal_evaluation::subjects(const ev
   return found;
 }
 
-plan personal_evaluation::test_jobs(const predictor& learnt, const subject& tested, const evaluate&) const {
+plan personal_evaluation::test_jobs(const predictor& learned, const subject& tested, const evaluate&) const {
   plan jobs;
   for (const auto& [mask, rows] : tested.tests)
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows) {
@@ -125,7 +125,7 @@ plan personal_evaluation::test_jobs(const predictor& learnt, const subject& test
       const auto at = [&](std::size_t i) { return rows.begin() + static_cast<std::ptrdiff_t>(i); };
       const auto& source = run_.held_out ? run_.tasks->train : run_.tasks->test;
       jobs.push_back(evaluate_job{
-          .learnt = learnt,
+          .learned = learned,
           .samples = {.source = source, .rows = std::make_shared<const std::vector<std::int64_t>>(at(first), at(last))},
           .mask = mask});
     }
@@ -263,10 +263,10 @@ bool has_test_rows(const run_context& run) {
 
 /// True if the method's server predicts with a head of a net that local training can change.
 bool has_trainable_head(const run_context& run) {
-  predictor learnt;
-  const auto failure = exception_message_of([&] { learnt = run.method->make_server()->predict(); });
-  return failure.empty() && learnt.net && learnt.net->classes() > 0 && learnt.weights &&
-         learnt.weights->find(flat_weights) && learnt.kind == readout_kind::head && !learnt.projection.defined();
+  predictor learned;
+  const auto failure = exception_message_of([&] { learned = run.method->make_server()->predict(); });
+  return failure.empty() && learned.net && learned.net->classes() > 0 && learned.weights &&
+         learned.weights->find(flat_weights) && learned.kind == readout_kind::head && !learned.projection.defined();
 }
 
 } // namespace

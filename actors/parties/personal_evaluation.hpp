@@ -28,7 +28,7 @@ private:
   struct subject;
   struct progress;
   [[nodiscard]] std::vector<subject> subjects(const evaluate& in) const;
-  [[nodiscard]] plan test_jobs(const predictor& learnt, const subject& tested, const evaluate& in) const;
+  [[nodiscard]] plan test_jobs(const predictor& learned, const subject& tested, const evaluate& in) const;
   [[nodiscard]] train_job tuning_job(const predictor& start, const subject& tested, const evaluate& in) const;
   [[nodiscard]] predictor local_model(const predictor& shared, client_id client) const;
   [[nodiscard]] std::size_t clients_at_once() const;

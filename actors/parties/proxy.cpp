@@ -22,8 +22,8 @@ party_actor::behavior_type proxy_state::make_behavior() {
 }
 
 caf::result<step_taken> proxy_state::advise_on_model(take_step& in) {
-  model_ =
-      convert_for_transfer(in.model, context_->scenario.devices.wire, context_->method->wire_layout(*context_->net));
+  model_ = convert_for_transfer(in.model, context_->scenario.devices.transfer_dtype,
+                                context_->method->wire_layout(*context_->net));
   return party_.steps().run(
       self_->make_response_promise<step_taken>(), in.where, nullptr,
       [this](server_context& ctx, const round_info& where) { return party_.half().advise(ctx, where, model_); },
@@ -32,7 +32,7 @@ caf::result<step_taken> proxy_state::advise_on_model(take_step& in) {
 
 step_taken proxy_state::answer_of(const tensors_ref& advice) const {
   expect_finite(*context_, "the advice", advice);
-  const auto format = context_->scenario.devices.wire;
+  const auto format = context_->scenario.devices.transfer_dtype;
   step_taken answer{.advice = convert_for_transfer(advice, format, context_->method->wire_layout(*context_->net)),
                     .advice_bytes = wire_bytes(advice.get(), format),
                     .model_bytes = wire_bytes(model_.get(), format)};

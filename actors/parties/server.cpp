@@ -21,14 +21,14 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 }
 
 /// Digest of all trained tensors. A projection is covered by the readout that was fitted on it.
-digest128 digest_of_model(const predictor& learnt) {
-  const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
-  if (!learnt.readout.defined())
+digest128 digest_of_model(const predictor& learned) {
+  const auto weights = learned.weights ? digest_of(*learned.weights) : digest128{};
+  if (!learned.readout.defined())
     return weights;
   run_digest both;
   both.add(weights);
   tensor_map readout;
-  readout.put("readout", learnt.readout.contiguous());
+  readout.put("readout", learned.readout.contiguous());
   both.add(digest_of(readout));
   return both.value();
 }
@@ -69,7 +69,7 @@ opened_round server_state::broadcast_of(const round_info& info) {
   auto sent = party_.half().open_round(info);
   expect_finite(*context_, "the broadcast", sent.weights);
   expect_finite(*context_, "the broadcast", sent.extra);
-  const auto format = context_->scenario.devices.wire;
+  const auto format = context_->scenario.devices.transfer_dtype;
   opened_round answer;
   answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format) +
                  masked_bytes(context_->scenario).down;
@@ -129,11 +129,11 @@ caf::result<step_taken> server_state::close(const take_step& in) {
 
 plan server_state::evaluation_plan(const evaluate& in) const {
   plan jobs;
-  const auto learnt = party_.half().predict();
+  const auto learned = party_.half().predict();
   for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
-      jobs.push_back(evaluate_job{.learnt = learnt,
+      jobs.push_back(evaluate_job{.learned = learned,
                                   .samples = chunk_of(context_->tasks->test, rows, first),
                                   .mask = in.masks[t],
                                   .lists_answers = in.end_of_task || is_of_all_tasks(in)});

@@ -94,7 +94,7 @@ void end_ranks(const accept_options& options, const run_end& outcome) {
   auto quiet = options;
   quiet.nodes_stay = false;
   quiet.listening = nullptr;
-  if (const auto nodes = accept_nodes(quiet, worker_section{}.node_silence, nullptr))
+  if (const auto nodes = accept_nodes(quiet, worker_section{}.node_timeout, nullptr))
     (*nodes)->finish(outcome);
 }
 

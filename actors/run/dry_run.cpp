@@ -37,7 +37,7 @@ enum class played_part {
 class player {
 public:
   explicit player(const run_context& run, played_part part = played_part::whole)
-      : run_(run), rows_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)), part_(part) {
+      : run_(run), rows_(run), wire_(run.scenario.devices.transfer_dtype), federation_(settings_of(run)), part_(part) {
     played_.exact = run.needs.upload_size_known || part == played_part::certain;
     if (played_.exact)
       ask_method([&] { half_ = run.method->make_server(); });
@@ -208,8 +208,8 @@ private:
   /// Plan of a task; nullopt if it depends on a job of the server, since no job is run.
   std::optional<task_plan> plan_of(const round_info& where) {
     std::optional<task_plan> plan;
-    job_channel desk;
-    server_context context(desk, &rows_, run_.generated_rows.get());
+    job_channel channel;
+    server_context context(channel, &rows_, run_.generated_rows.get());
     auto step = half_->open_task(context, where);
     step.start();
     if (step.done())

@@ -64,7 +64,7 @@ input_files input_files_of(const scenario& settings) {
   return files;
 }
 
-diagnostics changed_inputs(const run_origin& began, const scenario& settings) {
+diagnostics check_input_files(const run_origin& began, const scenario& settings) {
   diagnostics changed;
   for (const auto& input : named_inputs(settings))
     if (const auto before = began.files.find(input.key); before != began.files.end() && before->second != input.digest)
@@ -75,7 +75,7 @@ diagnostics changed_inputs(const run_origin& began, const scenario& settings) {
   return changed;
 }
 
-std::string changed_data_files(const run_origin& began, const scenario& settings) {
+std::string find_changed_data_files(const run_origin& began, const scenario& settings) {
   std::string text;
   for (const auto& [file, stamp] : data_stamps(settings))
     if (const auto before = began.data_files.find(file); before == began.data_files.end() || before->second != stamp)

@@ -11,9 +11,9 @@ struct input_files {
 [[nodiscard]] input_files input_files_of(const scenario& settings);
 
 /// Returns one diagnostic for each input file of the scenario whose content has changed since the run began.
-[[nodiscard]] diagnostics changed_inputs(const run_origin& began, const scenario& settings);
+[[nodiscard]] diagnostics check_input_files(const run_origin& began, const scenario& settings);
 
 /// Lists data files whose size or time has changed: "; changed: /data/train.gz, /data/test.gz"; "" if none has.
-[[nodiscard]] std::string changed_data_files(const run_origin& began, const scenario& settings);
+[[nodiscard]] std::string find_changed_data_files(const run_origin& began, const scenario& settings);
 
 } // namespace mneme

@@ -38,7 +38,7 @@ std::optional<device_inputs> facts_of_devices(const scenario& settings, diagnost
 /// Makes the population. tasks.keep_task_share has no effect if the method assigns clients to old tasks itself.
 std::shared_ptr<const population> population_of(scenario settings, const device_inputs& facts) {
   if (settings.strategy.method->needs().assigns_old_task_clients)
-    settings.tasks.staying_share = 0.0;
+    settings.tasks.keep_task_share = 0.0;
   return std::make_shared<const population>(settings, facts);
 }
 
@@ -91,7 +91,7 @@ std::shared_ptr<run_context> assemble_context(const scenario& settings, const st
 expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, const run_context_request& request) {
   const auto device = resolve_device(settings.worker.device);
   const bool checks = request.use == run_context_use::check;
-  auto raw = data_of_run(settings, request.data, checks ? row_values::zeros : row_values::drawn, device);
+  auto raw = load_run_data(settings, request.data, checks ? row_values::zeros : row_values::drawn, device);
   if (!raw)
     return tl::unexpected{raw.error()};
   if (request.warnings)
@@ -115,7 +115,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   gather(problems, parts);
   if (request.warnings)
     append(*request.warnings, context_warnings(settings, *shared_tasks, parts ? parts->get() : nullptr));
-  const auto net = model_of_run(settings, *shared_tasks, *device);
+  const auto net = make_run_model(settings, *shared_tasks, *device);
   if (net && request.warnings)
     append(*request.warnings, module_warnings(settings, **net));
   auto setup = net ? load_method_inputs(settings, *shared_tasks, *net, *device)
@@ -126,9 +126,9 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   expected<at::Tensor> initial;
   expected<tensors_ref> initial_downstream;
   if (net) {
-    const auto behind = setup ? settings.strategy.method->downstream_net(*setup) : nullptr;
-    initial = starting_weights(settings, **net, behind.get(), request.backbone, !checks);
-    initial_downstream = downstream_weights(settings, **net, behind);
+    const auto downstream = setup ? settings.strategy.method->downstream_net(*setup) : nullptr;
+    initial = starting_weights(settings, **net, downstream.get(), request.backbone, !checks);
+    initial_downstream = downstream_weights(settings, **net, downstream);
     gather(problems, initial);
     gather(problems, initial_downstream);
   }

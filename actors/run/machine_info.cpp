@@ -18,11 +18,11 @@ namespace {
 
 const char* name_of(kernels::instruction_level level) {
   switch (level) {
-  case kernels::instruction_level::wide:
+  case kernels::instruction_level::avx512:
     return "AVX-512";
-  case kernels::instruction_level::half:
+  case kernels::instruction_level::avx2:
     return "AVX2 with FMA";
-  case kernels::instruction_level::plain:
+  case kernels::instruction_level::generic:
     break;
   }
   return "none beyond the compiler's";

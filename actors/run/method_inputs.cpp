@@ -12,7 +12,7 @@ namespace {
 
 /// Adds the location in the scenario to a diagnostic of the method. If it concerns model.name, the text starts with the
 /// method's name, because that line does not contain it.
-diagnostic placed(const scenario& settings, const diagnostic& problem) {
+diagnostic locate_diagnostic(const scenario& settings, const diagnostic& problem) {
   const auto lead = problem.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(problem.where), lead + problem.text};
 }
@@ -68,12 +68,12 @@ expected<method_setup> load_method_inputs(const scenario& settings, const task_s
                      .training = settings.training,
                      .trainable = settings.model.trainable,
                      .weighting = settings.strategy.weighting,
-                     .keep_share = settings.strategy.keep_share,
+                     .old_model_share = settings.strategy.old_model_share,
                      .rounds = settings.rounds,
                      .oracle = settings.strategy.oracle,
                      .tasks = std::ssize(tasks.tasks),
                      .transition = settings.tasks.transition,
-                     .staying_share = settings.tasks.staying_share,
+                     .keep_task_share = settings.tasks.keep_task_share,
                      .classes = tasks.classes,
                      .shape = tasks.train->shape(),
                      .tokens = tasks.tokens,
@@ -88,7 +88,7 @@ expected<method_setup> load_method_inputs(const scenario& settings, const task_s
   auto errors = read_files(settings, device, setup);
   if (errors.empty())
     for (const auto& problem : settings.strategy.method->check(setup))
-      errors.push_back(placed(settings, problem));
+      errors.push_back(locate_diagnostic(settings, problem));
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   return setup;

@@ -66,8 +66,8 @@ recorder_state::recorder_state(recorder_actor::pointer self, run_context_ref con
   if (setup_.live)
     setup_.live->on_run_started(setup_.files->path(), context_->workers, past_.course, past_.evaluations);
   if (setup_.live && setup_.nodes)
-    setup_.live->has_nodes(setup_.nodes, context_->local_workers == 0 &&
-                                             context_->scenario.worker.without_nodes == no_nodes_policy::wait);
+    setup_.live->has_nodes(setup_.nodes,
+                           context_->local_workers == 0 && context_->scenario.worker.no_nodes == no_nodes_policy::wait);
 }
 
 template <class Act>

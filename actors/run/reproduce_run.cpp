@@ -20,7 +20,7 @@ expected<run_origin> origin_of(const fs::path& folder) {
 
 } // namespace
 
-expected<scenario> scenario_of_run(const fs::path& folder) {
+expected<scenario> read_run_scenario(const fs::path& folder) {
   const auto origin = origin_of(folder);
   if (!origin)
     return tl::unexpected(origin.error());
@@ -28,7 +28,7 @@ expected<scenario> scenario_of_run(const fs::path& folder) {
   if (!read)
     return tl::unexpected(read.error());
   read->value.name = origin->scenario;
-  if (auto changed = changed_inputs(*origin, read->value); !changed.empty())
+  if (auto changed = check_input_files(*origin, read->value); !changed.empty())
     return tl::unexpected(std::move(changed));
   if (const auto now = scenario_digest(read->value); now != origin->scenario_digest)
     return failed((folder / "scenario.toml").string(),
@@ -39,7 +39,7 @@ expected<scenario> scenario_of_run(const fs::path& folder) {
 }
 
 expected<run_summary> reproduce_run(const fs::path& folder, const run_options& options) {
-  const auto settings = scenario_of_run(folder);
+  const auto settings = read_run_scenario(folder);
   if (!settings)
     return tl::unexpected(settings.error());
   auto summary = run_simulation(*settings, options);

@@ -5,10 +5,10 @@ namespace mneme {
 
 /// Returns the resolved scenario of a run, named like the run. Fails if the folder has none, or if scenario.toml was
 /// changed after the run.
-[[nodiscard]] expected<scenario> scenario_of_run(const std::filesystem::path& folder);
+[[nodiscard]] expected<scenario> read_run_scenario(const std::filesystem::path& folder);
 
-/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as scenario_of_run(), if the data have
-/// changed, or if `options.out` exists.
+/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as read_run_scenario(), if the data
+/// have changed, or if `options.out` exists.
 /// @pre no other run in this process; `options.out` is not empty
 [[nodiscard]] expected<run_summary> reproduce_run(const std::filesystem::path& folder, const run_options& options);
 

@@ -34,8 +34,8 @@ diagnostics placed_in_scenario(diagnostics errors, const scenario& settings) {
 
 } // namespace
 
-expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, row_values values,
-                               const tl::expected<std::string, std::string>& device) {
+expected<raw_data> load_run_data(const scenario& settings, const raw_data* given, row_values values,
+                                 const tl::expected<std::string, std::string>& device) {
   diagnostics problems;
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
@@ -43,8 +43,7 @@ expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, 
     append(problems, crowd); // stops before anything is loaded
     return tl::unexpected{problems};
   }
-  auto raw =
-      given ? expected<raw_data>(*given) : load_data(settings.data, settings.data_seed(), values);
+  auto raw = given ? expected<raw_data>(*given) : load_data(settings.data, settings.data_seed(), values);
   if (!raw)
     append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())

@@ -10,7 +10,7 @@ namespace mneme {
 /// @param given result of load_data(); null: load it
 /// @param values row_values::zeros for validation
 /// @param device result of resolve_device()
-[[nodiscard]] expected<raw_data> data_of_run(const scenario& settings, const raw_data* given, row_values values,
-                                             const tl::expected<std::string, std::string>& device);
+[[nodiscard]] expected<raw_data> load_run_data(const scenario& settings, const raw_data* given, row_values values,
+                                               const tl::expected<std::string, std::string>& device);
 
 } // namespace mneme

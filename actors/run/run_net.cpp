@@ -41,8 +41,8 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
     const auto at = reason.find(key);
     if (!key.starts_with("model.") && !key.starts_with("strategy."))
       continue;
-    const auto behind = at == std::string::npos ? at : at + key.size();
-    const bool is_whole = behind < reason.size() ? reason[behind] != '_' && !std::islower(reason[behind]) : true;
+    const auto key_end = at == std::string::npos ? at : at + key.size();
+    const bool is_whole = key_end < reason.size() ? reason[key_end] != '_' && !std::islower(reason[key_end]) : true;
     if (at < first && is_whole) {
       first = at;
       place = given_at;
@@ -102,7 +102,7 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
   return classes;
 }
 
-expected<model_ref> model_of_run(const scenario& settings, const task_stream& tasks, const std::string& device) {
+expected<model_ref> make_run_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
   const auto net = build_model(settings, tasks, device);
   return net ? freeze_parameters(settings, *net) : net;
 }

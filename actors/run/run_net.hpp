@@ -12,8 +12,8 @@ namespace mneme {
 /// Builds the run's net and freezes the parameters that model.frozen names. Fails with the location of the key that is
 /// wrong.
 /// @param device name of the device that computes the run
-[[nodiscard]] expected<model_ref> model_of_run(const scenario& settings, const task_stream& tasks,
-                                               const std::string& device);
+[[nodiscard]] expected<model_ref> make_run_model(const scenario& settings, const task_stream& tasks,
+                                                 const std::string& device);
 
 /// Warnings about model.module: layers that are not trained.
 [[nodiscard]] diagnostics module_warnings(const scenario& settings, const model& net);

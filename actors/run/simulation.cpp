@@ -1,12 +1,12 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
+#include "actors/run/actor_metrics_exporter.hpp"
 #include "actors/run/backbone_training.hpp"
 #include "actors/run/dry_run.hpp"
 #include "actors/run/input_files.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
-#include "actors/run/shown_actors.hpp"
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/checkpoint_loaded.hpp"
 #include "runtime/base/exception_message.hpp"
@@ -138,7 +138,7 @@ std::string other_data(const run_origin& origin, const std::string& now, const s
     return {};
   return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}{}; restore the "
                      "old files and resume again, or start a new run",
-                     settings.data.name, origin.data_digest, now, changed_data_files(origin, settings));
+                     settings.data.name, origin.data_digest, now, find_changed_data_files(origin, settings));
 }
 
 checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
@@ -187,7 +187,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   configure(config, control_threads(*run.context, options),
             {.waits_for_nodes = run.nodes != nullptr, .measures_actors = options.measures_actors});
   caf::actor_system system(config);
-  const shown_actors shown(system, options.live.get());
+  const actor_metrics_exporter shown(system, options.live.get());
   forget_settings(config);
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
@@ -342,7 +342,7 @@ expected<std::optional<run_summary>> resume_with(const std::shared_ptr<node_pool
   if (!origin || !read)
     return tl::unexpected{origin ? read.error() : origin.error()};
   read->value.name = origin->scenario;
-  if (auto changed = changed_inputs(*origin, read->value); !changed.empty())
+  if (auto changed = check_input_files(*origin, read->value); !changed.empty())
     return tl::unexpected{std::move(changed)};
   auto resumed = options;
   resumed.trace = origin->trace;
@@ -424,14 +424,14 @@ auto run_and_end_nodes(const run_options& options, virtual_duration silence, Run
 } // namespace
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
-  return run_and_end_nodes(options, settings.worker.node_silence,
+  return run_and_end_nodes(options, settings.worker.node_timeout,
                            [&](const std::shared_ptr<node_pool>& nodes) { return run_with(nodes, settings, options); });
 }
 
 expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
                                                        const run_options& options) {
   const auto read = read_scenario(folder / "scenario.toml", {});
-  const auto silence = read ? read->value.worker.node_silence : worker_section{}.node_silence;
+  const auto silence = read ? read->value.worker.node_timeout : worker_section{}.node_timeout;
   return run_and_end_nodes(
       options, silence, [&](const std::shared_ptr<node_pool>& nodes) { return resume_with(nodes, folder, options); });
 }

@@ -9,21 +9,21 @@ namespace mneme {
 namespace {
 
 /// Parts of the model.safetensors of an earlier run that model.seed_weights names.
-struct seed_weights {
-  tensor_map net{}, behind{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
+struct initial_tensors {
+  tensor_map net{}, downstream{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
 };
 
 /// Splits named tensors over the two nets. Omits a ridge readout and its projection, which methods fit from all rows.
-seed_weights in_parts(const tensor_map& named, const model& net, const model* behind) {
+initial_tensors in_parts(const tensor_map& named, const model& net, const model* downstream) {
   const auto is_of = [](const model& owner, const std::string& name) {
     const auto& parameters = owner.layout();
     return std::any_of(parameters.begin(), parameters.end(),
                        [&](const parameter& entry) { return entry.name == name; });
   };
-  seed_weights parts;
+  initial_tensors parts;
   for (const auto& [name, value] : named)
-    if (behind && is_of(*behind, name) && !is_of(net, name))
-      parts.behind.put(name, value);
+    if (downstream && is_of(*downstream, name) && !is_of(net, name))
+      parts.downstream.put(name, value);
     else if (is_of(net, name) || (name != projection_name && name != readout_name))
       parts.net.put(name, value);
   return parts;
@@ -31,23 +31,23 @@ seed_weights in_parts(const tensor_map& named, const model& net, const model* be
 
 } // namespace
 
-expected<tensors_ref> downstream_weights(const scenario& settings, const model& net, const model_ref& behind) {
+expected<tensors_ref> downstream_weights(const scenario& settings, const model& net, const model_ref& downstream) {
   const auto& file = settings.model.seed_weights;
-  if (!behind || file.empty())
+  if (!downstream || file.empty())
     return nullptr;
   const auto named = read_safetensors(file);
   if (!named) // reported for the run's net
     return nullptr;
-  const auto parts = in_parts(*named, net, behind.get());
-  if (parts.behind.empty())
+  const auto parts = in_parts(*named, net, downstream.get());
+  if (parts.downstream.empty())
     return nullptr;
-  auto weights = flat_parameters(*behind, parts.behind, file.string(), nullptr);
+  auto weights = flat_parameters(*downstream, parts.downstream, file.string(), nullptr);
   if (!weights)
     return tl::unexpected(at_key(settings, "model.seed_weights", weights.error()));
   return weights_only(*weights);
 }
 
-expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* behind,
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* downstream,
                                       const std::filesystem::path& backbone, bool draws) {
   auto flat = draws ? initial_weights(net, static_cast<std::uint64_t>(settings.seed))
                     : new_tensor({net.size()}, at::kFloat).zero_();
@@ -59,7 +59,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
     if (!named)
       return tl::unexpected{named.error()};
     if (file == settings.model.seed_weights)
-      named = in_parts(*named, net, behind).net;
+      named = in_parts(*named, net, downstream).net;
     auto weights = flat_parameters(net, *named, file.string(), head);
     if (!weights)
       return tl::unexpected(at_key(settings, key, weights.error()));

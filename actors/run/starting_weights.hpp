@@ -9,15 +9,15 @@ namespace mneme {
 
 /// Initial weights [P] of a run: drawn from the seed, then replaced by those in files that the scenario names. Fails if
 /// a file does not fit the net.
-/// @param behind net that the method trains on the net's outputs; may be null
+/// @param downstream net that the method trains on the net's outputs; may be null
 /// @param backbone weights of model.backbone's scenario; empty: none
 /// @param draws false: zeros instead of drawn weights, for validation
-[[nodiscard]] expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* behind,
+[[nodiscard]] expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* downstream,
                                                     const std::filesystem::path& backbone, bool draws);
 
 /// Weights of the downstream net in model.seed_weights; null if the file has none. Fails if they do not fit the net.
 [[nodiscard]] expected<tensors_ref> downstream_weights(const scenario& settings, const model& net,
-                                                       const model_ref& behind);
+                                                       const model_ref& downstream);
 
 /// Returns an error if the net is frozen but untrained, unless the scenario allows it by model.weights = "as-drawn".
 [[nodiscard]] diagnostics untrained_frozen_net(const scenario& settings, const model& net);

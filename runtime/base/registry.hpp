@@ -12,7 +12,7 @@ std::vector<Entry>& registered() {
 
 /// Returns a copy sorted by name, since the order of registration depends on the linker.
 template <class Entry>
-std::vector<Entry> registered_by_name() {
+std::vector<Entry> sort_by_name() {
   auto entries = registered<Entry>();
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return entries;

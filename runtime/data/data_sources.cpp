@@ -15,7 +15,7 @@ namespace mneme {
 
 source_registration::source_registration(data_source source) { registered<data_source>().push_back(std::move(source)); }
 
-std::vector<data_source> data_sources() { return registered_by_name<data_source>(); }
+std::vector<data_source> data_sources() { return sort_by_name<data_source>(); }
 
 data_source data_source_named(const std::string& name) {
   for (auto& source : data_sources())

@@ -35,7 +35,7 @@ expected<split_entries> listed(const std::vector<image_folder>& folders, bool ap
 
 expected<raw_data> read(const split_entries& entries, const data_section& data, raw_data about) {
   const auto table = [&](const std::vector<image_entry>& files, row_limits limits) {
-    return read_fitted_images(files, limits, about.classes, data.side, image_fit::centre);
+    return read_fitted_images(files, limits, about.classes, data.side, image_fit::center);
   };
   about.mean = {0.485, 0.456, 0.406}; // constants of ImageNet
   about.deviation = {0.229, 0.224, 0.225};

@@ -36,12 +36,12 @@ at::Tensor resize_box(const at::Tensor& planes, resampling method, const pixel_b
 /// Fits an image to [3, side_px, side_px]; see image_fit.
 at::Tensor fit_image(const at::Tensor& planes, std::int64_t side_px, image_fit fit) {
   const auto height = planes.size(1), width = planes.size(2), shorter = std::min(height, width);
-  if (fit == image_fit::centre_bicubic) {
+  if (fit == image_fit::center_bicubic) {
     const auto [lines, pixels] = resize_spec{.resize = (8 * side_px + 6) / 7}.resized(height, width);
     return resize_box(planes, resampling::bicubic, {.height = height, .width = width}, {lines, pixels},
                       middle_of(lines, pixels, side_px, side_px));
   }
-  const auto box = fit == image_fit::centre ? middle_of(height, width, shorter, shorter)
+  const auto box = fit == image_fit::center ? middle_of(height, width, shorter, shorter)
                                             : pixel_box{.height = height, .width = width};
   return resize_box(planes, resampling::bilinear, box, {side_px, side_px}, {.height = side_px, .width = side_px});
 }
@@ -249,7 +249,7 @@ expected<image_table> read_images(const std::vector<image_entry>& entries, row_l
                                   const image_size& size, bool has_domains) {
   return table_of(entries, cached_image_table(entries, limits, classes, has_domains), {size.height, size.width},
                   [&](const path& file) {
-                    return size.like.empty() ? read_fitted(file, size.height, image_fit::centre)
+                    return size.like.empty() ? read_fitted(file, size.height, image_fit::center)
                                              : of_equal_size(file, size);
                   });
 }

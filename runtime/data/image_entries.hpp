@@ -40,9 +40,9 @@ struct image_split {
 /// those of Pillow.
 enum class image_fit : std::uint8_t {
   exact,  ///< Images must have the size; others are rejected.
-  centre, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).
+  center, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).
   /// torchvision's Resize and CenterCrop (bicubic): the shorter side is resized to 8/7 of the size before the crop.
-  centre_bicubic,
+  center_bicubic,
   whole, ///< The whole image, resized (bilinear) without keeping its aspect ratio.
 };
 

@@ -7,7 +7,7 @@
 #include <limits>
 namespace mneme {
 
-pixel_constants measured_constants(const at::Tensor& images) {
+pixel_constants measure_constants(const at::Tensor& images) {
   MNEME_CHECK(images.dim() == 4 && images.scalar_type() == at::kByte && images.numel() > 0, images.dim());
   const auto rows = images.size(0), channels = images.size(1), plane = images.size(2) * images.size(3);
   const auto input = images.contiguous();
@@ -43,7 +43,7 @@ std::int64_t places_alike(const at::Tensor& numbers) {
 
 } // namespace
 
-pixel_constants measured_numbers(const at::Tensor& numbers) {
+pixel_constants measure_numbers(const at::Tensor& numbers) {
   MNEME_CHECK(numbers.dim() == 4 && numbers.scalar_type() == at::kFloat && numbers.numel() > 0, numbers.dim());
   const auto input = numbers.contiguous();
   const auto alike = places_alike(input), width = input.numel() / input.size(0);
@@ -90,7 +90,7 @@ pixel_constants unit_range(const at::Tensor& numbers) {
   return constants;
 }
 
-at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by) {
+at::Tensor standardized(const at::Tensor& numbers, const pixel_constants& by) {
   const auto input = numbers.contiguous();
   const auto alike = places_alike(input);
   auto moved = new_tensor(input.sizes(), at::kFloat);

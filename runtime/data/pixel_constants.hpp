@@ -9,14 +9,14 @@ struct pixel_constants {
   std::vector<double> mean{}, deviation{}; ///< [C]; a deviation of 0 (all pixels equal) is replaced by 1.
 };
 /// Measures the constants of images. @param images [N, C, H, W] uint8 @pre at least one pixel
-[[nodiscard]] pixel_constants measured_constants(const at::Tensor& images);
+[[nodiscard]] pixel_constants measure_constants(const at::Tensor& images);
 /// Measures mean and deviation in double precision, in row order. They are per channel for images, and per value for
 /// rows without a plane ([N, 1, 1, F]). @param numbers [N, C, H, W] float32
-[[nodiscard]] pixel_constants measured_numbers(const at::Tensor& numbers);
+[[nodiscard]] pixel_constants measure_numbers(const at::Tensor& numbers);
 /// Measures the minimum (as mean) and the range (as deviation; 1 if all values are equal), grouped like
-/// measured_numbers(). standardised() then maps values to [0, 1]. @param numbers [N, C, H, W] float32
+/// measure_numbers(). standardized() then maps values to [0, 1]. @param numbers [N, C, H, W] float32
 [[nodiscard]] pixel_constants unit_range(const at::Tensor& numbers);
 /// Returns (v - mean) / deviation for all values, in a new tensor.
-[[nodiscard]] at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by);
+[[nodiscard]] at::Tensor standardized(const at::Tensor& numbers, const pixel_constants& by);
 
 } // namespace mneme

@@ -51,13 +51,13 @@ resampler::axis::axis(resampling how, std::int64_t from, std::int64_t to, std::i
   const double blur = std::max(scale, 1.0), reach = reach_of(how) * blur;
   std::vector<double> exact;
   for (auto i = part_first; i < part_first + part; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - reach + 0.5), 0);
-    const auto last = std::min(static_cast<std::int64_t>(centre + reach + 0.5), from);
+    const double center = (static_cast<double>(i) + 0.5) * scale;
+    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
+    const auto last = std::min(static_cast<std::int64_t>(center + reach + 0.5), from);
     exact.clear();
     double sum = 0.0;
     for (auto x = first; x < last; ++x) {
-      exact.push_back(weight_at(how, (static_cast<double>(x) - centre + 0.5) / blur));
+      exact.push_back(weight_at(how, (static_cast<double>(x) - center + 0.5) / blur));
       sum += exact.back();
     }
     pixels.push_back({.first = first, .count = last - first, .weight = std::ssize(weights)});

@@ -19,9 +19,9 @@ std::vector<tap> taps(std::int64_t from, std::int64_t to) {
   const auto whole = 2 * to;
   std::vector<tap> weights;
   for (std::int64_t i = 0; i < to; ++i) {
-    const auto centre = std::max<std::int64_t>((2 * i + 1) * from - to, 0);
-    const auto near = std::min(centre / whole, from - 1);
-    weights.push_back({.near = near, .far = std::min(near + 1, from - 1), .weight = centre % whole});
+    const auto center = std::max<std::int64_t>((2 * i + 1) * from - to, 0);
+    const auto near = std::min(center / whole, from - 1);
+    weights.push_back({.near = near, .far = std::min(near + 1, from - 1), .weight = center % whole});
   }
   return weights;
 }

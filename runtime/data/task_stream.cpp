@@ -33,7 +33,7 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
 }
 
 /// Makes a split with the labels of the run, which are positions modulo `block`, the number of labels.
-dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
+dataset relabeled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
     part.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
@@ -50,19 +50,19 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
 }
 
 /// Normalizes numeric rows of both splits in place, if the scenario requests it, with constants of the training rows.
-void normalise_numbers(normalization kind, raw_data& data) {
+void normalize_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;
-  const auto by = kind == normalization::unit ? unit_range(data.train.images) : measured_numbers(data.train.images);
+  const auto by = kind == normalization::unit ? unit_range(data.train.images) : measure_numbers(data.train.images);
   for (auto* table : {&data.train, &data.test})
-    table->images = standardised(table->images, by);
+    table->images = standardized(table->images, by);
 }
 
 /// Mean and deviation for the pixels of both splits, from the training rows. Tokens have none.
 pixel_constants constants_for(normalization kind, const raw_data& data, const dataset& train) {
   const auto channels = static_cast<std::size_t>(train.shape()[0]);
   if (kind == normalization::measured && train.images.defined())
-    return measured_constants(train.images);
+    return measure_constants(train.images);
   if (kind != normalization::mean_std)
     return {.mean = std::vector<double>(channels, 0.0), .deviation = std::vector<double>(channels, 1.0)};
   MNEME_CHECK(data.mean.size() == channels && data.deviation.size() == channels, data.name, channels, data.mean.size(),
@@ -71,7 +71,7 @@ pixel_constants constants_for(normalization kind, const raw_data& data, const da
 }
 
 /// Sets scale and shift of each channel, so that v * scale + shift equals (v / 255 - mean) / deviation.
-void set_normalisation(dataset& split, const pixel_constants& by) {
+void set_normalization(dataset& split, const pixel_constants& by) {
   for (std::size_t c = 0; c < by.mean.size(); ++c) {
     split.scale.push_back(static_cast<float>(1.0 / (255.0 * by.deviation[c])));
     split.shift.push_back(static_cast<float>(-by.mean[c] / by.deviation[c]));
@@ -174,10 +174,10 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   if (auto empty = empty_tasks(from, stream); !empty.empty())
     return tl::unexpected(std::move(empty));
 
-  normalise_numbers(from.data.normalize, data);
+  normalize_numbers(from.data.normalize, data);
   const bool holds_numbers = data.train.images.scalar_type() == at::kFloat;
-  auto train = relabelled(std::move(data.train), train_at, stream.classes);
-  auto test = relabelled(std::move(data.test), test_at, stream.classes);
+  auto train = relabeled(std::move(data.train), train_at, stream.classes);
+  auto test = relabeled(std::move(data.test), test_at, stream.classes);
   const bool transformed = plan->back().transform > 0;
   train.transforms = transformed
                          ? task_transforms(from.tasks.transform, from.tasks.count, train.shape(), from.data_seed())
@@ -190,7 +190,7 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   for (auto* split : {&train, &test}) {
     split->shown = *shown;
     if (!holds_numbers)
-      set_normalisation(*split, constants);
+      set_normalization(*split, constants);
   }
   hold_out_public_rows(from, train, stream.tasks);
   stream.train = std::make_shared<const dataset>(std::move(train));

@@ -58,7 +58,7 @@ pixel_map affine_pixels(std::int64_t height, std::int64_t width, const affine_ch
   return map;
 }
 
-pixel_map permuted_pixels(std::int64_t pixels, rng_stream& stream) {
+pixel_map permute_pixels(std::int64_t pixels, rng_stream& stream) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(pixels));
   std::iota(order.begin(), order.end(), 0);
   stream.shuffle(std::span(order));
@@ -78,7 +78,7 @@ std::vector<pixel_map> task_transforms(task_transform kind, std::int64_t tasks, 
   for (std::int64_t task = 1; task < tasks; ++task) {
     rng_stream stream(key_for({.seed = seed, .task = {static_cast<std::uint32_t>(task)}}, purpose::pixel_transform));
     if (kind == task_transform::permute)
-      maps.push_back(permuted_pixels(channels * height * width, stream));
+      maps.push_back(permute_pixels(channels * height * width, stream));
     else
       maps.push_back(affine_pixels(height, width, draw_affine(stream)));
   }

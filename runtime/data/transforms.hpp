@@ -18,7 +18,7 @@ struct affine_change {
 [[nodiscard]] pixel_map affine_pixels(std::int64_t height, std::int64_t width, const affine_change& change);
 
 /// Draws a random permutation of all `pixels` = C * H * W values of an image.
-[[nodiscard]] pixel_map permuted_pixels(std::int64_t pixels, rng_stream& stream);
+[[nodiscard]] pixel_map permute_pixels(std::int64_t pixels, rng_stream& stream);
 
 /// One map per task: the identity for the first task, then random maps of `kind` (permute or affine), keyed by seed and
 /// task. @param shape C, H, W

@@ -39,7 +39,7 @@ inline constexpr std::array activities{
              .observes = true,
              .clients = &task_plan::observers,
              .drawn_by = purpose::observers,
-             .costs = &federation_settings::observing_costs},
+             .costs = &federation_settings::observers_cost_time},
 };
 
 /// The table row of an activity.

@@ -53,7 +53,7 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
     return 0;
   const auto& weights = opened.in->weights;
   if (known_upload_.first != weights)
-    known_upload_ = {weights, wire_bytes(weights.get(), settings.wire)};
+    known_upload_ = {weights, wire_bytes(weights.get(), settings.transfer_dtype)};
   return known_upload_.second;
 }
 

@@ -13,7 +13,7 @@ struct federation_settings {
   evaluation_section evaluation{};
   rejoin_policy rejoin = rejoin_policy::with_memory;
   std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; the rest goes to a file. 0: no limit.
-  wire_format wire = wire_format::fp32;
+  wire_format transfer_dtype = wire_format::fp32;
 
   /// Labels of one task, and of all tasks up to it.
   struct task_labels {
@@ -28,7 +28,7 @@ struct federation_settings {
   bool upload_size_known = false;
   std::vector<party_id> other_parties{}; ///< Parties of the method other than the server, ascending.
   bool hide_task_from_clients = false;   ///< Broadcasts do not name the client's task.
-  bool observing_costs = true;           ///< Observers spend virtual time, including a download.
+  bool observers_cost_time = true;       ///< Observers spend virtual time, including a download.
 
   std::int64_t shards = 1;
   batch_rules batching{};

@@ -35,13 +35,13 @@ bool rerun_tracker::is_lagging(assignment_id id) const {
 bool rerun_tracker::has_ended(assignment_id id) const { return rounds_.at(id).has_ended; }
 
 std::vector<parked_job> rerun_tracker::take_lagging() {
-  std::vector<parked_job> behind;
+  std::vector<parked_job> lagging;
   for (auto& [id, round] : rounds_)
     if (round.is_lagging()) {
-      behind.insert(behind.end(), round.jobs.begin(), round.jobs.end());
+      lagging.insert(lagging.end(), round.jobs.begin(), round.jobs.end());
       round.jobs.clear();
     }
-  return behind;
+  return lagging;
 }
 
 } // namespace mneme

@@ -277,12 +277,12 @@ void shard_journal::repeat(wave_report& report) {
   }
   if (!report.last)
     return;
-  const auto behind = rerun_.take_lagging();
-  if (behind.empty())
+  const auto lagging = rerun_.take_lagging();
+  if (lagging.empty())
     return finish_catch_up();
-  for (const auto& waiting : behind)
+  for (const auto& waiting : lagging)
     not_rerun_.insert(waiting.job.id.assignment);
-  commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
+  commands_.push_back(release{.to = shard_, .batches = batches_of(lagging)});
 }
 
 /// Called when all rounds have caught up: sends the pending reports, and runs released jobs again.

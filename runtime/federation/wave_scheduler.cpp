@@ -142,11 +142,11 @@ void wave_scheduler::repeat(assignment_in_flight& owner, std::uint32_t stages) {
 }
 
 bool wave_scheduler::is_rerun_complete() {
-  if (const auto behind = rerun_.take_lagging(); !behind.empty()) {
-    for (const auto& parked : behind)
+  if (const auto lagging = rerun_.take_lagging(); !lagging.empty()) {
+    for (const auto& parked : lagging)
       in_flight_.hold(in_flight_.at(parked.job.id.assignment), parked.job.bytes);
-    send(plan_batches(behind, {.workers = settings_.batching.workers,
-                               .balance_over_workers = settings_.batching.balance_over_workers}));
+    send(plan_batches(lagging, {.workers = settings_.batching.workers,
+                                .balance_over_workers = settings_.batching.balance_over_workers}));
     return false;
   }
   for (const auto id : rerun_.ids())

@@ -206,13 +206,13 @@ std::optional<zip_flaw> check_content(bytes_view file, const zip_entry& entry) {
 /// Checks conditions that involve several entries: overlaps, equal names, total size.
 std::optional<zip_flaw> check_together(const std::vector<zip_entry>& entries, std::uint64_t inflated_bytes_max) {
   std::set<std::string> names;
-  std::uint64_t behind = 0, inflated = 0;
+  std::uint64_t previous_end = 0, inflated = 0;
   for (const auto& entry : entries) {
     if (!names.insert(entry.name).second)
       return zip_flaw{entry.header, fmt::format("'{}' occurs twice", entry.name)};
-    if (entry.header < behind)
+    if (entry.header < previous_end)
       return zip_flaw{entry.header, fmt::format("'{}' overlaps the entry before it", entry.name)};
-    behind = entry.begin + entry.stored_bytes;
+    previous_end = entry.begin + entry.stored_bytes;
     if (!entry.deflated)
       continue;
     if (entry.bytes > inflated_bytes_max - inflated)

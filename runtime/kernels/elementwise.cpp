@@ -152,7 +152,7 @@ MNEME_INLINE void adam_body(float* __restrict w, const float* __restrict g, floa
 }
 
 template <class Set, class Pixel>
-MNEME_INLINE void normalise_any(float* __restrict out, const Pixel* __restrict in, std::int64_t n,
+MNEME_INLINE void normalize_any(float* __restrict out, const Pixel* __restrict in, std::int64_t n,
                                 const pixel_scale& with) {
   const float brightness = with.brightness, scale = with.scale, shift = with.shift;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -161,12 +161,12 @@ MNEME_INLINE void normalise_any(float* __restrict out, const Pixel* __restrict i
   }
 }
 template <class Set>
-MNEME_INLINE void normalise_bytes_body(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
-  normalise_any<Set>(out, in, n, with);
+MNEME_INLINE void normalize_bytes_body(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
+  normalize_any<Set>(out, in, n, with);
 }
 template <class Set>
-MNEME_INLINE void normalise_floats_body(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
-  normalise_any<Set>(out, in, n, with);
+MNEME_INLINE void normalize_floats_body(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
+  normalize_any<Set>(out, in, n, with);
 }
 template <class Set>
 MNEME_INLINE void convert_to_float_body(float* __restrict out, const std::uint8_t* __restrict in, std::int64_t n) {
@@ -270,9 +270,9 @@ void add_label_smoothing(double& value, const cross_entropy_rows& in) {
   }
 }
 
-MNEME_KERNEL(normalise_bytes, (float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with),
+MNEME_KERNEL(normalize_bytes, (float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with),
              (out, in, n, with))
-MNEME_KERNEL(normalise_floats, (float* out, const float* in, std::int64_t n, const pixel_scale& with),
+MNEME_KERNEL(normalize_floats, (float* out, const float* in, std::int64_t n, const pixel_scale& with),
              (out, in, n, with))
 MNEME_KERNEL(relu, (float* x, std::int64_t n), (x, n))
 MNEME_KERNEL(relu_backward, (float* d, const float* y, std::int64_t n), (d, y, n))
@@ -293,11 +293,11 @@ MNEME_KERNEL(cross_entropy, (double& value, const cross_entropy_rows& in), (valu
 
 } // namespace
 
-void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
-  best_normalise_bytes(out, in, n, with);
+void normalize(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with) {
+  best_normalize_bytes(out, in, n, with);
 }
-void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
-  best_normalise_floats(out, in, n, with);
+void normalize(float* out, const float* in, std::int64_t n, const pixel_scale& with) {
+  best_normalize_floats(out, in, n, with);
 }
 void relu(float* x, std::int64_t n) { best_relu(x, n); }
 void relu_backward(float* d, const float* y, std::int64_t n) { best_relu_backward(d, y, n); }

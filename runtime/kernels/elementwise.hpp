@@ -53,8 +53,8 @@ void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const ad
 struct pixel_scale {
   float brightness = 1.0F, scale = 1.0F, shift = 0.0F;
 };
-void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with);
-void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with);
+void normalize(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with);
+void normalize(float* out, const float* in, std::int64_t n, const pixel_scale& with);
 /// Converts bytes to floats.
 void convert_to_float(float* out, const std::uint8_t* in, std::int64_t n);
 

@@ -12,11 +12,11 @@ instruction_level best_level() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return instruction_level::wide;
+    return instruction_level::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return instruction_level::half;
+    return instruction_level::avx2;
 #endif
-  return instruction_level::plain;
+  return instruction_level::generic;
 }
 
 /// Highest level that the environment variable MNEME_KERNELS allows.
@@ -25,9 +25,9 @@ instruction_level allowed_level() {
   const std::string_view name = asked ? asked : "";
   MNEME_CHECK(name.empty() || name == "avx2" || name == "plain", name);
   if (name.empty())
-    return instruction_level::wide;
+    return instruction_level::avx512;
   // Portable arithmetic needs at least AVX2.
-  return name == "plain" && !is_portable() ? instruction_level::plain : instruction_level::half;
+  return name == "plain" && !is_portable() ? instruction_level::generic : instruction_level::avx2;
 }
 
 } // namespace
@@ -38,7 +38,7 @@ instruction_level dispatch_isa() {
 }
 
 instruction_level result_isa() {
-  return is_portable() ? std::min(dispatch_isa(), instruction_level::half) : dispatch_isa();
+  return is_portable() ? std::min(dispatch_isa(), instruction_level::avx2) : dispatch_isa();
 }
 
 } // namespace mneme::kernels

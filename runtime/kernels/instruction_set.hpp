@@ -51,7 +51,7 @@ using avx2_set = instruction_set<8, 8>;           ///< AVX2 with FMA: 16 registe
 using generic_set = instruction_set<4, 8>;        ///< Any machine
 
 /// The best instruction set of this machine, or a lower one set in the environment: MNEME_KERNELS=avx2 or plain.
-enum class instruction_level : std::uint8_t { plain, half, wide };
+enum class instruction_level : std::uint8_t { generic, avx2, avx512 };
 /// The level that determines the bits of results. In portable arithmetic: AVX2 on every machine.
 [[nodiscard]] instruction_level result_isa();
 /// The level of the compiled kernels in use. In portable arithmetic on a machine with AVX-512, that is AVX-512 for
@@ -92,11 +92,11 @@ enum class instruction_level : std::uint8_t { plain, half, wide };
 template <class Function>
 Function* choose_for_machine(Function* wide, Function* half, Function* plain) {
   switch (dispatch_isa()) {
-  case instruction_level::wide:
+  case instruction_level::avx512:
     return wide;
-  case instruction_level::half:
+  case instruction_level::avx2:
     return half;
-  case instruction_level::plain:
+  case instruction_level::generic:
     break;
   }
   return plain;

@@ -158,7 +158,7 @@ MNEME_INLINE void softmax_rows_body(float* x, std::int64_t rows, std::int64_t co
 
 // -- layer normalization ----------------------------------------------------------------------------------------------
 
-struct normalise_step {
+struct normalize_step {
   float mean, scale;
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&in)[3]) const {
@@ -167,7 +167,7 @@ struct normalise_step {
 };
 
 template <class Set>
-MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normalised_rows& rows) {
+MNEME_INLINE void normalize_rows_body(float* y, float* statistics, const normalized_rows& rows) {
   constexpr int lanes = Set::lanes;
   const auto count = static_cast<float>(rows.columns);
   for (std::int64_t row = 0; row < rows.rows; ++row) {
@@ -180,7 +180,7 @@ MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normali
     statistics[2 * row] = mean;
     statistics[2 * row + 1] = scale;
     const float* const in[] = {x[0], rows.weight, rows.bias};
-    for_vectors<lanes>(y + row * rows.columns, in, rows.columns, normalise_step{mean, scale});
+    for_vectors<lanes>(y + row * rows.columns, in, rows.columns, normalize_step{mean, scale});
   }
 }
 
@@ -213,8 +213,8 @@ MNEME_INLINE void add_parameter_gradients(float* d_weight, float* d_bias, const 
 }
 
 template <class Set>
-MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, double* d_bias, const float* d,
-                                               const float* statistics, const normalised_rows& rows) {
+MNEME_INLINE void normalize_rows_backward_body(float* dx, double* d_weight, double* d_bias, const float* d,
+                                               const float* statistics, const normalized_rows& rows) {
   constexpr int lanes = Set::lanes;
   constexpr std::int64_t block_rows = 64; // rows that are summed in float32
   const auto count = static_cast<float>(rows.columns);
@@ -244,10 +244,10 @@ MNEME_KERNEL(gelu, (float* y, const float* x, std::int64_t n), (y, x, n))
 MNEME_KERNEL(gelu_backward, (float* dx, const float* d, const float* x, std::int64_t n), (dx, d, x, n))
 MNEME_SUMMING_KERNEL(softmax_rows, (float* x, std::int64_t rows, std::int64_t columns, float scale),
                      (x, rows, columns, scale))
-MNEME_SUMMING_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& rows), (y, statistics, rows))
-MNEME_SUMMING_KERNEL(normalise_rows_backward,
+MNEME_SUMMING_KERNEL(normalize_rows, (float* y, float* statistics, const normalized_rows& rows), (y, statistics, rows))
+MNEME_SUMMING_KERNEL(normalize_rows_backward,
                      (float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-                      const normalised_rows& rows),
+                      const normalized_rows& rows),
                      (dx, d_weight, d_bias, d, statistics, rows))
 
 } // namespace
@@ -260,13 +260,13 @@ void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale
   best_softmax_rows(x, rows, columns, scale);
 }
 
-void normalise_rows(float* y, float* statistics, const normalised_rows& rows) {
-  best_normalise_rows(y, statistics, rows);
+void normalize_rows(float* y, float* statistics, const normalized_rows& rows) {
+  best_normalize_rows(y, statistics, rows);
 }
 
-void normalise_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-                             const normalised_rows& rows) {
-  best_normalise_rows_backward(dx, d_weight, d_bias, d, statistics, rows);
+void normalize_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
+                             const normalized_rows& rows) {
+  best_normalize_rows_backward(dx, d_weight, d_bias, d, statistics, rows);
 }
 
 } // namespace mneme::kernels

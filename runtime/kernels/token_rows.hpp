@@ -14,17 +14,17 @@ void gelu_backward(float* dx, const float* d, const float* x, std::int64_t n);
 void softmax_rows(float* x, std::int64_t rows, std::int64_t columns, float scale);
 
 /// Layer normalization (Ba et al. 2016) of every row: y = (x - mean) / sqrt(variance + epsilon) * weight + bias.
-struct normalised_rows {
+struct normalized_rows {
   const float* x = nullptr;
   const float *weight = nullptr, *bias = nullptr; ///< [columns]
   std::int64_t rows = 0, columns = 0;
   float epsilon = 1e-6F;
 };
 /// Writes y, and mean and 1 / sqrt(variance + epsilon) of every row to `statistics` [rows, 2].
-void normalise_rows(float* y, float* statistics, const normalised_rows& rows);
+void normalize_rows(float* y, float* statistics, const normalized_rows& rows);
 /// Writes dx and adds the sums over rows of d and d (x - mean) / sqrt(variance + epsilon) to `d_bias` and `d_weight`
 /// [columns]. dx may be null, and so may both of `d_weight` and `d_bias`.
-void normalise_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-                             const normalised_rows& rows);
+void normalize_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
+                             const normalized_rows& rows);
 
 } // namespace mneme::kernels

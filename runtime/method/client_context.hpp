@@ -7,8 +7,8 @@ namespace mneme {
 /// Lives as long as the client's round.
 class client_context : public context {
 public:
-  client_context(job_channel& desk, const assignment& assigned, generated_row_store* store = nullptr)
-      : context(desk, store), assigned_(assigned) {}
+  client_context(job_channel& channel, const assignment& assigned, generated_row_store* store = nullptr)
+      : context(channel, store), assigned_(assigned) {}
   /// Context of the same round with other inputs. @param changed must outlive this object
   client_context(const client_context& round, const assignment& changed) : context(round), assigned_(changed) {}
   [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }

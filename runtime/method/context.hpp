@@ -47,7 +47,7 @@ private:
 template <class... Outputs>
 class [[nodiscard]] pending {
 public:
-  pending(job_channel& desk, plan jobs) : channel_(desk), plan_(std::move(jobs)) {}
+  pending(job_channel& channel, plan jobs) : channel_(channel), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
@@ -97,7 +97,7 @@ private:
 template <class Output>
 class [[nodiscard]] pending_list {
 public:
-  pending_list(job_channel& desk, plan jobs) : channel_(desk), plan_(std::move(jobs)) {}
+  pending_list(job_channel& channel, plan jobs) : channel_(channel), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
@@ -133,7 +133,7 @@ private:
 /// that of a failed job is its error text.
 class [[nodiscard]] pending_stage {
 public:
-  pending_stage(job_channel& desk, plan jobs) : channel_(desk), jobs_(std::move(jobs)) {}
+  pending_stage(job_channel& channel, plan jobs) : channel_(channel), jobs_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
@@ -159,7 +159,7 @@ private:
 class context {
 public:
   /// @param store shares created rows between jobs; if null, rows_of() must not be called
-  explicit context(job_channel& desk, generated_row_store* store = nullptr) : channel_(desk), store_(store) {}
+  explicit context(job_channel& channel, generated_row_store* store = nullptr) : channel_(channel), store_(store) {}
   pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }

@@ -92,7 +92,9 @@ void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(j
 void describe(key_text& key, const statistics_job& job) {
   key.add(job.gram).add(job.classes.low).add(job.classes.high).add(job.parts).add(job.frozen).add(width_of(job));
 }
-void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.learnt.kind); }
+void describe(key_text& key, const evaluate_job& job) {
+  key.add(job.mask.low).add(job.mask.high).add(job.learned.kind);
+}
 void describe(key_text& key, const compute_job& job) { key.add(std::string(job.name)); }
 /// Only calls with tensors of equal shapes are stacked. Programs themselves handle different numbers of rows.
 void describe(key_text& key, const program_job& job) {
@@ -109,7 +111,7 @@ void describe(key_text& key, const program_job& job) {
 const model& net_of(const train_job& job) { return *job.net; }
 const model& net_of(const extract_job& job) { return *job.net; }
 const model& net_of(const statistics_job& job) { return *job.net; }
-const model& net_of(const evaluate_job& job) { return *job.learnt.net; }
+const model& net_of(const evaluate_job& job) { return *job.learned.net; }
 
 std::int64_t bytes_of(const train_job& job) {
   if (job.options.result == training_result::row_norms)

@@ -149,7 +149,7 @@ struct predictor {
 /// Accuracy and loss on test rows over the classes of `mask`. The prediction is the argmax, the lowest class if scores
 /// are equal. The loss is cross-entropy. A row of a class outside the mask counts as wrong, with loss 0.
 struct evaluate_job {
-  predictor learnt{};
+  predictor learned{};
   sample_view samples{};
   class_range mask{};
   bool lists_answers = false; ///< True: also return the predicted class of each row.

@@ -82,9 +82,9 @@ public:
     const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // all digits: equal only for equal mu
     return "cross-entropy + proximal " + std::string(text, end);
   }
-  [[nodiscard]] bool regularises() const override { return mu_ != 0.0; }
+  [[nodiscard]] bool regularizes() const override { return mu_ != 0.0; }
 
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t /*offset*/,
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t /*offset*/,
                   const tensor_map* /*side*/, at::Tensor& gradients) const override {
     if (!weights.is_cpu()) {
       gradients.add_(weights - start, mu_);

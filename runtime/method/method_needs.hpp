@@ -10,7 +10,7 @@ namespace mneme {
 enum class row_visibility : std::uint8_t {
   current,     ///< Rows of the client's current task.
   cumulative,  ///< Rows of all tasks so far in which the client was enrolled (`joint`).
-  centralised, ///< Client 0 has the rows of all clients and all tasks so far, and is the whole cohort.
+  centralized, ///< Client 0 has the rows of all clients and all tasks so far, and is the whole cohort.
   offline,     ///< Client 0 has the rows of all clients and all tasks from the start, and is the whole cohort.
 };
 

@@ -24,8 +24,9 @@ public:
 /// Inputs of a server step, and the jobs that it may request.
 class server_context : public context {
 public:
-  explicit server_context(job_channel& desk, const central_rows* rows = nullptr, generated_row_store* store = nullptr)
-      : context(desk, store), rows_(rows) {}
+  explicit server_context(job_channel& channel, const central_rows* rows = nullptr,
+                          generated_row_store* store = nullptr)
+      : context(channel, store), rows_(rows) {}
   /// Training rows. @pre method_needs::server_trains_on_rows, or only public rows are read
   [[nodiscard]] const central_rows& rows() const { return *rows_; }
   /// Queues a warning, which is printed after the step.

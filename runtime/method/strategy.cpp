@@ -8,6 +8,6 @@ strategy_registration::strategy_registration(strategy_entry entry) {
 
 task<client_result> strategy::client_observe(client_context&, const broadcast&) const { co_return client_result{}; }
 
-std::vector<strategy_entry> strategies() { return registered_by_name<strategy_entry>(); }
+std::vector<strategy_entry> strategies() { return sort_by_name<strategy_entry>(); }
 
 } // namespace mneme

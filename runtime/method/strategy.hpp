@@ -24,12 +24,12 @@ struct method_setup {
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
-  double keep_share = 0.0; ///< Share of the old model in a step of an averaging server.
-  rounds_section rounds{}; ///< Includes the settings of asynchronous runs.
+  double old_model_share = 0.0; ///< Share of the old model in a step of an averaging server.
+  rounds_section rounds{};      ///< Includes the settings of asynchronous runs.
   bool oracle = false;
   std::int64_t tasks = 0;
   task_transition transition = task_transition::round; ///< When clients change task.
-  double staying_share = 0.0;          ///< Share of clients that keep their old task when a new one opens.
+  double keep_task_share = 0.0;        ///< Share of clients that keep their old task when a new one opens.
   std::int64_t classes = 0;            ///< Number of classes of the run.
   std::array<std::int64_t, 3> shape{}; ///< C, H, W of the data.
   std::int64_t tokens = 0;             ///< Exclusive upper bound of token ids; 0: rows are not tokens.

@@ -143,11 +143,11 @@ public:
   [[nodiscard]] virtual bool reads_label_smoothing() const { return false; }
   /// Name of `values` in metrics.jsonl if loss_output::terms is empty.
   [[nodiscard]] virtual const char* main_term() const { return "loss"; }
-  /// True if regularise() has an effect.
-  [[nodiscard]] virtual bool regularises() const { return false; }
+  /// True if regularize() has an effect.
+  [[nodiscard]] virtual bool regularizes() const { return false; }
   /// Adds the gradient of a penalty on weights. Called before gradient clipping and weight decay. Weights, start and
   /// gradients are [n]: one trained segment of one model, which begins at `offset` in its weights.
-  virtual void regularise(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
+  virtual void regularize(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
                           const tensor_map* /*side*/, at::Tensor& /*gradients*/) const {}
   /// Values of that penalty, on the device of the weights. For records; called in the last epoch only.
   [[nodiscard]] virtual std::vector<loss_term> penalties(const at::Tensor& /*weights*/, const at::Tensor& /*start*/,

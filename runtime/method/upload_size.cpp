@@ -37,7 +37,7 @@ masking_bytes masked_bytes(const scenario& settings) {
 std::int64_t upload_bytes(const tensor_map* upload, const scenario& settings, const model& net) {
   const auto& uploads = settings.uploads;
   if (!upload || !changes_upload_bytes(uploads))
-    return wire_bytes(upload, settings.devices.wire);
+    return wire_bytes(upload, settings.devices.transfer_dtype);
   std::int64_t entries = 0, others = 0;
   for (const auto& [name, value] : *upload)
     (is_weight_tensor(name, value, net) ? entries : others) +=

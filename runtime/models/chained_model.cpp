@@ -49,18 +49,18 @@ activations chained_model::forward(const at::Tensor& weights, const at::Tensor& 
       told.trained = &chosen;
     }
   }
-  const auto behind = weights.narrow(1, front_->size(), back_->size());
+  const auto downstream = weights.narrow(1, front_->size(), back_->size());
   outputs.logits =
-      back_->forward(behind, outputs.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
+      back_->forward(downstream, outputs.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
   return outputs;
 }
 
 void chained_model::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                              const at::Tensor& /*d_features*/, const parameter_choice& trained,
                              const gradient_sink& out) const {
-  auto behind = out.into.narrow(1, front_->size(), back_->size());
+  auto downstream = out.into.narrow(1, front_->size(), back_->size());
   back_->backward(weights.narrow(1, front_->size(), back_->size()), kept, classes, d_logits, {}, of_back(trained),
-                  {.into = behind, .scale = out.scale, .add = out.add});
+                  {.into = downstream, .scale = out.scale, .add = out.add});
 }
 
 function_results chained_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
@@ -81,9 +81,9 @@ function_results chained_model::differentiable(const at::Tensor& weights, const 
     how.training = &told;
   }
   const auto features = results.features.unflatten(2, {1, 1, -1}); // [K, B, 1, 1, D]
-  auto behind = back_->differentiable(parts[1], features, classes, how);
-  results.logits = behind.logits;
-  results.statistics = std::move(behind.statistics);
+  auto downstream = back_->differentiable(parts[1], features, classes, how);
+  results.logits = downstream.logits;
+  results.statistics = std::move(downstream.statistics);
   return results;
 }
 

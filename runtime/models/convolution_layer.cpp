@@ -1,7 +1,7 @@
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 namespace mneme {
 
 convolution_layer::convolution_layer(const shape& sizes) : shape_(sizes) {

@@ -1,6 +1,6 @@
 // Batch normalization on devices: LibTorch's operators with hand-written gradients. Like convolutions
 // (composite_convolution.cpp), it builds no autograd graph. Other layers with parameters run as functions on devices.
-#include "runtime/models/normalisation.hpp"
+#include "runtime/models/normalization.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty_like.h>
@@ -13,19 +13,19 @@ namespace mneme {
 // -- batch normalization by LibTorch, on K * channels channels --------------------------------------------------------
 
 /// Reshapes [K, B, floats of an image] to [pixels of a model's rows, K * channels]; a view if K = 1.
-at::Tensor normalisation_layer::by_channel(const layer_pass& pass, const at::Tensor& images) const {
+at::Tensor normalization_layer::by_channel(const layer_pass& pass, const at::Tensor& images) const {
   return images.view({pass.models, -1, shape_.in.channels})
       .transpose(0, 1)
       .reshape({-1, pass.models * shape_.in.channels});
 }
 
 /// Returns a parameter or running statistic of all models, [K * channels]; a view if K = 1.
-at::Tensor normalisation_layer::parameters(const layer_pass& pass, std::int64_t offset) const {
+at::Tensor normalization_layer::parameters(const layer_pass& pass, std::int64_t offset) const {
   return parameter_view(pass, offset, 1, shape_.in.channels).reshape({-1});
 }
 
 // kept: in training [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
-void normalisation_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+void normalization_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                             at::Tensor& kept) const {
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),
              bias = parameters(pass, shape_.bias_offset);
@@ -57,7 +57,7 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
     into.copy_(shown);
 }
 
-void normalisation_layer::composite_backward(const layer_pass& pass, const backward_data& data,
+void normalization_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                              const gradient_sink& sink) const {
   const auto d_shown = shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
   at::Tensor mean, variance, own_mean, own_scale; // running statistics in evaluation, the step's statistics in training

@@ -81,8 +81,8 @@ diffusion_schedule cosine_schedule(std::int64_t steps, double offset, double bet
   return of_betas(betas);
 }
 
-at::Tensor noised(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
-                  const std::vector<std::int64_t>& times) {
+at::Tensor add_noise(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
+                     const std::vector<std::int64_t>& times) {
   MNEME_CHECK(x.sizes() == noise.sizes(), x.sizes(), noise.sizes());
   const auto [of_signal, of_noise] = factors(schedule, x, times);
   return of_signal * x + of_noise * noise;
@@ -103,11 +103,11 @@ at::Tensor noise_of_velocity(const at::Tensor& v, const at::Tensor& x_t, double 
   return std::sqrt(signal) * v + std::sqrt(1.0 - signal) * x_t;
 }
 
-at::Tensor denoised(const at::Tensor& x_t, const at::Tensor& noise, double signal) {
+at::Tensor remove_noise(const at::Tensor& x_t, const at::Tensor& noise, double signal) {
   return (x_t - std::sqrt(1.0 - signal) * noise) / std::sqrt(signal);
 }
 
-at::Tensor guided(const at::Tensor& unconditional, const at::Tensor& conditional, double scale) {
+at::Tensor apply_guidance(const at::Tensor& unconditional, const at::Tensor& conditional, double scale) {
   return unconditional + scale * (conditional - unconditional);
 }
 
@@ -120,7 +120,7 @@ std::vector<std::int64_t> sampling_times(std::int64_t steps, std::int64_t count)
 }
 
 at::Tensor ddim(const ddim_step& step, const at::Tensor& x_t, const at::Tensor& noise, const at::Tensor& fresh) {
-  auto x_0 = denoised(x_t, noise, step.signal);
+  auto x_0 = remove_noise(x_t, noise, step.signal);
   auto direction = noise;
   if (step.bound > 0.0) {
     x_0 = x_0.clamp(-step.bound, step.bound);

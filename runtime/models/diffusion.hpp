@@ -26,8 +26,8 @@ struct diffusion_schedule {
 
 /// x_t = sqrt(alpha bar) x_0 + sqrt(1 - alpha bar) noise for each row (Ho et al. 2020, eq. 4).
 /// @param x, noise [B, ..] @param times [B], one per row
-[[nodiscard]] at::Tensor noised(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
-                                const std::vector<std::int64_t>& times);
+[[nodiscard]] at::Tensor add_noise(const diffusion_schedule& schedule, const at::Tensor& x, const at::Tensor& noise,
+                                   const std::vector<std::int64_t>& times);
 
 /// v = sqrt(alpha bar) noise - sqrt(1 - alpha bar) x_0, which some nets predict instead of the noise (Salimans and Ho
 /// 2022, "Progressive Distillation", section 4). @param signal alpha bar
@@ -38,11 +38,11 @@ struct diffusion_schedule {
 /// The noise that corresponds to the velocity `v` at x_t: sqrt(alpha bar) v + sqrt(1 - alpha bar) x_t.
 [[nodiscard]] at::Tensor noise_of_velocity(const at::Tensor& v, const at::Tensor& x_t, double signal);
 /// Prediction of x_0 from x_t and its noise (Song et al. 2021, "Denoising Diffusion Implicit Models", eq. 9).
-[[nodiscard]] at::Tensor denoised(const at::Tensor& x_t, const at::Tensor& noise, double signal);
+[[nodiscard]] at::Tensor remove_noise(const at::Tensor& x_t, const at::Tensor& noise, double signal);
 
 /// Classifier-free guidance: unconditional + scale (conditional - unconditional) (Ho and Salimans 2022, eq. 6, whose w
 /// is scale - 1). Scale 1 is the conditional prediction.
-[[nodiscard]] at::Tensor guided(const at::Tensor& unconditional, const at::Tensor& conditional, double scale);
+[[nodiscard]] at::Tensor apply_guidance(const at::Tensor& unconditional, const at::Tensor& conditional, double scale);
 
 /// `count` evenly spaced times from steps - 1 down to 0, rounded with ties to even, as in NumPy and PyTorch.
 /// @pre 2 <= count <= steps

@@ -25,13 +25,13 @@ public:
     // A 3 x 3 filter with padding after the image equals a 4 x 4 filter with padding on all sides and zeros in its
     // first row and column. The weight file contains the latter.
     add_convolution("conv_stem", {.filters = stem_channels, .kernel = 4, .stride = 2, .padding = 1});
-    add_normalisation("bn0", true);
+    add_normalization("bn0", true);
     std::int64_t number = 0;
     for (const auto& [blocks, kernel, stride, widened, channels] : stages)
       for (std::int64_t i = 0; i < blocks; ++i)
         add_block(fmt::format("blocks.{}", number++), kernel, i == 0 ? stride : 1, widened, channels);
     add_convolution("conv_head", {.filters = feature_channels, .kernel = 1});
-    add_normalisation("bn1", true);
+    add_normalization("bn1", true);
     add_mean_pool(net_);
     net_.add_head("fc", classes, head);
   }
@@ -43,12 +43,12 @@ private:
     const auto before = net_.shape_here().channels;
     if (widened > 1) {
       add_convolution(name + ".expand_conv", {.filters = widened * before, .kernel = 1});
-      add_normalisation(name + ".bn0", true);
+      add_normalization(name + ".bn0", true);
     }
     add_depthwise(net_, name + ".depthwise_conv", kernel, stride);
-    add_normalisation(name + ".bn1", true);
+    add_normalization(name + ".bn1", true);
     add_convolution(name + ".project_conv", {.filters = channels, .kernel = 1});
-    add_normalisation(name + ".bn2", false);
+    add_normalization(name + ".bn2", false);
     if (stride == 1 && channels == before)
       net_.add_sum(start, activation::none);
     net_.expose_map(name);
@@ -60,8 +60,8 @@ private:
     mneme::add_convolution(net_, name, how);
   }
 
-  void add_normalisation(const std::string& name, bool active) {
-    net_.add_normalisation(name, 0, activation::none);
+  void add_normalization(const std::string& name, bool active) {
+    net_.add_normalization(name, 0, activation::none);
     if (active)
       add_relu6(net_);
   }

@@ -191,13 +191,13 @@ std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low,
   if (place == words_.end())
     return otherwise;
   std::int64_t value = low;
-  const auto behind = place + 1;
-  if (behind == words_.end() || !whole(*behind, low, high, value)) {
+  const auto count = place + 1;
+  if (count == words_.end() || !whole(*count, low, high, value)) {
     refuse(fmt::format("'{}' must be followed by an integer from {} to {}", word, low, high));
     words_.erase(place);
     return low;
   }
-  words_.erase(place, behind + 1);
+  words_.erase(place, count + 1);
   return value;
 }
 

@@ -82,7 +82,7 @@ void layers_builder::batch_norm(const layer_spec& layer) {
   if (!end_words() || !not_tokens(layer))
     return;
   make_flat();
-  net_.add_normalisation(layer.name, 0, after_);
+  net_.add_normalization(layer.name, 0, after_);
 }
 
 void layers_builder::group_norm(const layer_spec& layer) {
@@ -92,7 +92,7 @@ void layers_builder::group_norm(const layer_spec& layer) {
   make_flat();
   if (net_.shape_here().channels % groups != 0)
     return refuse(layer, fmt::format("{} channels do not divide into {} groups", net_.shape_here().channels, groups));
-  net_.add_normalisation(layer.name, groups, after_);
+  net_.add_normalization(layer.name, groups, after_);
 }
 
 void layers_builder::layer_norm(const layer_spec& layer) {

@@ -77,6 +77,6 @@ void model_kind::head_keys(key_table& table) {
 
 model_registration::model_registration(model_entry entry) { registered<model_entry>().push_back(std::move(entry)); }
 
-std::vector<model_entry> models() { return registered_by_name<model_entry>(); }
+std::vector<model_entry> models() { return sort_by_name<model_entry>(); }
 
 } // namespace mneme

@@ -4,7 +4,7 @@
 #include "runtime/models/cosine_head.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/linear_layer.hpp"
-#include "runtime/models/normalisation.hpp"
+#include "runtime/models/normalization.hpp"
 #include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
 #include <cmath>
@@ -95,20 +95,20 @@ void network_builder::add_unless_built_in(activation after) {
     add_activation(after);
 }
 
-void network_builder::add_normalisation(const std::string& name, std::int64_t groups, activation after,
+void network_builder::add_normalization(const std::string& name, std::int64_t groups, activation after,
                                         double epsilon) {
   const auto in = shape_here();
-  normalisation_layer::shape shape{.in = in, .groups = groups, .after = built_in(after), .epsilon = epsilon};
+  normalization_layer::shape shape{.in = in, .groups = groups, .after = built_in(after), .epsilon = epsilon};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
-  auto normalisation = std::make_unique<normalisation_layer>(shape);
+  auto normalization = std::make_unique<normalization_layer>(shape);
   if (groups == 0) {
     net_.couples_batch_rows = true;
-    normalisations_.push_back(normalisation.get());
+    normalizations_.push_back(normalization.get());
     buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
   }
-  add_node({.operation = std::move(normalisation), .name = name}, in, true);
+  add_node({.operation = std::move(normalization), .name = name}, in, true);
   add_unless_built_in(after);
 }
 
@@ -200,8 +200,8 @@ void network_builder::place_buffers() {
   for (auto& parameter : buffers_)
     offsets.push_back(add_parameter(std::move(parameter)));
   buffers_.clear();
-  for (std::size_t i = 0; i < normalisations_.size(); ++i)
-    normalisations_[i]->place_statistics(offsets[2 * i], offsets[2 * i + 1]);
+  for (std::size_t i = 0; i < normalizations_.size(); ++i)
+    normalizations_[i]->place_statistics(offsets[2 * i], offsets[2 * i + 1]);
 }
 
 } // namespace mneme

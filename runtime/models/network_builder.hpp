@@ -3,7 +3,7 @@
 #include "runtime/models/network.hpp"
 namespace mneme {
 
-class normalisation_layer;
+class normalization_layer;
 
 /// A model's factory adds layers in order. A layer reads the last value, unless set_cursor() has selected an earlier
 /// one. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
@@ -23,7 +23,7 @@ public:
   /// @param slope factor of negative values, used by leaky
   void add_activation(activation kind, double slope = 0.01);
   /// @param groups of channels for group normalization; 0: batch normalization
-  void add_normalisation(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
+  void add_normalization(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
   /// @param rate probability that a value is dropped, in [0, 1)
   void add_dropout(double rate);
   /// Adds a layer that reads add_normal()'s output: it draws a sample in training and returns the means in evaluation
@@ -72,7 +72,7 @@ private:
   network_parts net_;
   network_place last_ = 0;
   std::vector<parameter> buffers_; // running statistics, placed after all parameters
-  std::vector<normalisation_layer*> normalisations_;
+  std::vector<normalization_layer*> normalizations_;
   bool frozen_ = false, in_head_ = false;
 };
 

@@ -48,8 +48,7 @@ private:
   void add_pools();
   [[nodiscard]] std::int64_t task_of(class_range classes) const;
   [[nodiscard]] prefixes prompts_for(const model_pass& pass, const at::Tensor& query) const;
-  [[nodiscard]] at::Tensor joined_components(const model_pass& pass, const pool& prompts,
-                                             const at::Tensor& query) const;
+  [[nodiscard]] at::Tensor join_components(const model_pass& pass, const pool& prompts, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor choose_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor map_of(const model_pass& pass, const std::string& name, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor penalty(const model_pass& pass) const;

@@ -67,7 +67,7 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
   for (std::size_t i = 0; i < general_.size(); ++i)
     put(prompts_.general[i], pass.values[general_[i]].unsqueeze(0).expand({rows, -1, -1}));
   for (std::size_t i = 0; i < pools_.size(); ++i)
-    put(prompts_.blocks[i], prompts_.form == prompt_form::components ? joined_components(pass, pools_[i], query)
+    put(prompts_.blocks[i], prompts_.form == prompt_form::components ? join_components(pass, pools_[i], query)
                                                                      : choose_slots(pass, pools_[i], query));
   return before;
 }
@@ -81,7 +81,7 @@ at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const
 }
 
 /// Returns sum_k cos(q * A_k, K_k) P_k [B, n, d] (Smith et al. 2023, eqs. 3 to 6).
-at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
+at::Tensor prompted_vit::join_components(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
   auto focus = so_far(pass, prompts.focus);
   if (prompts_.softmax_focus)
     focus = at::softmax(focus, -1);

@@ -62,7 +62,7 @@ private:
       add_convolution("conv1", {.filters = width, .kernel = 7, .stride = 2, .padding = 3});
     else
       add_convolution("conv1", {.filters = width, .kernel = 3, .stride = 1, .padding = 1});
-    add_normalisation("bn1", activation::relu);
+    add_normalization("bn1", activation::relu);
     if (shape_.imagenet_stem)
       add_max_pool(net_, 3, 2, 1);
   }
@@ -86,19 +86,19 @@ private:
 
   void add_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 3, .stride = stride, .padding = 1});
-    add_normalisation(name + ".bn1", activation::relu);
+    add_normalization(name + ".bn1", activation::relu);
     add_convolution(name + ".conv2", {.filters = width, .kernel = 3, .stride = 1, .padding = 1});
-    add_normalisation(name + ".bn2", activation::none);
+    add_normalization(name + ".bn2", activation::none);
   }
 
   /// As in torchvision, the 3x3 convolution halves the image; in the paper the first 1x1 convolution does.
   void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
-    add_normalisation(name + ".bn1", activation::relu);
+    add_normalization(name + ".bn1", activation::relu);
     add_convolution(name + ".conv2", {.filters = width, .kernel = 3, .stride = stride, .padding = 1});
-    add_normalisation(name + ".bn2", activation::relu);
+    add_normalization(name + ".bn2", activation::relu);
     add_convolution(name + ".conv3", {.filters = 4 * width, .kernel = 1, .stride = 1});
-    add_normalisation(name + ".bn3", activation::none);
+    add_normalization(name + ".bn3", activation::none);
   }
 
   void add_shortcut(const std::string& name, std::int64_t width, std::int64_t stride) {
@@ -107,7 +107,7 @@ private:
     if (shape_.shortcut == shortcut_kind::option_a_both_sides)
       return add_subsampling(net_, stride, width, (width - net_.shape_here().channels) / 2);
     add_convolution(name + ".0", {.filters = width, .kernel = 1, .stride = stride});
-    add_normalisation(name + ".1", activation::none);
+    add_normalization(name + ".1", activation::none);
   }
 
   void add_convolution(const std::string& name, convolution_options how) {
@@ -116,9 +116,9 @@ private:
     mneme::add_convolution(net_, name, how);
   }
 
-  void add_normalisation(const std::string& name, activation after) {
+  void add_normalization(const std::string& name, activation after) {
     const auto groups = shape_.norm == norm_kind::batch ? 0 : groups_of(net_.shape_here().channels, shape_.groups_max);
-    net_.add_normalisation(name, groups, after);
+    net_.add_normalization(name, groups, after);
   }
 
   network_builder& net_;

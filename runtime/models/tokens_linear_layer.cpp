@@ -1,6 +1,6 @@
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include "runtime/models/aligned_product.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>

@@ -16,7 +16,7 @@ void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
   reshape_buffer(kept, {pass.models, tokens, 2}, in); // mean and 1 / standard deviation
   for (std::int64_t k = 0; k < pass.models; ++k)
-    kernels::normalise_rows(out.mutable_data_ptr<float>() + k * values, kept.mutable_data_ptr<float>() + k * tokens * 2,
+    kernels::normalize_rows(out.mutable_data_ptr<float>() + k * values, kept.mutable_data_ptr<float>() + k * tokens * 2,
                             {.x = in.const_data_ptr<float>() + k * values,
                              .weight = pass.weights_of(k) + shape_.weight_offset,
                              .bias = pass.weights_of(k) + shape_.bias_offset,
@@ -32,7 +32,7 @@ void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& da
   for (std::int64_t k = 0; k < pass.models; ++k) {
     sums.assign(static_cast<std::size_t>(fixed ? 0 : 2 * shape_.channels), 0.0);
     auto* const d_weight = fixed ? nullptr : sums.data();
-    kernels::normalise_rows_backward(data.d_in ? data.d_in->mutable_data_ptr<float>() + k * values : nullptr, d_weight,
+    kernels::normalize_rows_backward(data.d_in ? data.d_in->mutable_data_ptr<float>() + k * values : nullptr, d_weight,
                                      fixed ? nullptr : d_weight + shape_.channels,
                                      data.d_out.const_data_ptr<float>() + k * values,
                                      data.kept.const_data_ptr<float>() + k * tokens * 2,

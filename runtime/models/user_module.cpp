@@ -19,11 +19,11 @@ row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tok
 }
 
 expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
-                                                              const module_requirements& demands) {
+                                                              const module_requirements& requirements) {
   const auto& support = registered_support();
   if (support.load == nullptr)
     return failed(file.string(), no_modules);
-  return support.load(file, demands);
+  return support.load(file, requirements);
 }
 
 expected<module_layers> layers_of_module(const std::filesystem::path& file) {

@@ -39,7 +39,7 @@ struct module_requirements {
   bool fused = false;       ///< Translate the module to mneme's layers, if it has an equivalent.
   bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
-  module_guards layers{};
+  module_guards guards{};
 };
 
 /// A net from a file.
@@ -60,7 +60,7 @@ public:
 /// the call. Returns one diagnostic with the file's name per violation, and the byte offset for a damaged archive.
 /// Fails in builds without MNEME_MODULES.
 [[nodiscard]] expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
-                                                                            const module_requirements& demands);
+                                                                            const module_requirements& requirements);
 
 /// A module file as layers of a scenario.
 struct module_layers {
@@ -83,7 +83,7 @@ enum class sandbox_start : std::uint8_t {
 };
 
 /// First word of the command line of a sandbox process.
-constexpr const char* sandbox_argument = "cell";
+constexpr const char* sandbox_argument = "sandbox";
 
 /// Sets the program that becomes a sandbox if its first word is `sandbox_argument`: it calls sandbox_main(). Without
 /// one, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started

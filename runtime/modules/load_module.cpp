@@ -72,22 +72,22 @@ using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
 
 /// Probes the module in a sandbox process. Returns nullopt if no sandbox was requested or available.
 tl::expected<std::optional<probe_result>, std::vector<std::string>>
-probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements& demands) {
-  if (!demands.layers.sandbox)
+probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements& requirements) {
+  if (!requirements.guards.sandbox)
     return std::nullopt;
-  auto answer = run_in_sandbox(bytes, {.input = demands.input,
-                                       .form = demands.form,
-                                       .tokens = demands.tokens,
-                                       .own_rows = demands.own_rows,
-                                       .trained = demands.trained,
-                                       .training = demands.training,
-                                       .seconds = demands.layers.sandbox_seconds,
-                                       .memory_bytes = demands.layers.sandbox_memory_bytes});
+  auto answer = run_in_sandbox(bytes, {.input = requirements.input,
+                                       .form = requirements.form,
+                                       .tokens = requirements.tokens,
+                                       .own_rows = requirements.own_rows,
+                                       .trained = requirements.trained,
+                                       .training = requirements.training,
+                                       .seconds = requirements.guards.sandbox_seconds,
+                                       .memory_bytes = requirements.guards.sandbox_memory_bytes});
   if (answer.verdict == sandbox_status::accepted)
     return answer.found;
   if (answer.verdict == sandbox_status::refused)
     return tl::unexpected(std::move(answer.reasons));
-  if (demands.native_code)
+  if (requirements.native_code)
     return std::nullopt;
   return tl::unexpected(
       std::vector{fmt::format("a module is first tried in a sandbox, which this machine does not support ({}). If you "
@@ -96,13 +96,13 @@ probe_in_sandbox(std::span<const std::uint8_t> bytes, const module_requirements&
 }
 
 read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                        const module_requirements& demands) {
-  auto tried = probe_in_sandbox(bytes, demands);
+                        const module_requirements& requirements) {
+  auto tried = probe_in_sandbox(bytes, requirements);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
-  if (demands.device != "cpu") // results have other bits
+  if (requirements.device != "cpu") // results have other bits
     tried->reset();
-  auto graph = read_module_graph(bytes, entries, at::Device(demands.device));
+  auto graph = read_module_graph(bytes, entries, at::Device(requirements.device));
   if (!graph)
     return tl::unexpected(std::vector{std::move(graph.error())});
   return graph_and_trial{std::move(*graph), *tried};
@@ -119,8 +119,8 @@ auto with_memory_error(const Act& act) -> decltype(act()) {
 }
 
 /// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
-std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& layers) {
-  return layers.sandbox_memory_bytes > 0 ? layers.sandbox_memory_bytes
+std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& guards) {
+  return guards.sandbox_memory_bytes > 0 ? guards.sandbox_memory_bytes
                                          : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
 }
 
@@ -149,7 +149,7 @@ void add_native_net(const std::shared_ptr<const module_graph>& graph, const modu
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                        const module_requirements& demands) try {
+                                                        const module_requirements& requirements) try {
   disable_intra_op_threads(); // like training jobs
   const auto name = file.string();
   const auto bytes = content_of(file);
@@ -158,40 +158,42 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto entries = entries_of(name, *bytes);
   if (!entries)
     return tl::unexpected(entries.error());
-  const at::Device device(demands.device);
-  const module_memory memory(trial_bytes_max(bytes->size(), demands.layers));
-  auto read = with_memory_error([&] { return read_checked(*bytes, *entries, demands); });
+  const at::Device device(requirements.device);
+  const module_memory memory(trial_bytes_max(bytes->size(), requirements.guards));
+  auto read = with_memory_error([&] { return read_checked(*bytes, *entries, requirements); });
   if (!read)
     return load_failure(name, read.error(), memory);
   const auto rows = rows_of_trial(
-      *read->graph, {.input = demands.input, .form = demands.form, .tokens = demands.tokens}, demands.own_rows);
+      *read->graph, {.input = requirements.input, .form = requirements.form, .tokens = requirements.tokens},
+      requirements.own_rows);
   if (!rows)
     return failed(name, rows.error());
-  const trial_demands asked{.trained = demands.trained, .training = demands.training, .rows_max = rows->most};
+  const probe_requirements asked{
+      .trained = requirements.trained, .training = requirements.training, .rows_max = rows->most};
   const auto tried = read->tried
                          ? tl::expected<probe_result, std::vector<std::string>>(*read->tried)
                          : with_memory_error([&] { return probe_module(*read->graph, rows->rows, device, asked); });
   if (!tried)
     return load_failure(name, tried.error(), memory);
-  const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
-  if (demands.scores && classes > 0 && tried->width != classes)
+  const auto classes = requirements.head == head_kind::none ? 0 : requirements.classes;
+  if (requirements.scores && classes > 0 && tried->width != classes)
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" the run adds a head",
                                     tried->width, classes));
-  const bool in_training = demands.trained && demands.training && read->graph->has_training_mode();
+  const bool in_training = requirements.trained && requirements.training && read->graph->has_training_mode();
   module_shape shape{.file = name,
                      .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
                      .input = rows->rows.input,
                      .form = rows->rows.form,
                      .width = tried->width,
                      .classes = classes,
-                     .scores = demands.scores,
-                     .head = demands.head,
-                     .trained = demands.trained,
+                     .scores = requirements.scores,
+                     .head = requirements.head,
+                     .trained = requirements.trained,
                      .training = in_training,
                      .rows_at_once = tried->rows_at_once,
                      .row_bytes = tried->row_bytes};
-  if (demands.fused)
+  if (requirements.fused)
     add_native_net(read->graph, rows->rows, shape);
   return std::make_shared<const module_net>(std::move(read->graph), std::move(shape));
 } catch (const std::bad_alloc&) {
@@ -271,8 +273,8 @@ expected<module_layers> layers_of_file(const std::filesystem::path& file) {
 } // namespace
 
 const module_registration module_line{
-    {.load = [](const std::filesystem::path& file, const module_requirements& demands)
-         -> expected<std::shared_ptr<const user_module>> { return load_module(file, demands); },
+    {.load = [](const std::filesystem::path& file, const module_requirements& requirements)
+         -> expected<std::shared_ptr<const user_module>> { return load_module(file, requirements); },
      .layers = layers_of_file,
      .set_sandbox_program = set_probe_program,
      .sandbox_main = run_probe_process}};

@@ -5,6 +5,6 @@ namespace mneme {
 
 /// Implements load_user_module() (user_module.hpp).
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                                      const module_requirements& demands);
+                                                                      const module_requirements& requirements);
 
 } // namespace mneme

@@ -282,7 +282,7 @@ at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::T
     const auto taken = std::min(at_once, count - first);
     auto shown = in_form(rows.narrow(0, first, taken).clone(), shape_.form); // a copy: the graph may write to it
     if (!of_step && taken < at_once)
-      shown = padded_to(shown, at_once);
+      shown = pad_to(shown, at_once);
     const auto place = fmt::format("rows {} to {} of {}", first, first + taken - 1, count);
     at::Tensor result;
     attempt("forward failed on " + place, memory, [&] { result = graph_->run(shown, values, mode); });
@@ -432,11 +432,11 @@ module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) co
   auto& values = keep.values;
   const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_->tensors());
   const auto first = values.begin();
-  model_pass learnt{.values = {first, first + held}, .head = {first + held, first + own - 2}};
-  learnt.features = first[own - 2];
-  learnt.logits = first[own - 1];
+  model_pass learned{.values = {first, first + held}, .head = {first + held, first + own - 2}};
+  learned.features = first[own - 2];
+  learned.logits = first[own - 1];
   values.erase(first, first + own);
-  return learnt;
+  return learned;
 }
 
 void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,

@@ -82,14 +82,14 @@ public:
     }
   }
 
-  tl::expected<probe_result, differences> run(const trial_demands& demands) {
+  tl::expected<probe_result, differences> run(const probe_requirements& requirements) {
     check_types();
-    const bool in_training = demands.trained && demands.training && graph_.has_training_mode();
+    const bool in_training = requirements.trained && requirements.training && graph_.has_training_mode();
     if (in_training)
       check_draws();
     if (errors_.empty())
       choose_rows();
-    if (errors_.empty() && demands.trained)
+    if (errors_.empty() && requirements.trained)
       check_gradients(in_training);
     if (!errors_.empty())
       return tl::unexpected(errors_);
@@ -287,9 +287,9 @@ tl::expected<probe_rows, std::string> rows_of_trial(const module_graph& graph, c
 
 tl::expected<probe_result, std::vector<std::string>> probe_module(const module_graph& graph, const module_rows& rows,
                                                                   const at::Device& device,
-                                                                  const trial_demands& demands) {
-  const auto most = demands.rows_max > 0 ? std::min(demands.rows_max, rows_max) : rows_max;
-  return trial(graph, rows, device, most).run(demands);
+                                                                  const probe_requirements& requirements) {
+  const auto most = requirements.rows_max > 0 ? std::min(requirements.rows_max, rows_max) : rows_max;
+  return trial(graph, rows, device, most).run(requirements);
 }
 
 } // namespace mneme

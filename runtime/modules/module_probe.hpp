@@ -23,7 +23,7 @@ struct probe_result {
   std::int64_t row_bytes = 0;    ///< Bytes of all operator results for one row.
 };
 
-struct trial_demands {
+struct probe_requirements {
   bool trained = false;      ///< The parameters are trained, so a gradient must reach at least one.
   bool training = false;     ///< See module_requirements.
   std::int64_t rows_max = 0; ///< Largest number of rows per call; 0: the default of 16.
@@ -35,6 +35,6 @@ struct trial_demands {
 [[nodiscard]] tl::expected<probe_result, std::vector<std::string>> probe_module(const module_graph& graph,
                                                                                 const module_rows& rows,
                                                                                 const at::Device& device,
-                                                                                const trial_demands& demands);
+                                                                                const probe_requirements& requirements);
 
 } // namespace mneme

@@ -17,7 +17,7 @@ at::Tensor in_form(const at::Tensor& rows, row_form form) {
   return rows;
 }
 
-at::Tensor padded_to(const at::Tensor& rows, std::int64_t count) {
+at::Tensor pad_to(const at::Tensor& rows, std::int64_t count) {
   std::vector<std::int64_t> borders(static_cast<std::size_t>(2 * rows.dim()), 0); // last axis first
   borders.back() = count - rows.size(0);
   return at::constant_pad_nd(rows, borders);

@@ -12,7 +12,7 @@ struct module_rows {
 /// Converts rows of a run to the form that forward() takes. @param rows [B, C, H, W] float32
 [[nodiscard]] at::Tensor in_form(const at::Tensor& rows, row_form form);
 /// Appends rows of zeros until there are `count` rows. @param rows in any row_form
-[[nodiscard]] at::Tensor padded_to(const at::Tensor& rows, std::int64_t count);
+[[nodiscard]] at::Tensor pad_to(const at::Tensor& rows, std::int64_t count);
 /// Describes rows for errors: "of shape [16, 30] and type int64 (tokens below 500)".
 [[nodiscard]] std::string rows_text(const at::Tensor& rows, const module_rows& described);
 

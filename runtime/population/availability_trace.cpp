@@ -66,7 +66,7 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
              line.line});
         return periods.extend(client, end, line.values[2]);
       });
-  auto spans = ordered_spans(file, std::move(lines), errors);
+  auto spans = order_spans(file, std::move(lines), errors);
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   return std::make_shared<const availability_trace>(std::move(spans), std::move(periods));

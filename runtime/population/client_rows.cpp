@@ -35,7 +35,7 @@ std::int64_t client_rows::size(client_id client, task_id during) const {
     for (std::uint32_t t = 0; t <= during.value; ++t)
       sum += holds(client, {t}) ? split_->size(client, {t}) : 0;
     return sum;
-  case row_visibility::centralised:
+  case row_visibility::centralized:
   case row_visibility::offline:
     for (std::uint32_t t = 0; client.value == 0 && t <= last_shown(during); ++t)
       sum += central_sizes_[t];
@@ -67,7 +67,7 @@ sample_view client_rows::view(client_id client, task_id during) const {
     for (std::uint32_t t = 0; t <= during.value; ++t)
       append(client, {t});
     break;
-  case row_visibility::centralised:
+  case row_visibility::centralized:
   case row_visibility::offline:
     for (std::uint32_t t = 0; client.value == 0 && t <= last_shown(during); ++t) {
       const auto first = std::ssize(*rows);

@@ -21,7 +21,7 @@ public:
   [[nodiscard]] row_visibility visibility() const noexcept { return visibility_; }
   /// True if only client 0 has rows.
   [[nodiscard]] bool central() const noexcept {
-    return visibility_ == row_visibility::centralised || visibility_ == row_visibility::offline;
+    return visibility_ == row_visibility::centralized || visibility_ == row_visibility::offline;
   }
 
 private:

@@ -54,8 +54,8 @@ struct last_span {
 /// Sorts spans by client and time. Overlapping spans of one client are added to `errors`.
 /// @param lines spans with members client, from and to, and their line numbers
 template <class Span>
-std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
-                                diagnostics& errors) {
+std::vector<Span> order_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
+                              diagnostics& errors) {
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.client, a.first.from) < std::tie(b.first.client, b.first.from);
   });

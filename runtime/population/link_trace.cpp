@@ -108,7 +108,7 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
                                                      line.line});
                                     return periods.extend(client, end, line.values[4]);
                                   });
-  auto spans = ordered_spans(file, std::move(lines), errors);
+  auto spans = order_spans(file, std::move(lines), errors);
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));

@@ -20,7 +20,7 @@ population::population(const scenario& from, device_inputs facts)
       availability_period_(from.devices.availability_period), trace_end_(from.devices.trace_end),
       availability_trace_(std::move(facts.availability)),
       staggered_(from.tasks.transition == task_transition::staggered), transition_spread_(from.tasks.transition_spread),
-      staying_share_(from.tasks.staying_share) {
+      keep_task_share_(from.tasks.keep_task_share) {
   MNEME_CHECK((availability_ == device_availability::file) == (availability_trace_ != nullptr), count_);
   MNEME_CHECK(count_ > 0, count_);
   MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
@@ -111,7 +111,7 @@ virtual_duration population::transition_delay(client_id client, task_id into) co
 std::vector<client_id> population::clients_keeping_task(task_id into, std::vector<client_id> enrolled) const {
   constexpr double rounding = 1e-9; // tolerance for a product that would be an integer without rounding
   const auto n = static_cast<double>(enrolled.size());
-  const auto going = static_cast<std::size_t>((1.0 - staying_share_) * n + rounding);
+  const auto going = static_cast<std::size_t>((1.0 - keep_task_share_) * n + rounding);
   rng_stream stream(key_for({.seed = seed_, .task = into}, purpose::staying));
   stream.shuffle(std::span(enrolled));
   enrolled.resize(enrolled.size() - std::min(going, enrolled.size()));

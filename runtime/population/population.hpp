@@ -60,7 +60,7 @@ public:
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
   /// Virtual time until the client enters a task, from the task's opening at the server; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
-  [[nodiscard]] bool has_clients_keeping_task() const noexcept { return staying_share_ > 0.0; }
+  [[nodiscard]] bool has_clients_keeping_task() const noexcept { return keep_task_share_ > 0.0; }
   /// Clients of `enrolled` that keep their old task when `into` opens (tasks.keep_task_share), ascending. Their number
   /// is n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
   [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into, std::vector<client_id> enrolled) const;
@@ -83,7 +83,7 @@ private:
   std::shared_ptr<const availability_trace> availability_trace_; // null without a trace
   bool staggered_ = false;
   virtual_duration transition_spread_{0};
-  double staying_share_ = 0.0;
+  double keep_task_share_ = 0.0;
 };
 
 } // namespace mneme

@@ -39,19 +39,19 @@ void live_view::evaluated(const evaluation_record& record) {
   change([&] { run_.evaluations.push_back(record); });
 }
 
-void live_view::has_nodes(std::function<std::vector<node_record>()> tell, bool needs_node) {
+void live_view::has_nodes(std::function<std::vector<node_record>()> callback, bool needs_node) {
   change([&] {
-    get_nodes_ = std::move(tell);
+    get_nodes_ = std::move(callback);
     run_.needs_node = needs_node;
   });
 }
 
-void live_view::has_queues(std::function<std::vector<queue_length>()> tell) {
-  change([&] { get_queues_ = std::move(tell); });
+void live_view::has_queues(std::function<std::vector<queue_length>()> callback) {
+  change([&] { get_queues_ = std::move(callback); });
 }
 
-void live_view::has_actors(std::function<std::string()> tell) {
-  change([&] { get_actor_metrics_ = std::move(tell); });
+void live_view::has_actors(std::function<std::string()> callback) {
+  change([&] { get_actor_metrics_ = std::move(callback); });
 }
 
 void live_view::ended(const std::string& status) {
@@ -85,9 +85,9 @@ live_run live_view::now() const {
 
 std::string live_view::actor_metrics() const {
   std::unique_lock hold(mutex_);
-  const auto tell = get_actor_metrics_;
+  const auto callback = get_actor_metrics_;
   hold.unlock();
-  return tell ? tell() : std::string();
+  return callback ? callback() : std::string();
 }
 
 std::uint64_t live_view::version() const {

@@ -53,14 +53,14 @@ public:
                 const live_pace& pace = {});
   /// Adds an evaluation.
   void evaluated(const evaluation_record& record);
-  /// Sets the source of node records. @param tell called by readers on any thread, until the run ends
+  /// Sets the source of node records. @param callback called by readers on any thread, until the run ends
   /// @param needs_node true: no worker of the run's process computes
-  void has_nodes(std::function<std::vector<node_record>()> tell, bool needs_node = false);
-  /// Sets the source of queue lengths. @param tell called by readers on any thread, until the run ends
-  void has_queues(std::function<std::vector<queue_length>()> tell);
+  void has_nodes(std::function<std::vector<node_record>()> callback, bool needs_node = false);
+  /// Sets the source of queue lengths. @param callback called by readers on any thread, until the run ends
+  void has_queues(std::function<std::vector<queue_length>()> callback);
   /// Sets the source of metrics of actors, in Prometheus' text format.
-  /// @param tell called by readers on any thread, until the run ends
-  void has_actors(std::function<std::string()> tell);
+  /// @param callback called by readers on any thread, until the run ends
+  void has_actors(std::function<std::string()> callback);
   /// Records the end of the run. @param status see live_run::status
   void ended(const std::string& status);
   /// Ends all updates and wakes waiting readers.

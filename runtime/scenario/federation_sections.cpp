@@ -172,7 +172,7 @@ section_keys tasks_keys(tasks_section& to) {
       "transition_spread", to.transition_spread,
       "staggered: clients enter a task at uniformly distributed times, up to this long after the server opens it.");
   keys.used_if(to.transition == task_transition::staggered, "only tasks.transition = \"staggered\"");
-  keys.number("keep_task_share", to.staying_share, {.low = 0.0, .high = 1.0},
+  keys.number("keep_task_share", to.keep_task_share, {.low = 0.0, .high = 1.0},
               "Share of the enrolled clients that keep their old task when a new one begins, drawn for each task.");
   return keys;
 }
@@ -379,7 +379,7 @@ section_keys devices_keys(scenario& of_run) {
   keys.used_if(has_proxy, "only methods with a proxy");
   keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
   keys.used_if(has_proxy, "only methods with a proxy");
-  keys.flag("observers_cost_time", to.observing_costs,
+  keys.flag("observers_cost_time", to.observers_cost_time,
             "Whether observing clients (outside the cohort, in some methods) need a download and time.");
   keys.duration("latency", to.latency, "Added to every transfer.");
   keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0},
@@ -396,7 +396,7 @@ section_keys devices_keys(scenario& of_run) {
             "file: CSV with the columns `client`, `from` and `to`, in seconds; clients that are not listed are never "
             "reachable.");
   keys.used_if(to.availability == device_availability::file, "only devices.availability = \"file\"");
-  keys.choice("transfer_dtype", to.wire,
+  keys.choice("transfer_dtype", to.transfer_dtype,
               {{"fp32", wire_format::fp32},
                {"fp16", wire_format::fp16},
                {"bf16", wire_format::bf16},

@@ -40,7 +40,7 @@ tl::expected<std::string, std::string> content_of(const fs::path& file) {
 }
 
 /// Suggests a similar file name in the missing file's folder: "; did you mean 'x.toml'?". Returns "" if there is none.
-std::string neighbour_hint(const fs::path& missing) {
+std::string neighbor_hint(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code failed;
   const auto folder = missing.has_parent_path() ? missing.parent_path() : fs::path(".");
@@ -150,23 +150,24 @@ toml::table parse_text(const std::string& source, std::string text, std::vector<
 
 class layer_reader {
 public:
-  /// Reads a file after its bases, which become lower layers. @param said `extends` entry that names the file, or null
-  void read_file(const fs::path& named, const scenario_error* said) {
+  /// Reads a file after its bases, which become lower layers. @param origin `extends` entry that names the file, or
+  /// null
+  void read_file(const fs::path& named, const scenario_error* origin) {
     if (!special_kind(named).empty()) // a link in /dev/fd to a pipe has no canonical path
-      return refuse(named, content_of(named).error(), said);
+      return refuse(named, content_of(named).error(), origin);
     std::error_code unknown;
     const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
     if (unknown)
-      return refuse(named, "is not accessible: " + unknown.message(), said);
+      return refuse(named, "is not accessible: " + unknown.message(), origin);
     if (open_.size() == open_max)
-      return refuse(named, fmt::format("the chain of `extends` exceeds {} files before", open_max), said);
+      return refuse(named, fmt::format("the chain of `extends` exceeds {} files before", open_max), origin);
     if (const auto again = std::find(open_.begin(), open_.end(), same); again != open_.end())
-      return out_.problems.push_back({said->at, said->text + ": " + cycle_text(again - open_.begin(), named)});
+      return out_.problems.push_back({origin->at, origin->text + ": " + cycle_text(again - open_.begin(), named)});
     if (!done_.insert(same).second)
       return;
     const auto text = content_of(named);
     if (!text)
-      return refuse(named, text.error(), said);
+      return refuse(named, text.error(), origin);
     auto read = parse_layer(named.string(), *text, out_.problems);
     read.folder = fs::absolute(named).parent_path();
     open_.push_back(same);
@@ -205,11 +206,11 @@ public:
 
 private:
   /// Reports an unreadable base at the `extends` key that names it, and an unreadable scenario by its file name.
-  void refuse(const fs::path& named, const std::string& reason, const scenario_error* said) {
+  void refuse(const fs::path& named, const std::string& reason, const scenario_error* origin) {
     scenario_error missing;
-    missing.at = said ? said->at : whole(named.string());
-    missing.text = (said ? said->text + ": " + reason + " '" + named.string() + "'" : reason) +
-                   (reason == no_such_file ? neighbour_hint(named) : "");
+    missing.at = origin ? origin->at : whole(named.string());
+    missing.text = (origin ? origin->text + ": " + reason + " '" + named.string() + "'" : reason) +
+                   (reason == no_such_file ? neighbor_hint(named) : "");
     out_.problems.push_back(std::move(missing));
   }
 
@@ -230,11 +231,12 @@ private:
     const auto* list = extends->as_array();
     const auto read_one = [&](const toml::node& node) {
       const auto* base = node.as_string();
-      const scenario_error said{place_in(from, node.source()), "extends = " + (base ? quote_text(base->get()) : "...")};
+      const scenario_error origin{place_in(from, node.source()),
+                                  "extends = " + (base ? quote_text(base->get()) : "...")};
       if (!base || base->get().empty())
         return out_.problems.push_back(
-            {said.at, "extends: expected a path of a scenario file, as in \"../base/x.toml\""});
-      read_file((folder / base->get()).lexically_normal(), &said);
+            {origin.at, "extends: expected a path of a scenario file, as in \"../base/x.toml\""});
+      read_file((folder / base->get()).lexically_normal(), &origin);
     };
     if (!list)
       return read_one(*extends);
@@ -281,7 +283,7 @@ layer_stack read_layers(const fs::path& file, const overrides& over) {
   return reader.take();
 }
 
-layer_stack received_layers(const std::string& text, const overrides& over) {
+layer_stack read_received_layers(const std::string& text, const overrides& over) {
   layer_reader reader;
   reader.read_offered(text);
   for (const auto& [name, value] : over)

@@ -45,7 +45,7 @@ struct layer_stack {
 [[nodiscard]] layer_stack read_layers(const std::filesystem::path& file, const overrides& over);
 
 /// Parses a text received from another process, which must not contain `extends`.
-[[nodiscard]] layer_stack received_layers(const std::string& text, const overrides& over);
+[[nodiscard]] layer_stack read_received_layers(const std::string& text, const overrides& over);
 
 /// Parses a text that is not a file of the user, such as a preset. Adds syntax errors to `problems`.
 [[nodiscard]] scenario_layer parse_layer(std::string source, const std::string& text,

@@ -226,7 +226,7 @@ private:
     const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
     const auto name = full_name(group.name, key);
     const auto* const renamed = entry_of_old_name(name, then); // only keys of the method `now` have been replaced
-    const auto owners = suggested_owners(renamed ? std::string(renamed->name) : key, group.name);
+    const auto owners = suggest_owners(renamed ? std::string(renamed->name) : key, group.name);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
       warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +
                                    ".name is " + quote_text(now)});
@@ -369,7 +369,7 @@ private:
 } // namespace
 
 expected<reading> read_received_scenario(const std::string& text, const overrides& over) {
-  return scenario_reader{}.read(received_layers(text, over));
+  return scenario_reader{}.read(read_received_layers(text, over));
 }
 
 expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over) {

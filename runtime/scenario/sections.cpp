@@ -127,7 +127,7 @@ section_keys strategy_keys(scenario& of_run) {
     if (of_run.rounds.mode == round_mode::async || of_run.uploads.has_server_noise())
       of_run.strategy.weighting = upload_weighting::uniform;
   });
-  keys.number("old_model_share", to.keep_share, {.low = 0.0, .high = 1.0},
+  keys.number("old_model_share", to.old_model_share, {.low = 0.0, .high = 1.0},
               "Averaging methods: share of the old model in the new one, s w_old + (1 - s) mean of the uploads.");
   keys.omit_default_from_digest();
   keys.used_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
@@ -147,13 +147,13 @@ section_keys worker_keys(worker_section& to) {
                "Number of shards of the population; clients of one shard are batched together. 0: chosen by "
                "clients.count and, for short rounds, by the threads.");
   keys.size("lookahead_memory", to.lookahead_memory, "Memory for results computed ahead of virtual time.");
-  keys.choice("no_nodes", to.without_nodes, {{"local", no_nodes_policy::here}, {"wait", no_nodes_policy::wait}},
+  keys.choice("no_nodes", to.no_nodes, {{"local", no_nodes_policy::local}, {"wait", no_nodes_policy::wait}},
               "With --accept, if no node is connected: the run computes in its own process, or waits for a node.");
   keys.choice(
       "arithmetic", to.arithmetic, {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
       "machine: the fastest kernels of this machine; machines with the same instruction set give the same bits. "
       "portable: AVX2 with FMA and a fixed order of operations; the same bits on every x86-64 machine that has them.");
-  keys.duration("node_timeout", to.node_silence,
+  keys.duration("node_timeout", to.node_timeout,
                 "With --accept: a node without a heartbeat for this long, by the clock, counts as lost.");
   keys.duration(
       "join_timeout", to.join_timeout,

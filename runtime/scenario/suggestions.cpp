@@ -81,7 +81,7 @@ std::string unknown_section_text(const std::string& name, const std::vector<sect
   return "unknown section [" + name + "]; " + (meant.empty() ? expected_names(names) : "did you mean [" + meant + "]?");
 }
 
-std::vector<std::string> suggested_owners(const std::string& key, const std::string& section) {
+std::vector<std::string> suggest_owners(const std::string& key, const std::string& section) {
   return section == "model" ? owners_among(models(), key) : owners_among(strategies(), key);
 }
 

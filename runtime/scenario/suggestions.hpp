@@ -10,6 +10,6 @@ namespace mneme {
 [[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& sections);
 
 /// Names of all models (section "model") or methods ("strategy") that have a key of this name.
-[[nodiscard]] std::vector<std::string> suggested_owners(const std::string& key, const std::string& section);
+[[nodiscard]] std::vector<std::string> suggest_owners(const std::string& key, const std::string& section);
 
 } // namespace mneme

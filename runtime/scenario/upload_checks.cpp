@@ -80,7 +80,7 @@ void check_requests(const scenario& s, upload_findings& out) {
     if (s.strategy.method) {
       const auto content = s.strategy.method->uploads();
       const auto rows = s.strategy.method->needs().rows;
-      if (rows == row_visibility::centralised || rows == row_visibility::offline)
+      if (rows == row_visibility::centralized || rows == row_visibility::offline)
         add("strategy.name", fmt::format("'{}' trains one client with all rows, so there is nothing to aggregate; "
                                          "expected a federated method, such as \"fedavg\"",
                                          s.strategy.name));
@@ -97,7 +97,7 @@ void check_requests(const scenario& s, upload_findings& out) {
     }
     if (request.synchronous && s.rounds.mode == round_mode::async)
       add("rounds.mode", fmt::format("expected rounds.mode = \"sync\", because {}", request.reason));
-    if (request.float_transfer && s.devices.wire != wire_format::fp32)
+    if (request.float_transfer && s.devices.transfer_dtype != wire_format::fp32)
       add("devices.transfer_dtype",
           "expected devices.transfer_dtype = \"fp32\", because a second conversion would change the update");
   }

@@ -54,7 +54,7 @@ struct tasks_section {
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< With staggered: each client's delay is uniform in [0, transition_spread].
-  double staying_share = 0.0;            ///< Share of clients that keep their old task when a new one opens.
+  double keep_task_share = 0.0;          ///< Share of clients that keep their old task when a new one opens.
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -154,13 +154,14 @@ struct devices_section {
   device_value downlink_mbit = log_normal{50.0, 0.5};
   device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< Link to the proxy, for methods that have one.
   device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< Link from the proxy.
-  bool observing_costs = true; ///< Clients outside the cohort need a download and virtual time to observe their rows.
+  bool observers_cost_time =
+      true; ///< Clients outside the cohort need a download and virtual time to observe their rows.
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;
   virtual_duration availability_period = std::chrono::hours(24); ///< Diurnal availability only.
   std::filesystem::path availability_file{};
-  wire_format wire = wire_format::fp32;
+  wire_format transfer_dtype = wire_format::fp32;
   std::vector<profile_choice> profiles{};
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< The profiles that `profiles` selects.
   std::filesystem::path capacity_file{}, link_file{};
@@ -206,12 +207,12 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
-  double keep_share = 0.0; ///< Weight of the old model in the server step of averaging methods.
+  double old_model_share = 0.0; ///< Weight of the old model in the server step of averaging methods.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
-enum class no_nodes_policy { here, wait }; ///< Without usable nodes: compute locally, or wait for a node.
+enum class no_nodes_policy { local, wait }; ///< Without usable nodes: compute locally, or wait for a node.
 /// machine: the fastest kernels of this machine. portable: a fixed order of operations and fixed instructions (AVX2
 /// with FMA) on every machine.
 enum class arithmetic_kind { machine, portable };
@@ -219,8 +220,8 @@ struct worker_section {
   std::string device = "auto"; ///< "auto", "cpu" or "cuda:N".
   std::int64_t count = 0, fused_clients_max = 0, shards = 0;
   byte_size lookahead_memory{std::int64_t{1} << 30};
-  no_nodes_policy without_nodes = no_nodes_policy::here;
-  virtual_duration node_silence = std::chrono::seconds(3); ///< In wall-clock time.
+  no_nodes_policy no_nodes = no_nodes_policy::local;
+  virtual_duration node_timeout = std::chrono::seconds(3); ///< In wall-clock time.
   virtual_duration join_timeout = std::chrono::minutes(5); ///< In wall-clock time.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
   double verify_share = 0.0; ///< Share of rounds on nodes that this process computes again to verify their results.

@@ -46,7 +46,7 @@ public:
     kernels.setDeterministicFillUninitializedMemory(false); // uninitialized memory is never read
   }
 
-  outcomes run(std::span<const job> batch, slice_monitor* watch) override {
+  outcomes run(std::span<const job> batch, slice_monitor* monitor) override {
     MNEME_CHECK(!batch.empty());
     disable_intra_op_threads();
     if (images_.device().is_cuda())
@@ -56,49 +56,50 @@ public:
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
                   work_name(batch[0].request));
     if (std::holds_alternative<program_job>(batch[0].request))
-      return run_programs(batch, images_, slices_.get(), watch, &kept_);
+      return run_programs(batch, images_, slices_.get(), monitor, &kept_);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // also disables view tracking
-    return std::holds_alternative<train_job>(batch[0].request) ? train(batch, watch) : pass(batch, watch);
+    return std::holds_alternative<train_job>(batch[0].request) ? train(batch, monitor) : pass(batch, monitor);
   }
 
 private:
-  outcomes train(std::span<const job> batch, slice_monitor* watch) {
+  outcomes train(std::span<const job> batch, slice_monitor* monitor) {
     bool failed = false;
-    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(watch); });
+    auto results =
+        attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(monitor); });
     if (!failed)
       return results;
     buffers_ = {}; // the failure may have left them in any state
     if (batch.size() == 1)
       return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
-      results[i] = std::move(train(batch.subspan(i, 1), watch)[0]);
+      results[i] = std::move(train(batch.subspan(i, 1), monitor)[0]);
     return results;
   }
 
   /// Runs the jobs one by one: a pass reads large blocks of rows, so fusing jobs gains nothing.
-  outcomes pass(std::span<const job> batch, slice_monitor* watch) {
+  outcomes pass(std::span<const job> batch, slice_monitor* monitor) {
     outcomes results;
     for (const auto& queued : batch) {
       bool failed = false;
-      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request, watch)}}; });
+      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request, monitor)}}; });
       results.push_back(std::move(single[0]));
     }
     return results;
   }
 
-  work_output output_of(const work& request, slice_monitor* watch) {
+  work_output output_of(const work& request, slice_monitor* monitor) {
     if (const auto reason = validate_rows(request); !reason.empty())
       throw std::invalid_argument(reason);
     if (const auto reason = validate_weights(request); !reason.empty())
       throw std::invalid_argument(reason);
     if (const auto* extract = std::get_if<extract_job>(&request))
-      return run_inference(*extract, images_, features_.get(), watch);
+      return run_inference(*extract, images_, features_.get(), monitor);
     if (const auto* statistics = std::get_if<statistics_job>(&request))
-      return run_inference(*statistics, images_, features_.get(), watch);
+      return run_inference(*statistics, images_, features_.get(), monitor);
     if (const auto* computing = std::get_if<compute_job>(&request))
       return run_compute(*computing, images_.device());
-    return run_inference(std::get<evaluate_job>(request), images_, features_.get(), watch);
+    return run_inference(std::get<evaluate_job>(request), images_, features_.get(), monitor);
   }
 
   image_store images_;

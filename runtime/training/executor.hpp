@@ -14,9 +14,9 @@ public:
   /// batch. If the whole batch fails, its jobs run again one by one: only the failing job's outcome is then an error
   /// text.
   /// @pre `batch` is not empty; all keys are equal
-  /// @param watch may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
+  /// @param monitor may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
   /// interrupted_text. Null: all jobs run to their end
-  [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_monitor* watch = nullptr) = 0;
+  [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_monitor* monitor = nullptr) = 0;
 };
 
 /// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is cached

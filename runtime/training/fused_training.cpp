@@ -53,7 +53,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A node
   // of the net writes the gradients of all its parameters, which excludes chosen layers, fixed head rows and held
   // parameters. A second pass over replayed rows would read weights that the first pass has changed.
-  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
+  direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularizes() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers && options_.held_classes == 0 &&
             options_.trained_classes.size() == 0 && options_.rates.empty() &&
             options_.replay_by == replay_pass::joint && !has_held_parameters(net_);
@@ -103,9 +103,9 @@ void fused_training::place_orders() {
   }
 }
 
-outcomes fused_training::run(slice_monitor* watch) {
+outcomes fused_training::run(slice_monitor* monitor) {
   if (trains_one_by_one())
-    return run_one_by_one(watch);
+    return run_one_by_one(monitor);
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     for (std::size_t k = 0; k < clients_.size(); ++k)
@@ -115,7 +115,7 @@ outcomes fused_training::run(slice_monitor* watch) {
       take_weights();
     auto active = std::ssize(clients_);
     for (std::int64_t s = 0; s < steps_max; ++s) {
-      if (watch && watch->should_stop())
+      if (monitor && monitor->should_stop())
         return outcomes(clients_.size(), job_outcome{std::string(interrupted_text)});
       while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
         --active;
@@ -252,8 +252,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
     return;
   if (options_.result != training_result::weights)
     return record_gradients(run, s);
-  if (loss_->regularises())
-    regularise(run, epoch);
+  if (loss_->regularizes())
+    regularize(run, epoch);
   std::vector<std::int64_t> taken;
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
@@ -437,7 +437,7 @@ void fused_training::prefetch_rows(model_run run, std::int64_t s) const {
   }
 }
 
-void fused_training::regularise(model_run run, std::int64_t epoch) {
+void fused_training::regularize(model_run run, std::int64_t epoch) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
     const auto weights = weights_.select(0, k), gradients = gradients_.select(0, k); // [P]
@@ -445,7 +445,7 @@ void fused_training::regularise(model_run run, std::int64_t epoch) {
       const auto own = weights.narrow(0, piece.offset, piece.size);
       const auto start = client.start.narrow(0, piece.offset, piece.size);
       auto target = gradients.narrow(0, piece.offset, piece.size);
-      loss_->regularise(own, start, piece.offset, client.job->auxiliary.get(), target);
+      loss_->regularize(own, start, piece.offset, client.job->auxiliary.get(), target);
       if (epoch + 1 == options_.epochs)
         for (const auto& penalty : loss_->penalties(own, start, piece.offset, client.job->auxiliary.get()))
           losses_.add(k, penalty);

@@ -36,9 +36,10 @@ class fused_training {
 public:
   /// @pre `batch` is not empty and has train_jobs of one fuse key
   fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers);
-  /// Returns the outcomes in the order of the batch. Passes on exceptions of LibTorch, the net and the loss. If `watch`
-  /// stops the run between two steps, unfinished jobs have the outcome interrupted_text; null: the run is not stopped.
-  [[nodiscard]] outcomes run(slice_monitor* watch = nullptr);
+  /// Returns the outcomes in the order of the batch. Passes on exceptions of LibTorch, the net and the loss. If
+  /// `monitor` stops the run between two steps, unfinished jobs have the outcome interrupted_text; null: the run is not
+  /// stopped.
+  [[nodiscard]] outcomes run(slice_monitor* monitor = nullptr);
 
 private:
   struct client : client_training_rows {
@@ -65,14 +66,14 @@ private:
   void backward(group_view& group, const step_shape& shape, const loss_output& result);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] bool trains_one_by_one() const;
-  outcomes run_one_by_one(slice_monitor* watch);
-  [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_monitor* watch);
+  outcomes run_one_by_one(slice_monitor* monitor);
+  [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_monitor* monitor);
   void prefetch_rows(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
   [[nodiscard]] std::vector<activations> teacher_outputs(model_run run, const step_shape& shape, std::int64_t s);
   [[nodiscard]] bool is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const;
-  void regularise(model_run run, std::int64_t epoch);
+  void regularize(model_run run, std::int64_t epoch);
   void observe(model_run run, std::int64_t epoch, const activations& outputs, const at::Tensor& losses);
   void take_result_memory();
   void record_gradients(model_run run, std::int64_t s);

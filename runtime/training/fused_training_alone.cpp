@@ -9,7 +9,7 @@ bool fused_training::trains_one_by_one() const {
          !clients_[0].job->observation && !has_soft_targets_;
 }
 
-outcomes fused_training::run_one_by_one(slice_monitor* watch) {
+outcomes fused_training::run_one_by_one(slice_monitor* monitor) {
   std::int64_t rows_max = 0; // rows of the largest step
   for (const auto& client : clients_)
     if (client.plan.steps() > 0)
@@ -26,7 +26,7 @@ outcomes fused_training::run_one_by_one(slice_monitor* watch) {
     take_memory();
   outcomes results(clients_.size(), job_outcome{std::string(interrupted_text)});
   for (std::size_t k = 0; k < clients_.size(); ++k) {
-    if (!train_alone(net, k, watch))
+    if (!train_alone(net, k, monitor))
       break;
     // The outcome is checked while its weights are in the cache.
     results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
@@ -34,8 +34,8 @@ outcomes fused_training::run_one_by_one(slice_monitor* watch) {
   return results;
 }
 
-/// Trains client k. Returns false if `watch` stops the run between two steps.
-bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_monitor* watch) {
+/// Trains client k. Returns false if `monitor` stops the run between two steps.
+bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_monitor* monitor) {
   auto& client = clients_[k];
   const auto steps = client.plan.steps(), at = static_cast<std::int64_t>(k);
   if (steps == 0)
@@ -50,7 +50,7 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_monitor*
     if (epoch > 0)
       begin_epoch(k, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
-      if (watch && watch->should_stop())
+      if (monitor && monitor->should_stop())
         return false;
       const auto rows = client.plan.padded_rows_of(s);
       rows_.clear();

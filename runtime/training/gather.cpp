@@ -77,9 +77,9 @@ std::int64_t fetch_lines(const std::uint8_t* row, std::int64_t bytes) {
 }
 
 template <class Pixel>
-void normalise_row(const dataset& source, const Pixel* pixels, const pixel_runs& runs, float brightness, float* out) {
+void normalize_row(const dataset& source, const Pixel* pixels, const pixel_runs& runs, float brightness, float* out) {
   for (std::size_t run = 0; run < runs.count; ++run, pixels += runs.pixels, out += runs.pixels)
-    kernels::normalise(out, pixels, runs.pixels,
+    kernels::normalize(out, pixels, runs.pixels,
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
@@ -186,7 +186,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       continue;
     }
     if (0 <= row && row < plain_rows) {
-      normalise_row(source, images + row * stored, runs, augmentation{}.brightness, out);
+      normalize_row(source, images + row * stored, runs, augmentation{}.brightness, out);
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
@@ -196,7 +196,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
     const auto* const image = viewer.shown(images + source.in_file(row) * stored, how.part);
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {
-      normalise_row(source, image, runs, how.brightness, out);
+      normalize_row(source, image, runs, how.brightness, out);
       continue;
     }
     moved.resize(static_cast<std::size_t>(total));
@@ -205,7 +205,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
       cropped.resize(static_cast<std::size_t>(total));
       crop(how, moved.data(), shape, cropped.data());
     }
-    normalise_row(source, crops ? cropped.data() : moved.data(), runs, how.brightness, out);
+    normalize_row(source, crops ? cropped.data() : moved.data(), runs, how.brightness, out);
   }
 }
 

@@ -28,8 +28,8 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; empty: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{};               ///< Keys of the augmentation are derived from it.
-  slice_monitor* watch = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
+  rng_key stream{};                 ///< Keys of the augmentation are derived from it.
+  slice_monitor* monitor = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
 };
 
 /// Row numbers of a data set.
@@ -44,7 +44,7 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   tape kept; // blocks share its memory
   kept.for_backward = false;
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
-    if (pass.watch && pass.watch->should_stop())
+    if (pass.monitor && pass.monitor->should_stop())
       throw std::runtime_error(interrupted_text);
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
@@ -148,11 +148,11 @@ double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
 /// Scores of a linear or cosine readout, [b, classes of the mask] float32.
 class readout_scores {
 public:
-  readout_scores(const predictor& learnt, class_range mask, const at::Device& device)
-      : cosine_(learnt.kind == readout_kind::cosine) {
-    if (learnt.projection.defined())
-      projection_ = learnt.projection.to(device);
-    weights_ = learnt.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
+  readout_scores(const predictor& learned, class_range mask, const at::Device& device)
+      : cosine_(learned.kind == readout_kind::cosine) {
+    if (learned.projection.defined())
+      projection_ = learned.projection.to(device);
+    weights_ = learned.readout.narrow(0, mask.low, mask.size()).to(device).to(at::kDouble);
     if (cosine_)
       weights_ = unit(weights_);
   }
@@ -173,9 +173,9 @@ private:
 /// Scores of a classifier net that reads features, [b, classes of the mask] float32.
 class downstream_scores {
 public:
-  downstream_scores(const predictor& learnt, class_range mask, const at::Device& device)
-      : behind_(*learnt.classifier), mask_(mask), device_(device) {
-    const auto& whole = learnt.weights->at(flat_weights);
+  downstream_scores(const predictor& learned, class_range mask, const at::Device& device)
+      : behind_(*learned.classifier), mask_(mask), device_(device) {
+    const auto& whole = learned.weights->at(flat_weights);
     const auto size = behind_.net->size();
     weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
     kept_.for_backward = false;
@@ -192,10 +192,10 @@ private:
   }
   /// mu + exp(l) e, with l clamped to its bounds.
   [[nodiscard]] at::Tensor sampled(const at::Tensor& features, row_span rows) const {
-    auto centres = means(features);
+    auto centers = means(features);
     const auto deviations =
         features.narrow(1, behind_.reads, behind_.reads).clamp(behind_.sampled->low, behind_.sampled->high).exp();
-    auto* value = centres.mutable_data_ptr<float>();
+    auto* value = centers.mutable_data_ptr<float>();
     const auto* deviation = deviations.const_data_ptr<float>();
     for (const auto row : rows) {
       auto key = behind_.sampled->stream;
@@ -204,7 +204,7 @@ private:
       for (std::int64_t d = 0; d < behind_.reads; ++d)
         *value++ += *deviation++ * static_cast<float>(draw.normal());
     }
-    return centres;
+    return centers;
   }
 
   const classifier_stage& behind_;
@@ -222,7 +222,8 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_inference(const extract_job& job, image_store& images, feature_store* store, slice_monitor* watch) {
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store,
+                             slice_monitor* monitor) {
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -235,7 +236,7 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
                             .frozen = job.frozen,
                             .augment = job.augment,
                             .stream = job.stream,
-                            .watch = watch};
+                            .monitor = monitor};
   for_each_block(pass, images, store, [&](const block& outputs) {
     out.features.narrow(0, outputs.first, outputs.rows).copy_(outputs.features);
     if (classes > 0)
@@ -248,7 +249,7 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
 }
 
 statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store,
-                                slice_monitor* watch) {
+                                slice_monitor* monitor) {
   const auto classes = job.classes.size();
   MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
   MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
@@ -268,7 +269,7 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
     waiting = 0;
   };
   const inference_pass pass{
-      .net = *job.net, .weights = job.weights, .samples = job.samples, .frozen = job.frozen, .watch = watch};
+      .net = *job.net, .weights = job.weights, .samples = job.samples, .frozen = job.frozen, .monitor = monitor};
   for_each_block(pass, images, store, [&](const block& outputs) {
     if (waiting + outputs.rows > gram_rows)
       add_waiting();
@@ -309,31 +310,31 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& output
 } // namespace
 
 evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store,
-                              slice_monitor* watch) {
+                              slice_monitor* monitor) {
   evaluate_output out{.rows = job.samples.size()};
-  const auto& learnt = job.learnt;
+  const auto& learned = job.learned;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
   const auto look = [&](const model& net, const tensors_ref& weights, class_range shown, bool frozen,
                         const auto& scores_of) {
     const inference_pass pass{
-        .net = net, .weights = weights, .samples = job.samples, .classes = shown, .frozen = frozen, .watch = watch};
+        .net = net, .weights = weights, .samples = job.samples, .classes = shown, .frozen = frozen, .monitor = monitor};
     for_each_block(pass, images, store, [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
   };
-  if (learnt.classifier) {
-    downstream_scores scores(learnt, job.mask, images.device());
-    look(*learnt.classifier->front_net, learnt.classifier->front, {}, true, [&](const block& outputs) {
+  if (learned.classifier) {
+    downstream_scores scores(learned, job.mask, images.device());
+    look(*learned.classifier->front_net, learned.classifier->front, {}, true, [&](const block& outputs) {
       const row_span rows(*job.samples.rows);
       return scores.of(outputs.features,
                        rows.subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)));
     });
-  } else if (learnt.kind != readout_kind::head) {
-    const readout_scores scores(learnt, job.mask, images.device());
-    look(*learnt.net, learnt.weights, {}, learnt.frozen,
+  } else if (learned.kind != readout_kind::head) {
+    const readout_scores scores(learned, job.mask, images.device());
+    look(*learned.net, learned.weights, {}, learned.frozen,
          [&](const block& outputs) { return scores.of(outputs.features); });
-  } else if (learnt.net->classes() == 0) {
-    throw std::invalid_argument("the net '" + learnt.net->identity() + "' has no head to evaluate");
+  } else if (learned.net->classes() == 0) {
+    throw std::invalid_argument("the net '" + learned.net->identity() + "' has no head to evaluate");
   } else {
-    look(*learnt.net, learnt.weights, job.mask, learnt.frozen, [](const block& outputs) { return outputs.logits; });
+    look(*learned.net, learned.weights, job.mask, learned.frozen, [](const block& outputs) { return outputs.logits; });
   }
   return out;
 }

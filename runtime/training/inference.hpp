@@ -10,14 +10,14 @@ namespace mneme {
 /// net is large.
 [[nodiscard]] std::int64_t block_rows_of(const model& net);
 
-/// Runs a job. @param store cache for features of frozen nets; null: none @param watch may stop the job between two
+/// Runs a job. @param store cache for features of frozen nets; null: none @param monitor may stop the job between two
 /// blocks, which throws std::runtime_error with interrupted_text; null: the job is not stopped
 [[nodiscard]] extract_output run_inference(const extract_job& job, image_store& images, feature_store* store = nullptr,
-                                           slice_monitor* watch = nullptr);
+                                           slice_monitor* monitor = nullptr);
 [[nodiscard]] statistics_output run_inference(const statistics_job& job, image_store& images,
-                                              feature_store* store = nullptr, slice_monitor* watch = nullptr);
+                                              feature_store* store = nullptr, slice_monitor* monitor = nullptr);
 [[nodiscard]] evaluate_output run_inference(const evaluate_job& job, image_store& images,
-                                            feature_store* store = nullptr, slice_monitor* watch = nullptr);
+                                            feature_store* store = nullptr, slice_monitor* monitor = nullptr);
 /// Runs a job on the device, to which its inputs are copied.
 [[nodiscard]] compute_output run_compute(const compute_job& job, const at::Device& device);
 

@@ -169,10 +169,10 @@ public:
     }
   }
 
-  outcomes run(slice_monitor* watch) {
+  outcomes run(slice_monitor* monitor) {
     const auto name = running_.front().job->body->name();
     for (auto next = next_calls(); !next.empty(); next = next_calls()) {
-      if (watch && !watch->should_continue(name, progress())) {
+      if (monitor && !monitor->should_continue(name, progress())) {
         for (std::size_t i = 0; i < running_.size(); ++i)
           if (!running_[i].is_over)
             results_[i] = std::string(interrupted_text);
@@ -282,12 +282,12 @@ private:
 
 } // namespace
 
-outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_monitor* watch,
+outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices, slice_monitor* monitor,
                       outcome_store* kept) {
   MNEME_CHECK(!batch.empty());
   const autograd_on tracking;
   const bool keeps = kept && kept->is_open() && images.device().is_cpu();
-  return running_batch(batch, images, slices, keeps ? kept : nullptr).run(watch);
+  return running_batch(batch, images, slices, keeps ? kept : nullptr).run(monitor);
 }
 
 } // namespace mneme

@@ -21,10 +21,10 @@ public:
 /// order. If a slice fails for several calls together, it runs again for each call, so that only the failing job's
 /// outcome is an error text.
 /// @param slices stores states between slices; on a CPU a job resumes from a state found there. Null: not stored
-/// @param watch may stop the run between slices; null: it is not stopped
+/// @param monitor may stop the run between slices; null: it is not stopped
 /// @param kept on a CPU, stores outcomes of several slices between runs; may be null
 /// @pre `batch` is not empty and has programs of one fuse key
 [[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices = nullptr,
-                                    slice_monitor* watch = nullptr, outcome_store* kept = nullptr);
+                                    slice_monitor* monitor = nullptr, outcome_store* kept = nullptr);
 
 } // namespace mneme

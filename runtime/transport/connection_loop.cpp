@@ -319,7 +319,7 @@ void connection_loop::serve(connection_id id, held_connection& held) {
   } catch (const std::exception& e) { // including out of memory: other connections continue
     reason = e.what();
   }
-  if (held.stream->has_begun() && !std::exchange(held.told, true))
+  if (held.stream->has_begun() && !std::exchange(held.is_open_reported, true))
     watcher_.opened(id, held.peer, held.accepted);
   for (auto& message : held.stream->take_messages())
     watcher_.received(id, std::move(message));

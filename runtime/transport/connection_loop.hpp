@@ -94,11 +94,11 @@ private:
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
-    bool accepted = false, told = false;  // `told`: opened() was called
-    resolved_node others{};               // addresses to try if the present one fails
-    std::optional<std::string> closing{}; // reason for closing, after everything is sent
-    bool closes_at_once = false;          // true: close immediately
-    std::optional<std::string> broken{};  // error found by another thread
+    bool accepted = false, is_open_reported = false; // `is_open_reported`: opened() was called
+    resolved_node others{};                          // addresses to try if the present one fails
+    std::optional<std::string> closing{};            // reason for closing, after everything is sent
+    bool closes_at_once = false;                     // true: close immediately
+    std::optional<std::string> broken{};             // error found by another thread
   };
 
   void run(const std::stop_token& stop);

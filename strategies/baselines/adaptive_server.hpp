@@ -25,7 +25,7 @@ struct adaptive_options {
 /// Running statistics are only averaged.
 class adaptive_server final : public averaging_server {
 public:
-  adaptive_server(const method_setup& setup, const adaptive_options& with);
+  adaptive_server(const method_setup& setup, const adaptive_options& options);
   task<void> close_round(server_context& ctx, const round_info& info) override;
   void persist(archive& state) override;
 

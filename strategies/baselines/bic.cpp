@@ -334,8 +334,8 @@ private:
 
 /// Folds the correction into the head: weight rows become alpha w, and biases become alpha b + beta.
 predictor bic_server::predict() const {
-  auto learnt = rehearsing_server::predict();
-  auto flat = learnt.weights->at(flat_weights).clone();
+  auto learned = rehearsing_server::predict();
+  auto flat = learned.weights->at(flat_weights).clone();
   for (std::size_t t = 0; t < std::min(corrections_.size() / 2, tasks_.size()); ++t) {
     if (corrects_ == corrected_blocks::newest && t != present_)
       continue;
@@ -349,8 +349,8 @@ predictor bic_server::predict() const {
         block.add_(corrections_[2 * t + 1]);
     }
   }
-  learnt.weights = weights_only(flat);
-  return learnt;
+  learned.weights = weights_only(flat);
+  return learned;
 }
 
 std::unique_ptr<server_half> bic::make_server() const {

@@ -28,7 +28,7 @@ namespace {
 constexpr const char* drift_name = "drift"; // [D] in uploads
 
 struct options {
-  std::int64_t neighbours = 10;
+  std::int64_t neighbors = 10;
   double alpha = 0.5, distillation_weight = 1.0, temperature = 2.0;
 };
 
@@ -106,7 +106,7 @@ compute_job on_tensors(const char* name, tensor_map (*run)(const tensor_map&), t
 class dde final : public rehearsing_method {
 public:
   void keys(key_table& table) override {
-    table.integer("neighbours", options_.neighbours, {.low = 0, .high = 1000},
+    table.integer("neighbours", options_.neighbors, {.low = 0, .high = 1000},
                   "Number of nearest new rows whose outputs are averaged with a row's output; 0: plain cross-entropy.");
     table.number("alpha", options_.alpha, {.low = 0.0, .high = 1.0},
                  "Share of the drift that is removed from outputs.");
@@ -147,15 +147,15 @@ public:
   std::unique_ptr<server_half> make_server() const override;
 
 private:
-  [[nodiscard]] task<tensors_ref> train_with_neighbours(client_context& ctx, const rehearsal_state& now,
-                                                        train_job job) const;
+  [[nodiscard]] task<tensors_ref> train_with_neighbors(client_context& ctx, const rehearsal_state& now,
+                                                       train_job job) const;
 
   options options_;
   loss_ref loss_;
 };
 
 /// Trains one epoch per job, because the softmax of the neighbors is computed again before each epoch.
-task<tensors_ref> dde::train_with_neighbours(client_context& ctx, const rehearsal_state& now, train_job job) const {
+task<tensors_ref> dde::train_with_neighbors(client_context& ctx, const rehearsal_state& now, train_job job) const {
   extract_job old_features_request{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
   old_features_request.logits = false;
   auto old_features = ctx.extract(std::move(old_features_request));
@@ -164,16 +164,16 @@ task<tensors_ref> dde::train_with_neighbours(client_context& ctx, const rehearsa
   known.put("features", before.features);
   known.put("labels", before.labels);
   known.put("old", at::tensor(now.classes.old(), at::kLong));
-  known.put("count", at::tensor(options_.neighbours, at::kLong));
+  known.put("count", at::tensor(options_.neighbors, at::kLong));
   auto searching = ctx.compute(on_tensors("neighbours", nearest_rows, std::move(known), job.samples.size()));
-  const auto neighbours = co_await searching;
+  const auto neighbors = co_await searching;
 
   auto weights = job.start;
   for (std::int64_t epoch = 0; epoch < job.options.epochs; ++epoch) {
     auto asking = ctx.extract({.net = setup().net, .weights = weights, .samples = job.samples});
     const auto said = co_await asking;
     tensor_map answers;
-    answers.put("nearest", neighbours.out->at("nearest"));
+    answers.put("nearest", neighbors.out->at("nearest"));
     answers.put("logits", said.logits.narrow(1, 0, now.classes.opened()).contiguous());
     auto averaging = ctx.compute(on_tensors("answers nearby", answers_nearby, std::move(answers), job.samples.size()));
     const auto nearby = co_await averaging;
@@ -196,8 +196,8 @@ task<client_result> dde::client_round(client_context& ctx, const broadcast& in) 
   auto job = training(ctx, in, now, now.all_rows());
   job.objective = loss_;
   tensors_ref weights;
-  if (!job.teachers.empty() && options_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
-    auto learning = train_with_neighbours(ctx, now, std::move(job));
+  if (!job.teachers.empty() && options_.neighbors > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
+    auto learning = train_with_neighbors(ctx, now, std::move(job));
     weights = co_await learning;
   } else {
     auto learning = ctx.train(std::move(job));
@@ -258,10 +258,10 @@ private:
 
 /// Folds TDE into the head: z - alpha (x . h) (W h) is the output of a head with rows w - alpha (w . h) h.
 predictor dde_server::predict() const {
-  auto learnt = rehearsing_server::predict();
+  auto learned = rehearsing_server::predict();
   if (!drift_.defined() || alpha_ == 0.0)
-    return learnt;
-  auto flat = learnt.weights->at(flat_weights).clone();
+    return learned;
+  auto flat = learned.weights->at(flat_weights).clone();
   for (const auto& entry : net_->layout()) {
     if (!entry.head || entry.whole || entry.shape.size() != 2)
       continue;
@@ -269,8 +269,8 @@ predictor dde_server::predict() const {
     const auto drift = drift_.to(rows.device());
     rows.sub_(at::outer(rows.mv(drift), drift), alpha_);
   }
-  learnt.weights = weights_only(flat);
-  return learnt;
+  learned.weights = weights_only(flat);
+  return learned;
 }
 
 std::unique_ptr<server_half> dde::make_server() const { return std::make_unique<dde_server>(setup(), options_.alpha); }

@@ -46,8 +46,8 @@ loss_ref contrast_objective(double weight, reduction over) {
 /// Sends the prompts and head of the previous task's model with every broadcast. The frozen body is not sent again.
 class fed_cprompt_server final : public server_half {
 public:
-  fed_cprompt_server(std::unique_ptr<server_half> prompting, transmitted_weights travelling, bool contrasts)
-      : prompting_(std::move(prompting)), transmitted_(std::move(travelling)), contrasts_(contrasts) {}
+  fed_cprompt_server(std::unique_ptr<server_half> prompting, transmitted_weights traveling, bool contrasts)
+      : prompting_(std::move(prompting)), transmitted_(std::move(traveling)), contrasts_(contrasts) {}
   task<task_plan> open_task(server_context& ctx, const round_info& info) override {
     if (info.task.value > 0 && contrasts_)
       previous_ = transmitted_.pick(prompting_->predict().weights->at(flat_weights));

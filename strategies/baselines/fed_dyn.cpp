@@ -28,9 +28,9 @@ class dynamic_loss final : public cross_entropy_loss {
 public:
   explicit dynamic_loss(double alpha) : alpha_(alpha) {}
   std::string identity() const override { return fmt::format("dynamic {}", alpha_); }
-  bool regularises() const override { return true; }
+  bool regularizes() const override { return true; }
   /// Gradient of the linear and the proximal term: alpha (w - w^r) - g_k.
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     gradients.add_(weights - start, alpha_);
     if (auxiliary)
@@ -52,8 +52,8 @@ private:
 
 class dynamic_server final : public averaging_server {
 public:
-  dynamic_server(const method_setup& setup, const dyn_options& with)
-      : averaging_server(setup), options_(with), transmitted_(setup.net, setup.trainable),
+  dynamic_server(const method_setup& setup, const dyn_options& options)
+      : averaging_server(setup), options_(options), transmitted_(setup.net, setup.trainable),
         sent_(setup.initial->at(flat_weights)), drift_(at::zeros_like(sent_)), corrected_(at::ones(sent_.sizes())),
         heard_(static_cast<std::size_t>(setup.clients)) {
     for (const auto& entry : setup.net->layout())
@@ -138,13 +138,13 @@ task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& 
   auto training = ctx.train(std::move(job));
   auto trained = co_await training;
 
-  const auto& learnt = trained.weights->at(flat_weights);
-  const auto moved = (learnt - start->at(flat_weights).to(learnt.device())) * options_.alpha;
+  const auto& learned = trained.weights->at(flat_weights);
+  const auto moved = (learned - start->at(flat_weights).to(learned.device())) * options_.alpha;
   auto kept = std::make_shared<tensor_map>();
   kept->put(drift_name, continues ? memory.at(drift_name).to(moved.device()) - moved : -moved);
   kept->put("task", at::ones({1}, at::kLong) * static_cast<std::int64_t>(in.info.task.value));
-  const transmitted_weights travelling(setup().net, setup().trainable);
-  co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};
+  const transmitted_weights traveling(setup().net, setup().trainable);
+  co_return client_result{.upload = traveling.pick(learned), .memory = kept, .rows = trained.rows_seen};
 }
 
 const strategy_registration fed_dyn_line{

@@ -52,22 +52,22 @@ public:
     return sent;
   }
   void fold(const delivery& in) override {
-    auto learnt = in;
+    auto learned = in;
     const auto* const importance = in.upload->find(importance_name);
     if (importance) {
       auto weights_alone = std::make_shared<tensor_map>();
       for (const auto& [name, value] : *in.upload)
         if (name != importance_name)
           weights_alone->put(name, value);
-      learnt.upload = weights_alone;
+      learned.upload = weights_alone;
     }
-    averaging_server::fold(learnt);
+    averaging_server::fold(learned);
     if (!importance || in.rows == 0)
       return;
     // Adds a small constant, so that a parameter without importance for any client gets the plain mean.
     constexpr double little = 1e-12;
     const auto own = importance->to(at::kDouble) + little;
-    const auto weighted = own * transmitted_.complete(base_, *learnt.upload);
+    const auto weighted = own * transmitted_.complete(base_, *learned.upload);
     importance_ = importance_.defined() ? importance_ + own : own;
     weighted_ = weighted_.defined() ? weighted_ + weighted : weighted;
     ++senders_;
@@ -168,9 +168,9 @@ train_job fed_et::training_job(const client_context& ctx, const broadcast& in) c
 task<client_result> fed_et::client_round(client_context& ctx, const broadcast& in) const {
   auto training = ctx.train(training_job(ctx, in));
   auto trained = co_await training;
-  const auto& learnt = trained.weights->at(flat_weights);
-  const transmitted_weights travelling(setup().net, setup().trainable);
-  auto upload = std::make_shared<tensor_map>(*travelling.pick(learnt));
+  const auto& learned = trained.weights->at(flat_weights);
+  const transmitted_weights traveling(setup().net, setup().trainable);
+  auto upload = std::make_shared<tensor_map>(*traveling.pick(learned));
   if (!measures(in.info))
     co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
 
@@ -186,7 +186,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   upload->put(importance_name, importance);
   auto memory = std::make_shared<tensor_map>();
   memory->put(own_name, importance);
-  memory->put(own_model_name, learnt);
+  memory->put(own_model_name, learned);
   co_return client_result{.upload = upload, .memory = memory, .rows = trained.rows_seen};
 }
 

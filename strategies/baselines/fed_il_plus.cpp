@@ -100,13 +100,13 @@ public:
       : teacher_server(setup), setup_(setup), options_(with), head_(*setup.net) {}
 
   void fold(const delivery& in) override {
-    auto learnt = in;
+    auto learned = in;
     auto weights = std::make_shared<tensor_map>();
     for (const auto& [name, value] : *in.upload)
       if (!name.starts_with(prototype_lead))
         weights->put(name, value);
-    learnt.upload = weights;
-    teacher_server::fold(learnt);
+    learned.upload = weights;
+    teacher_server::fold(learned);
     if (const auto* const classes = in.upload->find(classes_name))
       store_means(*classes, *in.upload);
   }

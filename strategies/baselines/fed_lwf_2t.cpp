@@ -109,13 +109,13 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
   }
 
   auto learning = ctx.train(std::move(job));
-  const auto learnt = co_await learning;
+  const auto learned = co_await learning;
   auto memory = std::make_shared<tensor_map>();
   features.save(*memory);
-  memory->put(own_model, learnt.weights->at(flat_weights).cpu());
+  memory->put(own_model, learned.weights->at(flat_weights).cpu());
   if (teacher)
     memory->put(own_teacher, *teacher);
-  co_return client_result{.upload = learnt.weights, .memory = memory, .rows = learnt.rows_seen};
+  co_return client_result{.upload = learned.weights, .memory = memory, .rows = learned.rows_seen};
 }
 
 const strategy_registration fed_lwf_2t_line{

@@ -183,9 +183,9 @@ task<client_result> fed_nova::client_round(client_context& ctx, const broadcast&
                                        in.info.rounds_of_task);
   const auto steps = local_steps(local, result.rows);
   const auto weight = weight_of_steps(steps, local.momentum, local.learning_rate * options_.mu);
-  const auto learnt = full_weights(result.upload, in)->at(flat_weights);
-  const auto moved = start->at(flat_weights).to(learnt.device()) - learnt;
-  const auto parameters = parameters_.to(learnt.device());
+  const auto learned = full_weights(result.upload, in)->at(flat_weights);
+  const auto moved = start->at(flat_weights).to(learned.device()) - learned;
+  const auto parameters = parameters_.to(learned.device());
   const auto scale = parameters / std::max(weight, 1.0) + (1.0 - parameters); // running statistics are not scaled
   auto upload = std::make_shared<tensor_map>(*transmitted_.pick(moved * scale));
   upload->put(steps_name, at::tensor({weight, static_cast<double>(steps)}, at::kDouble));

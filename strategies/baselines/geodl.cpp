@@ -32,8 +32,8 @@ constexpr double singular_min = 1e-6, sine_min = 1e-7, length_min = 1e-12;
 
 /// Returns left singular vectors of [D, B]; every row of features is centered by its own mean.
 at::Tensor subspace_basis(const at::Tensor& unit_features) {
-  const auto centred = (unit_features - unit_features.mean(1, true)).t(); // [D, B]
-  const auto [left, values, right] = at::linalg_svd(centred, false);
+  const auto centered = (unit_features - unit_features.mean(1, true)).t(); // [D, B]
+  const auto [left, values, right] = at::linalg_svd(centered, false);
   const auto kept = (values > values.max() * singular_min).sum().item<std::int64_t>();
   const auto most = std::min(unit_features.size(0), unit_features.size(1)) - 2;
   return left.narrow(1, 0, std::min(kept, most));

@@ -4,19 +4,19 @@ namespace mneme {
 namespace {
 
 struct joint_options {
-  bool centralised = false;
+  bool centralized = false;
 };
 
-/// In task t, each client trains on its rows of tasks 1 to t. `centralised` gives all rows to one client, so that a
+/// In task t, each client trains on its rows of tasks 1 to t. `centralized` gives all rows to one client, so that a
 /// round is ordinary training without a federation.
 class joint final : public averaging_method {
 public:
   void keys(key_table& table) override {
-    table.flag("centralised", options_.centralised, "One client holds all rows: centralized training.");
+    table.flag("centralised", options_.centralized, "One client holds all rows: centralized training.");
   }
   method_needs needs() const override {
     auto needed = averaging_method::needs();
-    needed.rows = options_.centralised ? row_visibility::centralised : row_visibility::cumulative;
+    needed.rows = options_.centralized ? row_visibility::centralized : row_visibility::cumulative;
     return needed;
   }
 

@@ -8,12 +8,12 @@
 namespace mneme {
 namespace {
 
-constexpr const char* last_normalisation = "bn_image";
+constexpr const char* last_normalization = "bn_image";
 constexpr double wide_epsilon = 0.8; // the official code passes 0.8 as epsilon, although it means momentum
 
 /// Reshapes features, channels last, to images [B, C, H, W].
-at::Tensor as_images(const at::Tensor& features, const mfcl_settings& with) {
-  const auto [channels, height, width] = with.shape;
+at::Tensor as_images(const at::Tensor& features, const mfcl_settings& settings) {
+  const auto [channels, height, width] = settings.shape;
   return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3})[0];
 }
 
@@ -31,7 +31,7 @@ std::int64_t first_buffer(const model& generator) {
 at::Tensor trained_part(const at::Tensor& gradient, const model& generator) {
   auto part = gradient.clone();
   for (const auto& entry : generator.layout())
-    if (entry.buffer || entry.name.starts_with(last_normalisation))
+    if (entry.buffer || entry.name.starts_with(last_normalization))
       part.narrow(1, entry.offset, entry.size).zero_();
   return part;
 }
@@ -40,32 +40,32 @@ at::Tensor trained_part(const at::Tensor& gradient, const model& generator) {
 
 // -- the generator ----------------------------------------------------------------------------------------------------
 
-model_ref mfcl_generator(const mfcl_settings& with) {
-  const auto [channels, height, width] = with.shape;
-  const auto stages = with.upsamplings, wide = 2 * with.filters;
+model_ref mfcl_generator(const mfcl_settings& settings) {
+  const auto [channels, height, width] = settings.shape;
+  const auto stages = settings.upsamplings, wide = 2 * settings.filters;
   network_builder net(
-      fmt::format("mfcl generator {}-{}-{} {}x{}x{}", with.code, with.filters, stages, channels, height, width),
-      std::array<std::int64_t, 3>{1, 1, with.code});
+      fmt::format("mfcl generator {}-{}-{} {}x{}x{}", settings.code, settings.filters, stages, channels, height, width),
+      std::array<std::int64_t, 3>{1, 1, settings.code});
   if (height % (1 << stages) != 0 || width % (1 << stages) != 0) {
     net.add_linear("fc1", 2 * wide, activation::relu);
     net.add_linear("fc2", channels * height * width, activation::tanh);
     add_images(net, channels, height, width);
-    net.add_normalisation(last_normalisation, 0, activation::none);
+    net.add_normalization(last_normalization, 0, activation::none);
     net.end_headless();
     return net.build();
   }
   net.add_linear("fc1", wide * (height >> stages) * (width >> stages), activation::none);
   add_images(net, wide, height >> stages, width >> stages);
-  net.add_normalisation("bn0", 0, activation::none);
+  net.add_normalization("bn0", 0, activation::none);
   constexpr double slope = 0.2;
   for (std::int64_t i = 1; i <= stages; ++i) {
     add_upsampling(net, height >> (stages - i), width >> (stages - i), upsampling::nearest);
-    add_convolution(net, fmt::format("conv{}", i), {.filters = i < stages ? wide : with.filters, .padding = 1});
-    net.add_normalisation(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
+    add_convolution(net, fmt::format("conv{}", i), {.filters = i < stages ? wide : settings.filters, .padding = 1});
+    net.add_normalization(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
     net.add_activation(activation::leaky, slope);
   }
   add_convolution(net, "conv_image", {.filters = channels, .padding = 1, .after = activation::tanh});
-  net.add_normalisation(last_normalisation, 0, activation::none);
+  net.add_normalization(last_normalization, 0, activation::none);
   net.end_headless();
   return net.build();
 }
@@ -73,13 +73,13 @@ model_ref mfcl_generator(const mfcl_settings& with) {
 std::int64_t trained_parameter_count(const model& generator) {
   std::int64_t count = 0;
   for (const auto& entry : generator.layout())
-    count += entry.buffer || entry.name.starts_with(last_normalisation) ? 0 : entry.size;
+    count += entry.buffer || entry.name.starts_with(last_normalization) ? 0 : entry.size;
   return count;
 }
 
-at::Tensor mfcl_images(const model& generator, const mfcl_settings& with, const at::Tensor& weights,
+at::Tensor mfcl_images(const model& generator, const mfcl_settings& settings, const at::Tensor& weights,
                        const at::Tensor& codes) {
-  return as_images(generator.differentiable(weights.unsqueeze(0), as_inputs(codes), {}, {}).features, with);
+  return as_images(generator.differentiable(weights.unsqueeze(0), as_inputs(codes), {}, {}).features, settings);
 }
 
 // -- what it descends -------------------------------------------------------------------------------------------------
@@ -126,28 +126,28 @@ at::Tensor entropy_deficit(const at::Tensor& logits) {
 }
 
 at::Tensor mfcl_generator_state::whole(const model& generator_net) const {
-  const auto learnt = first_buffer(generator_net);
+  const auto learned = first_buffer(generator_net);
   return at::cat(
-      {generator.weights()[0].narrow(0, 0, learnt), running[0].narrow(0, learnt, generator_net.size() - learnt)});
+      {generator.weights()[0].narrow(0, 0, learned), running[0].narrow(0, learned, generator_net.size() - learned)});
 }
 
-mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& with, const at::Tensor& teacher,
-                      const at::Tensor& codes, mfcl_generator_state& now) {
+mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& settings,
+                      const at::Tensor& teacher, const at::Tensor& codes, mfcl_generator_state& now) {
   const training_mode training;
   const auto g = leaf_of(now.generator.weights());
   const auto generated = generator.differentiable(g, as_inputs(codes), {}, {.training = &training, .statistics = true});
-  const auto images = as_images(generated.features, with);
+  const auto images = as_images(generated.features, settings);
   const auto answered = net.differentiable(teacher.unsqueeze(0), images.unsqueeze(0).contiguous(),
-                                           {0, with.seen_classes}, {.statistics = true});
+                                           {0, settings.seen_classes}, {.statistics = true});
   const auto logits = answered.logits[0]; // [B, opened]
   const auto taken_for = logits.argmax(1).unsqueeze(1);
-  const auto labels = -at::log_softmax(logits / with.temperature, 1).gather(1, taken_for).mean() * with.labels;
-  const auto information = entropy_deficit(logits) * with.information;
-  const auto statistics = statistics_divergence(answered.statistics, images.options()) * with.statistics;
-  const auto smoothness = (images - smoothed(images)).square().mean() * with.smoothness;
+  const auto labels = -at::log_softmax(logits / settings.temperature, 1).gather(1, taken_for).mean() * settings.labels;
+  const auto information = entropy_deficit(logits) * settings.information;
+  const auto statistics = statistics_divergence(answered.statistics, images.options()) * settings.statistics;
+  const auto smoothness = (images - smoothed(images)).square().mean() * settings.smoothness;
   const auto total = labels + information + statistics + smoothness;
   const auto slope = gradients_of(total, {g}).front();
-  now.generator.step(trained_part(slope, generator), {.rate = with.rate});
+  now.generator.step(trained_part(slope, generator), {.rate = settings.rate});
   now.running = with_updated_running_stats(now.running, generated.statistics).detach();
   const auto value = [](const at::Tensor& loss) { return loss.detach().item<double>(); };
   return {value(total), value(labels), value(information), value(statistics), value(smoothness)};
@@ -157,9 +157,10 @@ mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_setti
 
 namespace {
 
-std::string constants_of(const mfcl_settings& with) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", with.seen_classes, with.steps, with.batch, with.rate, with.labels,
-                     with.information, with.statistics, with.smoothness, with.temperature);
+std::string constants_of(const mfcl_settings& settings) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", settings.seen_classes, settings.steps, settings.batch, settings.rate,
+                     settings.labels, settings.information, settings.statistics, settings.smoothness,
+                     settings.temperature);
 }
 
 rng_key numbered(const program_call& call, std::int64_t number) {
@@ -170,8 +171,8 @@ rng_key numbered(const program_call& call, std::int64_t number) {
 
 class mfcl_training_program final : public looped_program {
 public:
-  mfcl_training_program(model_ref net, const mfcl_settings& with)
-      : net_(std::move(net)), settings_(with), generator_(mfcl_generator(with)) {}
+  mfcl_training_program(model_ref net, const mfcl_settings& settings)
+      : net_(std::move(net)), settings_(settings), generator_(mfcl_generator(settings)) {}
   [[nodiscard]] std::string name() const override { return "generator"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {}, {}", net_->identity(), generator_->identity(), constants_of(settings_));
@@ -190,16 +191,16 @@ protected:
     } else {
       now = {adam::loaded("learnt", std::span(&call, 1)), call.state.at("running").unsqueeze(0)};
     }
-    const auto first = call.slice * steps_of_slice, behind = std::min(first + steps_of_slice, settings_.steps);
+    const auto first = call.slice * steps_of_slice, end_step = std::min(first + steps_of_slice, settings_.steps);
     double objective = 0.0;
-    for (auto step = first; step < behind; ++step) {
+    for (auto step = first; step < end_step; ++step) {
       const auto codes = draw_normal({settings_.batch, settings_.code}, numbered(call, step)).to(call.device());
       objective = mfcl_step(*net_, *generator_, settings_, call.in.at(flat_weights), codes, now).total;
     }
-    if (behind == settings_.steps)
+    if (end_step == settings_.steps)
       return {.tensors = {{"generator", now.whole(*generator_)}, {"objective", at::full({}, objective, at::kDouble)}}};
     slice_result paused{.finished = false,
-                        .progress = static_cast<double>(behind) / static_cast<double>(settings_.steps)};
+                        .progress = static_cast<double>(end_step) / static_cast<double>(settings_.steps)};
     paused.tensors["running"] = now.running[0];
     now.generator.save("learnt", 0, paused.tensors);
     return paused;
@@ -213,8 +214,8 @@ private:
 
 class mfcl_drawing_program final : public looped_program {
 public:
-  mfcl_drawing_program(const mfcl_settings& with, std::int64_t count, std::int64_t batch)
-      : settings_(with), count_(count), batch_(batch), generator_(mfcl_generator(with)) {}
+  mfcl_drawing_program(const mfcl_settings& settings, std::int64_t count, std::int64_t batch)
+      : settings_(settings), count_(count), batch_(batch), generator_(mfcl_generator(settings)) {}
   [[nodiscard]] std::string name() const override { return "replay"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{}, {} {}", generator_->identity(), count_, batch_);
@@ -231,14 +232,14 @@ protected:
     if (call.slice > 0)
       parts.push_back(call.state.at("images"));
     const auto rows_of_slice = batches_of_slice * batch_;
-    const auto behind = std::min((call.slice + 1) * rows_of_slice, count_);
-    for (auto row = call.slice * rows_of_slice; row < behind; row += batch_) {
-      const auto codes = draw_normal({std::min(batch_, behind - row), settings_.code}, numbered(call, row / batch_));
+    const auto end_step = std::min((call.slice + 1) * rows_of_slice, count_);
+    for (auto row = call.slice * rows_of_slice; row < end_step; row += batch_) {
+      const auto codes = draw_normal({std::min(batch_, end_step - row), settings_.code}, numbered(call, row / batch_));
       parts.push_back(mfcl_images(*generator_, settings_, call.in.at("generator"), codes.to(call.device())));
     }
     return {.tensors = {{"images", at::cat(parts)}},
-            .finished = behind == count_,
-            .progress = static_cast<double>(behind) / static_cast<double>(count_)};
+            .finished = end_step == count_,
+            .progress = static_cast<double>(end_step) / static_cast<double>(count_)};
   }
 
 private:
@@ -249,12 +250,12 @@ private:
 
 } // namespace
 
-program_ref mfcl_training(model_ref net, const mfcl_settings& with) {
-  return std::make_shared<mfcl_training_program>(std::move(net), with);
+program_ref mfcl_training(model_ref net, const mfcl_settings& settings) {
+  return std::make_shared<mfcl_training_program>(std::move(net), settings);
 }
 
-program_ref mfcl_drawing(const mfcl_settings& with, std::int64_t count, std::int64_t batch) {
-  return std::make_shared<mfcl_drawing_program>(with, count, batch);
+program_ref mfcl_drawing(const mfcl_settings& settings, std::int64_t count, std::int64_t batch) {
+  return std::make_shared<mfcl_drawing_program>(settings, count, batch);
 }
 
 } // namespace mneme

@@ -28,11 +28,11 @@ struct mfcl_settings {
 /// convolution, normalization with epsilon 0.8 and leaky ReLU follow. It ends with a convolution to the image, tanh,
 /// and a normalization without weights. If height or width is not divisible by 2^upsamplings, two linear layers replace
 /// all layers before tanh. Features are normalized pixels, channels last.
-[[nodiscard]] model_ref mfcl_generator(const mfcl_settings& with);
+[[nodiscard]] model_ref mfcl_generator(const mfcl_settings& settings);
 /// Number of trained parameters. The last normalization is not trained: its scale is 1 and its shift 0.
 [[nodiscard]] std::int64_t trained_parameter_count(const model& generator);
 /// Generates images in evaluation mode: [B, C, H, W], normalized pixels. @param weights [G] @param codes [B, Z]
-[[nodiscard]] at::Tensor mfcl_images(const model& generator, const mfcl_settings& with, const at::Tensor& weights,
+[[nodiscard]] at::Tensor mfcl_images(const model& generator, const mfcl_settings& settings, const at::Tensor& weights,
                                      const at::Tensor& codes);
 
 /// Smooths each channel by a 5 x 5 kernel proportional to exp(-(i^2 + j^2) / 4), with reflected edges. The kernel sums
@@ -61,14 +61,14 @@ struct mfcl_generator_state {
 /// One Adam step on CE(u / T, argmax u) + information + statistics + smoothness, with u the classifier's logits. The
 /// classifier is in evaluation mode, the generator in training mode. Returns the losses before the step.
 /// @param teacher [P] @param codes [B, Z]
-mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& with, const at::Tensor& teacher,
-                      const at::Tensor& codes, mfcl_generator_state& now);
+mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& settings,
+                      const at::Tensor& teacher, const at::Tensor& codes, mfcl_generator_state& now);
 
 /// A program that trains the generator for one task, with new Adam moments. Reads "weights" [P] and "generator" [G];
 /// returns "generator" [G] and "objective" [] float64, the total loss of the last step.
-[[nodiscard]] program_ref mfcl_training(model_ref net, const mfcl_settings& with);
+[[nodiscard]] program_ref mfcl_training(model_ref net, const mfcl_settings& settings);
 /// A program that generates images from codes of N(0, 1), `batch` at a time. Reads "generator" [G]; returns "images"
 /// [count, C, H, W] float32.
-[[nodiscard]] program_ref mfcl_drawing(const mfcl_settings& with, std::int64_t count, std::int64_t batch);
+[[nodiscard]] program_ref mfcl_drawing(const mfcl_settings& settings, std::int64_t count, std::int64_t batch);
 
 } // namespace mneme

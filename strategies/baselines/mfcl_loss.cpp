@@ -4,13 +4,13 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 namespace mneme {
-loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& with) {
+loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& weights) {
   return differentiable_objective(
-      {.identity = fmt::format("mfcl {} {} {}", old_classes, with.head, with.features),
+      {.identity = fmt::format("mfcl {} {} {}", old_classes, weights.head, weights.features),
        .terms = {"cross_entropy", "head_cross_entropy", "feature_distillation"},
        .reads_features = true,
        .reads_head_logits = true},
-      [old_classes, with](const loss_rows& in) -> std::vector<at::Tensor> {
+      [old_classes, weights](const loss_rows& in) -> std::vector<at::Tensor> {
         const auto &teacher = in.teachers[0].logits, weight = in.equal_weight();
         const auto labels = at::where(in.is_replayed, teacher.argmax(1), in.labels);
 
@@ -23,8 +23,8 @@ loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& with) {
         const auto old_logits = stacked_product(in.features.unsqueeze(0), weight_of_old)[0] + // [R, O]
                                 in.auxiliary->at(old_head_bias).to(device);
         const auto distance = (old_logits - teacher).square().sum(1) / static_cast<double>(old_classes);
-        return {of_task.masked_fill(in.is_replayed, 0.0), weighted_sum(of_head, weight) * with.head,
-                weighted_sum(distance, weight) * with.features};
+        return {of_task.masked_fill(in.is_replayed, 0.0), weighted_sum(of_head, weight) * weights.head,
+                weighted_sum(distance, weight) * weights.features};
       });
 }
 

@@ -13,7 +13,7 @@ struct mfcl_weights {
 /// means over real and replayed rows, with features f and head h. The label of a replayed row is the argmax of the
 /// teacher's O logits u. h' is the teacher's head: "old_weight" [O, D] and "old_bias" [O] in the job's side tensors.
 /// The second term has no gradient for the features.
-[[nodiscard]] loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& with);
+[[nodiscard]] loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& weights);
 inline constexpr const char* old_head_weight = "old_weight";
 inline constexpr const char* old_head_bias = "old_bias";
 /// Makes these side tensors from the first `old` rows of the linear head in `flat` [P].

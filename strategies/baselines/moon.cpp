@@ -97,11 +97,11 @@ train_job moon::training(const client_context& ctx, const broadcast& in) const {
 task<client_result> moon::client_round(client_context& ctx, const broadcast& in) const {
   auto learning = ctx.train(training(ctx, in));
   const auto trained = co_await learning;
-  const auto& learnt = trained.weights->at(flat_weights);
+  const auto& learned = trained.weights->at(flat_weights);
   auto kept = std::make_shared<tensor_map>();
-  kept->put(previous_name, learnt);
+  kept->put(previous_name, learned);
   client_result result;
-  result.upload = transmitted_.pick(learnt);
+  result.upload = transmitted_.pick(learned);
   result.memory = std::move(kept);
   result.rows = trained.rows_seen;
   co_return result;

@@ -17,11 +17,11 @@ struct distillation_options {
 /// CE over the classes from `old_classes` on (eq. 1) + weight KD over the classes before them (eqs. 2, 3),
 ///     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c,
 /// without a factor T^2. Reads the teacher's logits of the old classes.
-[[nodiscard]] loss_ref distillation_objective(std::int64_t old_classes, const distillation_options& with);
+[[nodiscard]] loss_ref distillation_objective(std::int64_t old_classes, const distillation_options& options);
 
 /// Adds the teacher in `in.extra` and the distillation loss to `job`. Does nothing without a teacher or without old
 /// classes.
-void distill_old_classes(train_job& job, const broadcast& in, const distillation_options& with);
+void distill_old_classes(train_job& job, const broadcast& in, const distillation_options& options);
 
 /// Averages uploads. From task 2 on, sends the model at the start of the task as broadcast::extra, in every round,
 /// because any client may participate for the first time.

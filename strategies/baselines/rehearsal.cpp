@@ -116,8 +116,8 @@ task<rehearsal_state> rehearsing_method::load_rehearsal(client_context& ctx, con
                       .start = full_weights(in.weights, in),
                       .exemplars = to_row_list(ctx.memory().find(exemplars_name)),
                       .is_last = in.info.round_of_task + 1 == in.info.rounds_of_task};
-  const auto* const memorised_tasks = ctx.memory().find(tasks_name);
-  const auto known = memorised_tasks ? memorised_tasks->item<std::int64_t>() : 0;
+  const auto* const memorized_tasks = ctx.memory().find(tasks_name);
+  const auto known = memorized_tasks ? memorized_tasks->item<std::int64_t>() : 0;
   std::vector<row_list> finished(static_cast<std::size_t>(own_task));
   for (const auto row : *ctx.samples().rows) {
     const auto row_task = task_of_class(setup().task_classes, source.label(row));
@@ -133,13 +133,13 @@ task<rehearsal_state> rehearsing_method::load_rehearsal(client_context& ctx, con
   if (!encoding.empty()) {
     auto looking = ctx.extract(features_of(setup(), ctx, now.start, encoding));
     const auto encoded = co_await looking;
-    const auto features = herded_features(encoded.features, own_task);
+    const auto features = herd_features(encoded.features, own_task);
     std::int64_t first = 0;
     for (const auto& rows : finished) {
       if (rows.empty())
         continue;
-      now.exemplars = updated_exemplars(source, now.exemplars, rows, features.narrow(0, first, std::ssize(rows)),
-                                        {.rows_max = memory_rows(setup()), .choice = options_.choice});
+      now.exemplars = update_exemplars(source, now.exemplars, rows, features.narrow(0, first, std::ssize(rows)),
+                                       {.rows_max = memory_rows(setup()), .choice = options_.choice});
       first += std::ssize(rows);
     }
   }
@@ -167,8 +167,8 @@ task<row_list> rehearsing_method::herd_current_rows(client_context& ctx, const r
                                                     tensors_ref weights) const {
   auto looking = ctx.extract(features_of(setup(), ctx, std::move(weights), now.current));
   const auto encoded = co_await looking;
-  co_return choose_of_classes(*ctx.samples().source, now.current,
-                              herded_features(encoded.features, now.classes.task + 1), now.each, options_.choice);
+  co_return choose_of_classes(*ctx.samples().source, now.current, herd_features(encoded.features, now.classes.task + 1),
+                              now.each, options_.choice);
 }
 
 task<row_list> rehearsing_method::choose_balanced_rows(client_context& ctx, const rehearsal_state& now,
@@ -219,12 +219,12 @@ task<task_plan> rehearsing_server::open_task(server_context& ctx, const round_in
 void rehearsing_server::fold(const delivery& in) {
   sums_.add(*in.upload);
   fold_more(in);
-  auto learnt = std::make_shared<tensor_map>();
+  auto learned = std::make_shared<tensor_map>();
   const auto present = transmitted_.pick(weights());
   for (const auto& [name, value] : *present)
-    learnt->put(name, in.upload->at(name));
+    learned->put(name, in.upload->at(name));
   auto plain = in;
-  plain.upload = learnt;
+  plain.upload = learned;
   averaging_server::fold(plain);
 }
 
@@ -239,12 +239,12 @@ task<void> rehearsing_server::close_round(server_context&, const round_info& inf
 }
 
 predictor rehearsing_server::predict() const {
-  auto learnt = averaging_server::predict();
+  auto learned = averaging_server::predict();
   if (by_means_) {
-    learnt.kind = readout_kind::cosine;
-    learnt.readout = sums_.means();
+    learned.kind = readout_kind::cosine;
+    learned.readout = sums_.means();
   }
-  return learnt;
+  return learned;
 }
 
 void rehearsing_server::persist(archive& state) {

@@ -95,7 +95,7 @@ protected:
 
   /// Features by which exemplars are selected. @param features [n, D] @param tasks number of tasks that the net was
   /// trained on
-  [[nodiscard]] virtual at::Tensor herded_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
+  [[nodiscard]] virtual at::Tensor herd_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
     return features;
   }
 

@@ -38,8 +38,8 @@ struct options {
 class corrected_loss final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "scaffold"; }
-  bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+  bool regularizes() const override { return true; }
+  void regularize(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
                   const tensor_map* auxiliary, at::Tensor& gradients) const override {
     gradients.add_(auxiliary->at(correction_name).to(weights.device()).narrow(0, offset, weights.numel()));
   }
@@ -70,7 +70,7 @@ public:
         parts.put(name.substr(control_lead.size()), value);
     return transmitted_.complete(at::zeros_like(corrected_), parts);
   }
-  [[nodiscard]] const transmitted_weights& travelling() const { return transmitted_; }
+  [[nodiscard]] const transmitted_weights& traveling() const { return transmitted_; }
 
 private:
   transmitted_weights transmitted_;
@@ -102,13 +102,13 @@ public:
   void fold(const delivery& in) override {
     if (in.rows == 0)
       return; // a client without rows has not trained
-    auto learnt = in;
+    auto learned = in;
     auto weights = std::make_shared<tensor_map>();
     for (const auto& [name, value] : *in.upload)
       if (!name.starts_with(control_lead))
         weights->put(name, value);
-    learnt.upload = std::move(weights);
-    averaging_server::fold(learnt);
+    learned.upload = std::move(weights);
+    averaging_server::fold(learned);
     if (in.started_from.value < counted_from_)
       return; // late upload of a task before the reset
     changes_.add(variates_.in(*in.upload), 1.0);
@@ -240,7 +240,7 @@ train_job scaffold::gradient_at(const client_context& ctx, const broadcast& in, 
 
 client_result scaffold::result_of(const train_output& trained, const at::Tensor& before, const at::Tensor& after,
                                   const round_info& info) const {
-  auto upload = std::make_shared<tensor_map>(*variates_.travelling().pick(trained.weights->at(flat_weights)));
+  auto upload = std::make_shared<tensor_map>(*variates_.traveling().pick(trained.weights->at(flat_weights)));
   variates_.put(*upload, after - before);
   auto kept = std::make_shared<tensor_map>();
   kept->put(own_control, after);
@@ -254,7 +254,7 @@ task<client_result> scaffold::client_round(client_context& ctx, const broadcast&
   const auto server = variates_.in(*in.extra).to(device), before = own(ctx.memory(), in.info).to(device);
   auto job = corrected_training(ctx, in, start, server - before);
   const auto steps = local_steps(job.options, job.samples.size());
-  const auto travelled = static_cast<double>(steps) * job.options.learning_rate; // K eta_l
+  const auto traveled = static_cast<double>(steps) * job.options.learning_rate; // K eta_l
   auto training = ctx.train(std::move(job));
 
   if (options_.control == control_option::gradient) {
@@ -266,11 +266,11 @@ task<client_result> scaffold::client_round(client_context& ctx, const broadcast&
   }
 
   const auto trained = co_await training;
-  const auto& learnt = trained.weights->at(flat_weights);
-  if (travelled == 0.0) // nothing was trained, so c_i stays
+  const auto& learned = trained.weights->at(flat_weights);
+  if (traveled == 0.0) // nothing was trained, so c_i stays
     co_return result_of(trained, before, before, in.info);
-  const auto moved = (start->at(flat_weights).to(learnt.device()) - learnt) * variates_.mask(learnt);
-  const auto after = before - server + moved.to(device) / travelled;
+  const auto moved = (start->at(flat_weights).to(learned.device()) - learned) * variates_.mask(learned);
+  const auto after = before - server + moved.to(device) / traveled;
   co_return result_of(trained, before, after, in.info);
 }
 

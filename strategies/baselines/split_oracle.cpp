@@ -8,7 +8,7 @@ class split_oracle final : public split_method {
 public:
   method_needs needs() const override {
     auto needed = split_method::needs();
-    needed.rows = row_visibility::centralised;
+    needed.rows = row_visibility::centralized;
     return needed;
   }
 };

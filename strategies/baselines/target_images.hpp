@@ -68,13 +68,14 @@ struct target_round_result {
 /// Then the generator takes one step by outer_step, and the average of statistics is updated once. Throws
 /// std::runtime_error if no loss is finite.
 /// @param teacher [P] @param student [P]; undefined: no adversarial term
-[[nodiscard]] target_round_result target_round(const model& net, const model& generator, const target_settings& with,
-                                               const at::Tensor& teacher, const at::Tensor& student,
-                                               target_generator_state& now, const target_draws& drawn);
+[[nodiscard]] target_round_result target_round(const model& net, const model& generator,
+                                               const target_settings& settings, const at::Tensor& teacher,
+                                               const at::Tensor& student, target_generator_state& now,
+                                               const target_draws& drawn);
 
 /// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier and the initial "student"
 /// [P]. Returns "images" [N, C, H, W] uint8, "labels" [N] int64 and "objective" [rounds] float64, the lowest total of
 /// each round.
-[[nodiscard]] program_ref target_program(model_ref net, const target_settings& with);
+[[nodiscard]] program_ref target_program(model_ref net, const target_settings& settings);
 
 } // namespace mneme

@@ -42,7 +42,8 @@ labels_list classes_in(const at::Tensor& mask) {
 
 class gan_game final : public program {
 public:
-  gan_game(std::shared_ptr<const feature_gan> gan, const gan_training& with) : gan_(std::move(gan)), options_(with) {}
+  gan_game(std::shared_ptr<const feature_gan> gan, const gan_training& training)
+      : gan_(std::move(gan)), options_(training) {}
 
   [[nodiscard]] std::string name() const override { return "ac-gan"; }
   [[nodiscard]] std::string identity() const override {
@@ -88,16 +89,16 @@ private:
   }
   [[nodiscard]] labels_list draw_labels(const program_call& call, std::int64_t step, gan_draw kind,
                                         const labels_list& among) const;
-  [[nodiscard]] labelled_rows real_rows(calls_span calls, std::int64_t step) const;
-  [[nodiscard]] labelled_rows old_rows(calls_span calls, std::int64_t step) const;
+  [[nodiscard]] labeled_rows real_rows(calls_span calls, std::int64_t step) const;
+  [[nodiscard]] labeled_rows old_rows(calls_span calls, std::int64_t step) const;
   [[nodiscard]] labels_list own_places(const program_call& call, std::int64_t step) const;
-  [[nodiscard]] labelled_rows rows_in_turn(const program_call& call, std::int64_t step) const;
-  [[nodiscard]] labelled_rows pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
-                                          const at::Tensor& generators, const at::Tensor& masks) const;
-  [[nodiscard]] labelled_codes coded(calls_span calls, std::int64_t step, gan_draw kind,
-                                     const labels_of_call& labels) const;
-  [[nodiscard]] labelled_rows generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
-                                        const labels_of_call& labels) const;
+  [[nodiscard]] labeled_rows rows_in_turn(const program_call& call, std::int64_t step) const;
+  [[nodiscard]] labeled_rows pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
+                                         const at::Tensor& generators, const at::Tensor& masks) const;
+  [[nodiscard]] labeled_codes coded(calls_span calls, std::int64_t step, gan_draw kind,
+                                    const labels_of_call& labels) const;
+  [[nodiscard]] labeled_rows generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
+                                       const labels_of_call& labels) const;
   [[nodiscard]] at::Tensor stacked(calls_span calls, const char* name) const;
 
   std::shared_ptr<const feature_gan> gan_;
@@ -121,7 +122,7 @@ labels_list gan_game::draw_labels(const program_call& call, std::int64_t step, g
 }
 
 /// Stacks the rows of all calls.
-labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
+labeled_rows stacked_rows(const std::vector<labeled_rows>& of_calls) {
   std::vector<at::Tensor> features, labels;
   for (const auto& rows : of_calls) {
     features.push_back(rows.features);
@@ -145,8 +146,8 @@ labels_list gan_game::own_places(const program_call& call, std::int64_t step) co
 }
 
 /// A batch of real rows for each call.
-labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
-  std::vector<labelled_rows> of_calls;
+labeled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
+  std::vector<labeled_rows> of_calls;
   for (const auto& call : calls) {
     if (const auto* const own = call.in.find(gan_tensors::own_classes)) {
       of_calls.push_back(pooled_rows(call, step, gan_draw::pool, call.in.at(gan_tensors::generators), *own));
@@ -164,7 +165,7 @@ labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
 }
 
 /// Rows from the clients' generators, of fresh classes; generators and classes alternate.
-labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
+labeled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
   const auto& generators = call.in.at(gan_tensors::generators);
   const auto fresh = call.in.at(gan_tensors::fresh).cpu();
   const auto models = generators.size(0), each = ceil_div(options_.batch, models);
@@ -186,8 +187,8 @@ labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step
 
 /// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes present, and a row for
 /// each.
-labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
-                                    const at::Tensor& generators, const at::Tensor& masks) const {
+labeled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
+                                   const at::Tensor& generators, const at::Tensor& masks) const {
   rng_stream draw(key_of(call, step, kind));
   labels_list labels; // [M B] labels of the pool
   std::vector<at::Tensor> codes;
@@ -207,7 +208,7 @@ labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step,
           at::tensor(chosen.labels, at::kLong).to(pool.device())};
 }
 
-labelled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
+labeled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
   const auto& in = calls.front().in;
   if (in.find(gan_tensors::old_generator))
     return generated(calls, step, gan_draw::old, gan_tensors::old_generator, [&](std::size_t k) {
@@ -215,14 +216,14 @@ labelled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
     });
   if (!in.find(gan_tensors::old_generators))
     return {};
-  std::vector<labelled_rows> of_calls;
+  std::vector<labeled_rows> of_calls;
   for (const auto& call : calls)
     of_calls.push_back(pooled_rows(call, step, gan_draw::old_pool, call.in.at(gan_tensors::old_generators),
                                    call.in.at(gan_tensors::past_classes)));
   return stacked_rows(of_calls);
 }
 
-labelled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kind, const labels_of_call& labels) const {
+labeled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kind, const labels_of_call& labels) const {
   std::vector<at::Tensor> codes, listed;
   for (std::size_t k = 0; k < calls.size(); ++k) {
     const auto of_call = labels(k);
@@ -234,8 +235,8 @@ labelled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kin
 }
 
 /// Rows from one generator per call.
-labelled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
-                                  const labels_of_call& labels) const {
+labeled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
+                                 const labels_of_call& labels) const {
   const auto codes = coded(calls, step, kind, labels);
   return {gan_->rows(stacked(calls, generator), codes.codes), codes.labels};
 }
@@ -345,8 +346,8 @@ std::vector<std::int64_t> batch_of_shuffle(std::int64_t rows, std::int64_t batch
   return {first, first + batch};
 }
 
-program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with) {
-  return std::make_shared<gan_game>(std::move(gan), with);
+program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& training) {
+  return std::make_shared<gan_game>(std::move(gan), training);
 }
 
 } // namespace mneme

@@ -30,7 +30,7 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 ///   class-balanced batch from all of them.
 /// `old_generator` with `old_classes` adds a replayed batch; so does `old_generators` with `past_classes`, by the third
 /// rule. `server_generator` with `available` adds the consistency terms. Returns both nets.
-[[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with);
+[[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& training);
 
 /// Row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last batch is
 /// dropped (userbase.py:36 of the official code). @param stream key of the shuffles; its `visit` is overwritten @pre

@@ -35,10 +35,10 @@ model_ref generator_of_images(const gan_shape& shape) {
                       std::array<std::int64_t, 3>{1, 1, shape.code()});
   net.add_linear("generator.fc", 8 * last * (height / 8) * (width / 8), activation::none);
   add_images(net, 8 * last, height / 8, width / 8);
-  net.add_normalisation("generator.bn0", 0, activation::relu);
+  net.add_normalization("generator.bn0", 0, activation::relu);
   for (const auto layer : {1, 2, 3}) {
     add_transposed_convolution(net, fmt::format("generator.deconv{}", layer), {.filters = (8 * last) >> layer});
-    net.add_normalisation(fmt::format("generator.bn{}", layer), 0, activation::relu);
+    net.add_normalization(fmt::format("generator.bn{}", layer), 0, activation::relu);
   }
   add_transposed_convolution(net, "generator.deconv4",
                              {.filters = channels, .kernel = 3, .stride = 1, .after = activation::tanh});

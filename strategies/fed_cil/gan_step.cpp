@@ -9,9 +9,9 @@ namespace {
 at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B]: mean over B, sum over K
 
 /// The critic's output for rows, and the losses on it.
-class judgement {
+class judgment {
 public:
-  judgement(const feature_gan& gan, const gan_training& with) : gan_(gan), options_(with) {}
+  judgment(const feature_gan& gan, const gan_training& training) : gan_(gan), options_(training) {}
 
   /// Scores [K, B, C + 1].
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
@@ -31,8 +31,8 @@ public:
     return mean_of_rows(-sure) + cross_entropy(log_p(scores), labels);
   }
   /// Losses of real rows (target real) and of their fakes (target fake).
-  [[nodiscard]] at::Tensor separation_loss(const at::Tensor& critic, const labelled_rows& real,
-                                           const labelled_rows& fakes) const {
+  [[nodiscard]] at::Tensor separation_loss(const at::Tensor& critic, const labeled_rows& real,
+                                           const labeled_rows& fakes) const {
     return likelihood(scores(critic, real.features), real.labels, true) +
            likelihood(scores(critic, fakes.features), fakes.labels, false);
   }
@@ -51,16 +51,17 @@ double value_of(const at::Tensor& loss) { return loss.detach().item<double>(); }
 
 } // namespace
 
-gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_optimizers& both, const gan_draws& drawn) {
-  const judgement judge(gan, with);
+gan_losses gan_step(const feature_gan& gan, const gan_training& training, gan_optimizers& both,
+                    const gan_draws& drawn) {
+  const judgment judge(gan, training);
   const bool replays = drawn.old.features.defined();
   const double share = replays ? 0.5 : 1.0;
   gan_losses losses;
 
   // Critic step, with fixed generator.
   const auto fixed = both.generator.weights();
-  const auto generated = [&](const labelled_codes& coded) {
-    return labelled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};
+  const auto generated = [&](const labeled_codes& coded) {
+    return labeled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};
   };
   const auto critic = leaf_of(both.critic.weights());
   auto loss = judge.separation_loss(critic, drawn.real, generated(drawn.fakes)) * share;
@@ -75,21 +76,21 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_optimi
     losses.with_real = value_of(with_real);
     losses.with_own = value_of(with_own);
     losses.of_classes = value_of(of_classes);
-    loss = loss + (with_real + with_own + of_classes) * with.consistency;
+    loss = loss + (with_real + with_own + of_classes) * training.consistency;
   }
   losses.critic = value_of(loss);
-  both.critic.step(gradients_of(loss, {critic}).front(), with.rates);
+  both.critic.step(gradients_of(loss, {critic}).front(), training.rates);
 
   // Generator step, against the updated critic.
   const auto generator = leaf_of(both.generator.weights());
-  const auto against = [&](const labelled_codes& coded) {
+  const auto against = [&](const labeled_codes& coded) {
     return judge.likelihood(judge.scores(both.critic.weights(), gan.rows(generator, coded.codes)), coded.labels, true);
   };
   auto fooled = against(drawn.generator_inputs);
   if (drawn.old_generator_inputs.codes.defined())
     fooled = (fooled + against(drawn.old_generator_inputs)) * share;
   losses.generator = value_of(fooled);
-  both.generator.step(gradients_of(fooled, {generator}).front(), with.rates);
+  both.generator.step(gradients_of(fooled, {generator}).front(), training.rates);
   return losses;
 }
 

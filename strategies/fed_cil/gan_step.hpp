@@ -20,20 +20,20 @@ struct gan_training {
 };
 
 /// Rows of the same role in every call: [K, B, D] and [K, B]. Undefined if absent.
-struct labelled_rows {
+struct labeled_rows {
   at::Tensor features{}, labels{};
 };
 /// Codes [K, B, Z] and labels [K, B], from which the trained generator makes rows.
-struct labelled_codes {
+struct labeled_codes {
   at::Tensor codes{}, labels{};
 };
 /// Random draws of one step.
 struct gan_draws {
-  labelled_rows real{}, old{};                               ///< Real rows; replayed rows, if any.
-  labelled_codes fakes{}, old_fakes{};                       ///< Fakes for the critic's step, for each of the two.
-  labelled_codes generator_inputs{}, old_generator_inputs{}; ///< Codes of the generator's step; the second is optional.
-  labelled_rows server{}, server_any{}; ///< Server's rows with the real labels; with labels of all classes.
-  labelled_codes own_any{};             ///< Codes with the labels of server_any.
+  labeled_rows real{}, old{};                               ///< Real rows; replayed rows, if any.
+  labeled_codes fakes{}, old_fakes{};                       ///< Fakes for the critic's step, for each of the two.
+  labeled_codes generator_inputs{}, old_generator_inputs{}; ///< Codes of the generator's step; the second is optional.
+  labeled_rows server{}, server_any{}; ///< Server's rows with the real labels; with labels of all classes.
+  labeled_codes own_any{};             ///< Codes with the labels of server_any.
 };
 /// Both nets with their optimizers.
 struct gan_optimizers {
@@ -51,6 +51,6 @@ struct gan_losses {
 /// generator, the critic's loss also has `consistency` times
 ///     KL(p(server) || p(real)) + KL(p(server) || p(own)) + CE(server).
 /// The first term uses rows with the labels of the real rows, the others rows with labels of all classes.
-gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_optimizers& both, const gan_draws& drawn);
+gan_losses gan_step(const feature_gan& gan, const gan_training& training, gan_optimizers& both, const gan_draws& drawn);
 
 } // namespace mneme

@@ -157,16 +157,16 @@ task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& i
 
   const bool at_once = options_.ablation == ablation_kind::stages, adjusts = with().net.adjusts;
   auto first = ctx.train(stage_of(job, in, at_once ? stage::both : stage::head));
-  auto learnt = co_await first;
+  auto learned = co_await first;
   if (!at_once && adjusts && options_.adjustment_epochs > 0) {
-    job.start = learnt.weights;
+    job.start = learned.weights;
     auto second = ctx.train(stage_of(job, in, stage::adjustment));
-    learnt = co_await second;
+    learned = co_await second;
   }
 
   auto memory = std::make_shared<tensor_map>();
   features.save(*memory);
-  co_return client_result{.upload = learnt.weights, .memory = memory, .rows = rows};
+  co_return client_result{.upload = learned.weights, .memory = memory, .rows = rows};
 }
 
 // -- declarations -----------------------------------------------------------------------------------------------------

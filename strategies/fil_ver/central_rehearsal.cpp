@@ -158,7 +158,7 @@ private:
 };
 
 void central_rehearsal::prepare(const method_setup& setup) {
-  run_settings run{parted(setup, options_.frozen()), options_};
+  run_settings run{split_encoder(setup, options_.frozen()), options_};
   if (options_.system == rehearsal_kind::noise && options_.pretrains()) {
     rng_stream draw({.seed = setup.seed, .purpose = noise_draw});
     run.noise_encoder = weights_only(initial_weights(*run.net->encoder(), draw.bits64()));
@@ -237,7 +237,7 @@ train_job central_rehearsal::training(const client_context& ctx, const broadcast
   const auto& shape = run_->shape();
   const auto classes =
       options_.system == rehearsal_kind::offline ? class_range{0, run_->whole.classes} : in.info.seen_classes;
-  auto job = local_training(run_->learnt, ctx, in, {.samples = std::move(samples), .classes = classes});
+  auto job = local_training(run_->learned, ctx, in, {.samples = std::move(samples), .classes = classes});
   if (!options_.frozen() && shape.normal)
     job.objective = ver_loss(options_.encoder.beta, shape.low, shape.high);
   return job;

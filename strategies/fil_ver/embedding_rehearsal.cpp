@@ -35,8 +35,8 @@ std::int64_t embedding_rehearsal_options::rehearsed(std::int64_t rows, std::int6
 
 // -- the net in two parts ---------------------------------------------------------------------------------------------
 
-split_encoder_net parted(const method_setup& setup, bool frozen) {
-  return {.whole = setup, .learnt = frozen ? classifier_setup(setup) : setup, .net = as_embedding_model(setup.net)};
+split_encoder_net split_encoder(const method_setup& setup, bool frozen) {
+  return {.whole = setup, .learned = frozen ? classifier_setup(setup) : setup, .net = as_embedding_model(setup.net)};
 }
 
 diagnostics validate_net(const method_setup& setup, const std::string& method, const std::string& expected) {
@@ -54,7 +54,7 @@ diagnostics validate_net(const method_setup& setup, const std::string& method, c
 // -- server half ------------------------------------------------------------------------------------------------------
 
 encoder_server::encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how)
-    : averaging_server(parts.learnt), encoder_(parts.whole, with), rules_(how) {}
+    : averaging_server(parts.learned), encoder_(parts.whole, with), rules_(how) {}
 
 broadcast encoder_server::open_round(const round_info& info) {
   auto sent = averaging_server::open_round(info);

@@ -35,12 +35,12 @@ struct embedding_rehearsal_options {
 /// The net of a run, and the part that is trained in rounds: the classifier if the encoder is frozen, otherwise the
 /// whole net.
 struct split_encoder_net {
-  method_setup whole{}, learnt{};
+  method_setup whole{}, learned{};
   std::shared_ptr<const embedding_model> net{};
   [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
 /// Splits the net of `setup`. @param frozen the encoder is frozen @pre setup.net is an embedding_model
-[[nodiscard]] split_encoder_net parted(const method_setup& setup, bool frozen);
+[[nodiscard]] split_encoder_net split_encoder(const method_setup& setup, bool frozen);
 /// Validates the net and its trained part. The result is empty if they are valid.
 /// @param expected the valid models, for the error text
 [[nodiscard]] diagnostics validate_net(const method_setup& setup, const std::string& method,

@@ -132,9 +132,9 @@ public:
 
   /// Averages the classifier (eq. 1) and adds the rehearsal rows to the pool under their task.
   void fold(const delivery& in) override {
-    auto learnt = in;
-    learnt.upload = weights_only(in.upload->at(flat_weights));
-    averaging_server::fold(learnt);
+    auto learned = in;
+    learned.upload = weights_only(in.upload->at(flat_weights));
+    averaging_server::fold(learned);
     add_to(pool_, *in.upload);
   }
 
@@ -173,7 +173,7 @@ private:
     const rng_key batches{
         .seed = run_->whole.seed, .purpose = batch_draw, .task = info.task, .index = info.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
-    train_job job{.net = run_->learnt.net,
+    train_job job{.net = run_->learned.net,
                   .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
                   .objective = cross_entropy_objective(),
@@ -220,10 +220,10 @@ private:
 };
 
 void fil_ver::prepare(const method_setup& setup) {
-  auto parts = parted(setup, true);
+  auto parts = split_encoder(setup, true);
   if (options_.start == classifier_start::own) {
     rng_stream draw({.seed = setup.seed, .purpose = classifier_draw});
-    parts.learnt.initial = weights_only(initial_weights(*parts.learnt.net, draw.bits64()));
+    parts.learned.initial = weights_only(initial_weights(*parts.learned.net, draw.bits64()));
   }
   run_ = std::make_shared<const run_settings>(run_settings{std::move(parts), options_});
 }
@@ -246,10 +246,10 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
 
   // Trains the classifier on new samples of current and past tasks (eq. 4).
   auto learning = ctx.train(local_training(
-      run_->learnt, ctx, in, {.samples = rows_to_train(ctx, *memory, task), .classes = in.info.seen_classes}));
-  auto learnt = co_await learning;
+      run_->learned, ctx, in, {.samples = rows_to_train(ctx, *memory, task), .classes = in.info.seen_classes}));
+  auto learned = co_await learning;
 
-  auto upload = std::make_shared<tensor_map>(*learnt.weights);
+  auto upload = std::make_shared<tensor_map>(*learned.weights);
   if (options_.sends())
     add_material(ctx, in.info.task, *memory, *upload);
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};

@@ -28,10 +28,10 @@ method_setup classifier_setup(const method_setup& setup) {
   MNEME_CHECK(net, setup.net->identity());
   const auto& whole = setup.initial->at(flat_weights);
   const auto size = net->classifier()->size();
-  auto behind = setup;
-  behind.net = net->classifier();
-  behind.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
-  return behind;
+  auto classifier_part = setup;
+  classifier_part.net = net->classifier();
+  classifier_part.initial = weights_only(whole.narrow(0, whole.numel() - size, size).clone());
+  return classifier_part;
 }
 
 frozen_encoder::frozen_encoder(const method_setup& setup, options with)
@@ -109,11 +109,12 @@ void frozen_encoder::add_figures(std::map<std::string, double>& to) const {
 
 predictor frozen_encoder::with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const {
   const auto& shape = net_->shape();
-  classifier_stage behind{.net = net_->classifier(), .front_net = as_model_, .front = whole_, .reads = shape.embedding};
+  classifier_stage classifier_part{
+      .net = net_->classifier(), .front_net = as_model_, .front = whole_, .reads = shape.embedding};
   if (sampled && shape.normal)
-    behind.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
+    classifier_part.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
   predictor whole{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};
-  whole.classifier = behind;
+  whole.classifier = classifier_part;
   return whole;
 }
 

@@ -20,8 +20,9 @@ enum class dream_draw : std::uint64_t { noise, student, labels, views, shown_to_
 
 class dreams final : public looped_program {
 public:
-  dreams(model_ref net, const synthesis_settings& with)
-      : net_(std::move(net)), settings_(with), generator_(image_generator(with.shape, with.noise, with.filters)) {}
+  dreams(model_ref net, const synthesis_settings& settings)
+      : net_(std::move(net)), settings_(settings),
+        generator_(image_generator(settings.shape, settings.noise, settings.filters)) {}
 
   [[nodiscard]] std::string name() const override { return "dreams"; }
   [[nodiscard]] std::string identity() const override {
@@ -177,8 +178,8 @@ slice_result dreams::run_call(const program_call& call) const {
 
 } // namespace
 
-program_ref synthesis_program(model_ref net, const synthesis_settings& with) {
-  return std::make_shared<dreams>(std::move(net), with);
+program_ref synthesis_program(model_ref net, const synthesis_settings& settings) {
+  return std::make_shared<dreams>(std::move(net), settings);
 }
 
 } // namespace mneme

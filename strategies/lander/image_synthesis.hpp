@@ -15,6 +15,6 @@ namespace mneme {
 /// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier, the initial "student" [P]
 /// and "anchors" [C, E]. Returns "images" [N, channels, height, width] uint8, "labels" [N] int64, and per round the
 /// lowest total, "objective" [rounds], and its "statistics" [rounds], float64.
-[[nodiscard]] program_ref synthesis_program(model_ref net, const synthesis_settings& with);
+[[nodiscard]] program_ref synthesis_program(model_ref net, const synthesis_settings& settings);
 
 } // namespace mneme

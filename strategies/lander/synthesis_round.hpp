@@ -51,7 +51,7 @@ struct generator_loss {
 /// Loss of the generator for one batch.
 /// @param shown [B, C, H, W], normalized images @param labels [B] @param anchors [C, E]
 /// @param past [S] average of earlier rounds, or undefined @param student [P]; undefined: no adversarial term
-[[nodiscard]] generator_loss compute_generator_loss(const model& net, const synthesis_settings& with,
+[[nodiscard]] generator_loss compute_generator_loss(const model& net, const synthesis_settings& settings,
                                                     const at::Tensor& teacher, const at::Tensor& student,
                                                     const at::Tensor& shown, const at::Tensor& labels,
                                                     const at::Tensor& anchors, const at::Tensor& past);
@@ -78,9 +78,9 @@ struct synthesis_result {
 };
 /// Runs one round of Adam on the generator, the noise layers, and the mean and deviation of the nets' input, with new
 /// moments. Updates `now`. Throws std::runtime_error if no step has a finite loss.
-[[nodiscard]] synthesis_result synthesis_round(const model& net, const model& generator, const synthesis_settings& with,
-                                               const at::Tensor& teacher, const at::Tensor& student,
-                                               const at::Tensor& anchors, synthesis_state& now,
-                                               const synthesis_draws& drawn);
+[[nodiscard]] synthesis_result synthesis_round(const model& net, const model& generator,
+                                               const synthesis_settings& settings, const at::Tensor& teacher,
+                                               const at::Tensor& student, const at::Tensor& anchors,
+                                               synthesis_state& now, const synthesis_draws& drawn);
 
 } // namespace mneme

@@ -71,8 +71,8 @@ struct gradient_compensation_method::client_memory {
     }
   }
   /// Adds exemplars of the pending rows to the memory. All classes share it, so each keeps fewer.
-  void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
-    exemplars = updated_exemplars(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
+  void memorize(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
+    exemplars = update_exemplars(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
   }
 };
@@ -159,7 +159,7 @@ task<gradient_compensation_method::finding> gradient_compensation_method::look(c
     encoding.logits = false;
     auto encode = ctx.extract(std::move(encoding));
     const auto encoded = co_await encode;
-    memory.memorise(*ctx.samples().source, encoded, options_.memory_rows, options_.choice);
+    memory.memorize(*ctx.samples().source, encoded, options_.memory_rows, options_.choice);
   }
   co_return now;
 }
@@ -178,7 +178,7 @@ bool gradient_compensation_method::is_on_old_task(const client_context& ctx, con
 /// True if the client trains on exemplars only, in runs that draw its group in every round.
 bool gradient_compensation_method::uses_exemplars_only(const client_context& ctx, const client_memory& memory) const {
   return options_.regroup == regrouping::round && !memory.exemplars.empty() &&
-         rng_stream(ctx.stream(group_draw)).uniform() < setup().staying_share;
+         rng_stream(ctx.stream(group_draw)).uniform() < setup().keep_task_share;
 }
 
 std::int64_t gradient_compensation_method::task_of_class(std::int64_t label) const {

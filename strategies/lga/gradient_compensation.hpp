@@ -71,8 +71,8 @@ struct forgetting_context {
 
 /// Returns one-hot labels whose first O columns are the teacher's probabilities: [B, C].
 /// @param teacher_output [B, O] logits of the teacher
-[[nodiscard]] at::Tensor mixed_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
-                                       class_likelihood kind);
+[[nodiscard]] at::Tensor mix_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
+                                     class_likelihood kind);
 
 /// The objective of a client's round; the side tensors are those of to_auxiliary(). Without a teacher it has the label
 /// term only.

@@ -387,7 +387,7 @@ private:
   }
 
   /// Normalizes pixels in [0, 1] as in training.
-  [[nodiscard]] static at::Tensor normalised(const program_call& call, const at::Tensor& images) {
+  [[nodiscard]] static at::Tensor normalized(const program_call& call, const at::Tensor& images) {
     const auto& source = *call.samples.source;
     if (source.vectors.defined())
       return images;
@@ -428,7 +428,7 @@ private:
       const auto added = at::mm(noise * deviations, head.t()).to(at::kFloat).to(call.device()); // [rows, classes]
       const auto x = leaf_of(images);
       const auto logits =
-          net_->differentiable(flat.unsqueeze(0), normalised(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
+          net_->differentiable(flat.unsqueeze(0), normalized(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
       const auto loss = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows are independent
       images = images - latent_rate * gradients_of(loss, {x}).front();
     }

@@ -148,7 +148,7 @@ struct inversion_options {
 /// returns "images" [kept, C, H, W] uint8, "label" [1] int64 and "objective" [2] float64, its first and last value. If
 /// the optimizer diverges to non-finite values, it restarts from new noise, at most three times. After the last
 /// failure, "objective" ends with -1 and the images are zeros.
-[[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with);
+[[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& options);
 
 /// Perturbation of prototypes before they are encoded: 50 gradient steps on their pixels.
 enum class prototype_perturbation : std::uint8_t {

@@ -84,8 +84,8 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
 // -- local forgetting: semantic distillation (eqs. 7-9) ---------------------------------------------------------------
 
 /// Y: one-hot labels whose old columns are the old model's probabilities (eqs. 7, 8).
-at::Tensor mixed_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
-                         class_likelihood kind) {
+at::Tensor mix_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
+                       class_likelihood kind) {
   auto targets = at::one_hot(labels, classes).to(at::kFloat);
   targets.narrow(1, 0, teacher_output.size(1)).copy_(probabilities(teacher_output, kind));
   return targets;
@@ -119,8 +119,8 @@ at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
   const auto& teacher_output = in.teachers[0].logits;
   const auto classes = in.logits.size(1);
   if (with.distillation == distillation_kind::mixed)
-    return likelihood_rows(in.logits, mixed_targets(teacher_output, in.labels, classes, with.likelihood),
-                           with.likelihood, classes);
+    return likelihood_rows(in.logits, mix_targets(teacher_output, in.labels, classes, with.likelihood), with.likelihood,
+                           classes);
   // iCaRL's sum next to a softmax cross-entropy; next to binary cross-entropies, which are means over C, it is divided
   // by C.
   const auto divisor = with.likelihood == class_likelihood::softmax ? 1 : classes;

@@ -68,8 +68,8 @@ void best_models::begin_task(bool forgets) {
 }
 
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
-                                 const proxy_options& with)
-    : net_(std::move(net)), seed_(seed), known_(std::move(known)), options_(with),
+                                 const proxy_options& options)
+    : net_(std::move(net)), seed_(seed), known_(std::move(known)), options_(options),
       inversion_(inversion_program(known_->encoder, options_.inversion)) {
   if (options_.noise_scale > 0.0)
     omega_.scale = options_.noise_scale;

@@ -114,7 +114,7 @@ struct shared_encoder {
 class prototype_proxy final : public proxy_half {
 public:
   prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
-                  const proxy_options& with);
+                  const proxy_options& options);
   void receive(const delivery& in) override;
   task<tensors_ref> advise(server_context& ctx, const round_info& info, const tensors_ref& model) override;
   [[nodiscard]] std::map<std::string, double> summary_metrics() const override;

@@ -28,7 +28,7 @@ at::Tensor by_channel(const program_call& call, const std::vector<float>& values
 /// Rows as pixels in [0, 1].
 at::Tensor pixels_of(const program_call& call, const std::vector<std::int64_t>& positions) {
   const auto& source = *call.samples.source;
-  return pixel_normalisation{.scale = source.scale, .shift = source.shift}.pixels_of(call.images(positions));
+  return pixel_normalization{.scale = source.scale, .shift = source.shift}.pixels_of(call.images(positions));
 }
 
 // -- components -------------------------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ at::Tensor pixels_of(const program_call& call, const std::vector<std::int64_t>& 
 /// Subspace iteration (Halko, Martinsson and Tropp 2011, "Finding structure with randomness", Algorithm 4.4). Each pass
 /// multiplies orthonormal directions by the covariance of the rows and orthonormalizes them again. It iterates more
 /// directions than needed, because the last ones converge slowest.
-class analyse_components final : public looped_program {
+class analyze_components final : public looped_program {
 public:
-  analyse_components(const latent_shape& shape, std::int64_t passes) : shape_(shape), passes_(passes) {}
+  analyze_components(const latent_shape& shape, std::int64_t passes) : shape_(shape), passes_(passes) {}
   [[nodiscard]] std::string name() const override { return "principal components"; }
   [[nodiscard]] std::string identity() const override { return fmt::format("{} {}", shape_.identity(), passes_); }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
@@ -52,16 +52,16 @@ public:
 protected:
   /// One pass is one slice.
   [[nodiscard]] slice_result run_call(const program_call& call) const override {
-    const auto centre = call.slice == 0 ? mean_of(call) : call.state.at("centre");
+    const auto center = call.slice == 0 ? mean_of(call) : call.state.at("centre");
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");
-    const auto moved = multiplied(call, centre, directions);
+    const auto moved = multiplied(call, center, directions);
     if (call.slice + 1 == passes_) {
-      auto tensors = components(centre, directions, moved);
+      auto tensors = components(center, directions, moved);
       tensors["scale"] = by_channel(call, call.samples.source->scale);
       tensors["shift"] = by_channel(call, call.samples.source->shift);
       return {.tensors = std::move(tensors)};
     }
-    return {.tensors = {{"centre", centre}, {"directions", std::get<0>(at::linalg_qr(moved))}},
+    return {.tensors = {{"centre", center}, {"directions", std::get<0>(at::linalg_qr(moved))}},
             .finished = false,
             .progress = static_cast<double>(call.slice + 1) / static_cast<double>(passes_)};
   }
@@ -85,13 +85,13 @@ private:
 
   /// X' X V / n of the centered rows X [n, D] and directions V: [D, S] float64. Products are in float32, sums in
   /// float64.
-  [[nodiscard]] static at::Tensor multiplied(const program_call& call, const at::Tensor& centre,
+  [[nodiscard]] static at::Tensor multiplied(const program_call& call, const at::Tensor& center,
                                              const at::Tensor& directions) {
     const auto rows = call.samples.size();
     const auto narrow = directions.to(at::kFloat);
     auto sum = at::zeros_like(directions);
     for (std::int64_t first = 0; first < rows; first += rows_at_once) {
-      const auto x = pixels_of(call, next_rows(first, rows)).flatten(1) - centre;
+      const auto x = pixels_of(call, next_rows(first, rows)).flatten(1) - center;
       sum = sum + at::mm(x.t(), at::mm(x, narrow)).to(at::kDouble);
     }
     return sum / static_cast<double>(rows);
@@ -101,7 +101,7 @@ private:
   /// component's standard deviation: wide components then emerge first from the noise, like coarse structure in images.
   /// The mean variance of the latents is 1. A standard deviation counts as at least a thousandth of the largest, to
   /// avoid division by 0.
-  [[nodiscard]] named_tensors components(const at::Tensor& centre, const at::Tensor& directions,
+  [[nodiscard]] named_tensors components(const at::Tensor& center, const at::Tensor& directions,
                                          const at::Tensor& moved) const {
     const auto within = at::mm(directions.t(), moved);
     const auto [variances, turns] = at::linalg_eigh((within + within.t()) * 0.5); // in ascending order
@@ -112,7 +112,7 @@ private:
     const auto variance = (deviations / spread).square().mean().item<double>();
     const auto basis = at::mm(directions, turns.flip(1).narrow(1, 0, L)).t().contiguous();
     return {{"basis", basis.to(at::kFloat)},
-            {"centre", centre},
+            {"centre", center},
             {"spread", (spread * std::sqrt(std::max(variance, 1e-12))).to(at::kFloat)}};
   }
 
@@ -155,7 +155,7 @@ private:
 } // namespace
 
 program_ref component_analysis(const latent_shape& shape, std::int64_t passes) {
-  return std::make_shared<const analyse_components>(shape, passes);
+  return std::make_shared<const analyze_components>(shape, passes);
 }
 program_ref latent_encoding(const latent_shape& shape) { return std::make_shared<const encode_rows>(shape); }
 

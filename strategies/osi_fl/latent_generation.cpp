@@ -11,13 +11,13 @@ namespace mneme {
 
 // -- sampling of latents ----------------------------------------------------------------------------------------------
 
-latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& with)
-    : settings_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
+latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& settings)
+    : settings_(settings), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
 
 at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor x) const {
   constexpr double latent_bound = 6.0;
   const auto times = sampling_times(diffusion_times, settings_.steps);
-  const auto told = denoiser_.condition(net, conditions, latent_denoiser::stacked);
+  const auto condition_rows = denoiser_.condition(net, conditions, latent_denoiser::stacked);
   const auto nothing = denoiser_.no_condition(net).view({1, 1, -1});
   const auto when = denoiser_.time(net, times);
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -29,10 +29,10 @@ at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& cond
           denoiser_.velocities(net, x, condition + when[static_cast<std::int64_t>(i)], latent_denoiser::stacked);
       return noise_of_velocity(v, x, step.signal);
     };
-    auto noise = noise_under(told);
+    auto noise = noise_under(condition_rows);
     // eps(null) + w (eps(c) - eps(null)) (OSI-FL, eq. 5)
     if (settings_.guidance != 1.0)
-      noise = guided(noise_under(nothing), noise, settings_.guidance);
+      noise = apply_guidance(noise_under(nothing), noise, settings_.guidance);
     x = ddim(step, x, noise);
   }
   return x;
@@ -49,8 +49,8 @@ at::Tensor power(const at::Tensor& covariance, double p) {
   return at::mm(directions * widths.clamp_min(least).pow(p), directions.t());
 }
 
-at::Tensor covariance_of(const at::Tensor& centred) {
-  return at::mm(centred.t(), centred) / static_cast<double>(centred.size(0));
+at::Tensor covariance_of(const at::Tensor& centered) {
+  return at::mm(centered.t(), centered) / static_cast<double>(centered.size(0));
 }
 
 } // namespace
@@ -64,9 +64,9 @@ moment_map::moment_map(const at::Tensor& generated, const at::Tensor& rows) {
   turn = at::eye(rows.size(1), from.options());
   if (rows.size(0) == 0)
     return;
-  const auto centre = y.mean(0);
-  to = (share * centre + (1.0 - share) * mean).to(at::kFloat);
-  const auto blended = share * covariance_of(y - centre) + (1.0 - share) * spread;
+  const auto center = y.mean(0);
+  to = (share * center + (1.0 - share) * mean).to(at::kFloat);
+  const auto blended = share * covariance_of(y - center) + (1.0 - share) * spread;
   turn = at::mm(power(spread, -0.5), power(blended, 0.5)).to(at::kFloat);
 }
 
@@ -78,8 +78,8 @@ namespace {
 /// the rows.
 class match_moments final : public looped_program {
 public:
-  match_moments(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), settings_(with), sampler_(shape, with) {}
+  match_moments(const latent_shape& shape, const generation_settings& settings)
+      : shape_(shape), settings_(settings), sampler_(shape, settings) {}
   [[nodiscard]] std::string name() const override { return "moments of latents"; }
   [[nodiscard]] std::string identity() const override {
     return fmt::format("{} {} {}", shape_.identity(), settings_.steps, settings_.guidance);
@@ -130,8 +130,8 @@ private:
 
 } // namespace
 
-program_ref moment_matching(const latent_shape& shape, const generation_settings& with) {
-  return std::make_shared<const match_moments>(shape, with);
+program_ref moment_matching(const latent_shape& shape, const generation_settings& settings) {
+  return std::make_shared<const match_moments>(shape, settings);
 }
 
 namespace {
@@ -140,8 +140,8 @@ namespace {
 
 class generate final : public program {
 public:
-  generate(const latent_shape& shape, const generation_settings& with)
-      : shape_(shape), settings_(with), encoder_(shape), sampler_(shape, with) {}
+  generate(const latent_shape& shape, const generation_settings& settings)
+      : shape_(shape), settings_(settings), encoder_(shape), sampler_(shape, settings) {}
 
   [[nodiscard]] std::string name() const override { return "generation"; }
   [[nodiscard]] std::string identity() const override {
@@ -202,7 +202,7 @@ private:
     for (std::size_t k = 0; k < calls.size(); ++k) {
       const auto drawn_images = bytes[static_cast<std::int64_t>(k)].reshape({drawn(), C, H, W});
       images.push_back(settings_.candidates == 1 ? drawn_images.clone()
-                                                 : recognised(nets, components, conditions[k], drawn_images));
+                                                 : recognized(nets, components, conditions[k], drawn_images));
     }
     return images;
   }
@@ -228,11 +228,11 @@ private:
 
   /// Selects images that the encoder assigns to the condition's kind, in order. If they are too few, the most likely
   /// others follow. Runs per call: a convolution of the whole stack would change the bits.
-  [[nodiscard]] at::Tensor recognised(const tensor_map& nets, const image_components& components,
+  [[nodiscard]] at::Tensor recognized(const tensor_map& nets, const image_components& components,
                                       const at::Tensor& condition, const at::Tensor& images) const {
     const auto& net = nets.at("encoder");
     const auto kind = kind_of(nets, condition);
-    const auto embeddings = encoder_.embeddings(net, components.normalised(images));
+    const auto embeddings = encoder_.embeddings(net, components.normalized(images));
     const auto chances = at::softmax(encoder_.logits(net, embeddings), 1).detach();
     const auto right = (chances.argmax(1) == kind).cpu();
     const auto likely = chances.select(1, kind).contiguous().cpu();
@@ -294,8 +294,8 @@ private:
 
 } // namespace
 
-program_ref latent_generation(const latent_shape& shape, const generation_settings& with) {
-  return std::make_shared<const generate>(shape, with);
+program_ref latent_generation(const latent_shape& shape, const generation_settings& settings) {
+  return std::make_shared<const generate>(shape, settings);
 }
 program_ref class_means(const latent_shape& shape, std::int64_t classes) {
   return std::make_shared<const sum_up>(shape, classes);

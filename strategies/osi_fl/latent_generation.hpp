@@ -20,7 +20,7 @@ struct generation_settings {
 /// Deterministic DDIM sampling (Song et al. 2021), with x_0 clamped to [-6, 6].
 class latent_sampler {
 public:
-  latent_sampler(const latent_shape& shape, const generation_settings& with);
+  latent_sampler(const latent_shape& shape, const generation_settings& settings);
   /// Samples x_0 from noise [K, Z, L] under conditions [K, 1, E]: [K, Z, L]. The K results are independent to the last
   /// bit. @param net [P] weights of the denoiser
   [[nodiscard]] at::Tensor latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor noise) const;
@@ -53,7 +53,7 @@ inline constexpr std::array moment_tensors{"turns", "made_means", "row_means"};
 /// A program that computes the moment_map of each kind, one kind per slice. It samples a thousand latents under the
 /// mean embedding of the kind's rows. Reads "denoiser", "embeddings" [n, E], "latents" [n, L] and "kinds" [n] int64;
 /// returns the tensors of moment_map for all kinds.
-[[nodiscard]] program_ref moment_matching(const latent_shape& shape, const generation_settings& with);
+[[nodiscard]] program_ref moment_matching(const latent_shape& shape, const generation_settings& settings);
 
 /// A program that generates images under one condition by deterministic DDIM (Song et al. 2021), with x_0 clamped to
 /// [-6, 6]. With several candidates per image, it selects images that the encoder assigns to the condition's kind (the
@@ -61,7 +61,7 @@ inline constexpr std::array moment_tensors{"turns", "made_means", "row_means"};
 /// tensors of moment_matching, latents are first mapped to the moments of that kind. Reads "denoiser", the tensors of
 /// image_components and "condition" [E]; for candidates or moments also "encoder". Returns "images" [Z, C, H, W] uint8.
 /// Jobs with identical nets run as one stack.
-[[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& with);
+[[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& settings);
 
 /// A program that computes class means of a client's embeddings. Reads "encoder"; returns "means" [classes, E], zeros
 /// for a class without rows, and "counts" [classes] int64.

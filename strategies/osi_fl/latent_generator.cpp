@@ -47,19 +47,19 @@ latent_shape latent_generator::shape_of(const method_setup& setup, std::int64_t 
           .embedding = embedding};
 }
 
-latent_generator::latent_generator(const method_setup& setup, const generator_settings& with)
+latent_generator::latent_generator(const method_setup& setup, const generator_settings& settings)
     : seed_(setup.seed), tasks_(setup.tasks), classes_(setup.classes),
-      tasks_share_classes_(share_classes(setup.task_classes)), describing_(with.describing) {
-  auto shape = shape_of(setup, with.embedding);
-  shape.latent_max = with.components;
-  encoder_training_ = encoder_training(shape, with.encoder_passes, with.batch);
-  component_analysis_ = component_analysis(shape, with.component_passes);
+      tasks_share_classes_(share_classes(setup.task_classes)), describing_(settings.describing) {
+  auto shape = shape_of(setup, settings.embedding);
+  shape.latent_max = settings.components;
+  encoder_training_ = encoder_training(shape, settings.encoder_passes, settings.batch);
+  component_analysis_ = component_analysis(shape, settings.component_passes);
   encoding_ = latent_encoding(shape);
-  denoiser_training_ = denoiser_training(shape, with.denoiser_passes, with.batch);
-  auto sampling = with.sampling;
+  denoiser_training_ = denoiser_training(shape, settings.denoiser_passes, settings.batch);
+  auto sampling = settings.sampling;
   if (describing_) // without an encoder no image can be selected
     sampling.candidates = 1;
-  else if (with.matches_moments)
+  else if (settings.matches_moments)
     moment_matching_ = moment_matching(shape, sampling);
   generation_ = latent_generation(shape, sampling);
 }
@@ -82,17 +82,18 @@ task<void> latent_generator::train(server_context& ctx) {
   auto first = ctx.run(embedding_job(open.kinds, open.samples));
   auto second = ctx.run({.body = component_analysis_, .samples = open.samples, .stream = stream(components_part)});
   auto both = first & second;
-  auto learnt = co_await both;
+  auto learned = co_await both;
   auto nets = std::make_shared<tensor_map>();
   if (!describing_)
-    nets->put("encoder", std::get<0>(learnt).out->at("weights"));
+    nets->put("encoder", std::get<0>(learned).out->at("weights"));
   for (const auto* name : component_tensors)
-    nets->put(name, std::get<1>(learnt).out->at(name));
+    nets->put(name, std::get<1>(learned).out->at(name));
 
-  auto told = std::make_shared<tensor_map>(*nets);
+  auto condition_rows = std::make_shared<tensor_map>(*nets);
   if (describing_)
-    told->put("embeddings", std::get<0>(learnt).out->at("embeddings"));
-  auto encoding = ctx.run({.body = encoding_, .in = told, .samples = open.samples, .stream = stream(encoding_part)});
+    condition_rows->put("embeddings", std::get<0>(learned).out->at("embeddings"));
+  auto encoding =
+      ctx.run({.body = encoding_, .in = condition_rows, .samples = open.samples, .stream = stream(encoding_part)});
   auto encoded = co_await encoding;
   auto encoded_rows = std::make_shared<tensor_map>(*encoded.out);
   encoded_rows->put("kinds", open.kinds);

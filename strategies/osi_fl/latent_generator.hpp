@@ -18,7 +18,7 @@ struct generator_settings {
 /// Trains the nets and makes generation jobs.
 class latent_generator {
 public:
-  latent_generator(const method_setup& setup, const generator_settings& with);
+  latent_generator(const method_setup& setup, const generator_settings& settings);
 
   /// Trains the encoder (unless `describing` is set) and computes the components at the same time. Then trains the
   /// denoiser on the encoded public rows of all tasks. A kind is a class; if tasks share classes, a kind is a class of

@@ -58,7 +58,7 @@ std::vector<at::Tensor> parameter_list::parts(const at::Tensor& flat) const {
   return views;
 }
 
-at::Tensor pixel_normalisation::pixels_of(const at::Tensor& rows) const {
+at::Tensor pixel_normalization::pixels_of(const at::Tensor& rows) const {
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).view({1, -1, 1, 1}).to(rows.device());
   };
@@ -125,18 +125,18 @@ at::Tensor image_encoder::logits(const at::Tensor& flat, const at::Tensor& embed
 // -- components -------------------------------------------------------------------------------------------------------
 
 image_components::image_components(const tensor_map& from)
-    : basis(from.at("basis")), centre(from.at("centre")), spread(from.at("spread")), scale(from.at("scale")),
+    : basis(from.at("basis")), center(from.at("centre")), spread(from.at("spread")), scale(from.at("scale")),
       shift(from.at("shift")) {}
 
 at::Tensor image_components::latents(const at::Tensor& pixels) const {
-  return at::mm(pixels.flatten(1) - centre, basis.t()) / spread;
+  return at::mm(pixels.flatten(1) - center, basis.t()) / spread;
 }
 
 at::Tensor image_components::pixels(const at::Tensor& latents) const {
-  return (stacked_product(latents * spread, basis.t().unsqueeze(0)) + centre).clamp(0.0, 1.0);
+  return (stacked_product(latents * spread, basis.t().unsqueeze(0)) + center).clamp(0.0, 1.0);
 }
 
-at::Tensor image_components::normalised(const at::Tensor& bytes) const {
+at::Tensor image_components::normalized(const at::Tensor& bytes) const {
   return bytes.to(at::kFloat) * scale.view({1, -1, 1, 1}) + shift.view({1, -1, 1, 1});
 }
 
@@ -194,10 +194,10 @@ at::Tensor latent_denoiser::time(const at::Tensor& flat, const std::vector<std::
   return at::linear(hidden, p[time_ + 2], p[time_ + 3]);
 }
 
-at::Tensor latent_denoiser::velocities(const at::Tensor& flat, const at::Tensor& x, const at::Tensor& told,
+at::Tensor latent_denoiser::velocities(const at::Tensor& flat, const at::Tensor& x, const at::Tensor& condition_rows,
                                        product by) const {
   const auto p = list_.parts(flat);
-  const auto tone = by_element(told, silu);
+  const auto tone = by_element(condition_rows, silu);
   auto h = by(x, p[in_], p[in_ + 1]);
   for (std::int64_t block = 0; block < shape_.blocks; ++block) {
     const auto at_block = blocks_ + static_cast<std::size_t>(6 * block);

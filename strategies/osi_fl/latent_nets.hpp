@@ -55,7 +55,7 @@ struct latent_shape {
 };
 
 /// Normalization of the run's data by channel: row = pixel * scale + shift, with pixel in 0 .. 255.
-struct pixel_normalisation {
+struct pixel_normalization {
   std::vector<float> scale{}, shift{}; ///< [C]
 
   /// Returns pixels [n, C, H, W] in [0, 1], on the device of `rows` and without gradient. @param rows [n, C, H, W]
@@ -85,7 +85,7 @@ private:
 /// latents has 11.0 after 15 passes, and takes a hundred times as long.
 struct image_components {
   at::Tensor basis{};        ///< [L, D], orthonormal rows
-  at::Tensor centre{};       ///< [D]
+  at::Tensor center{};       ///< [D]
   at::Tensor spread{};       ///< [L] displacement along a component per unit of its latent
   at::Tensor scale, shift{}; ///< [C] input of nets = byte * scale + shift
   /// Reads "basis", "centre", "spread", "scale" and "shift".
@@ -95,7 +95,7 @@ struct image_components {
   /// Returns flat pixels in [0, 1]: [K, m, D]. The K results are independent to the last bit. @param latents [K, m, L]
   [[nodiscard]] at::Tensor pixels(const at::Tensor& latents) const;
   /// Returns normalized images, float32. @param bytes [n, C, H, W] uint8
-  [[nodiscard]] at::Tensor normalised(const at::Tensor& bytes) const;
+  [[nodiscard]] at::Tensor normalized(const at::Tensor& bytes) const;
 };
 /// Names of these tensors.
 inline constexpr std::array component_tensors{"basis", "centre", "spread", "scale", "shift"};
@@ -120,8 +120,9 @@ public:
   [[nodiscard]] at::Tensor no_condition(const at::Tensor& flat) const;
   /// Returns the encoded times [times, U].
   [[nodiscard]] at::Tensor time(const at::Tensor& flat, const std::vector<std::int64_t>& times) const;
-  /// Returns velocities [K, m, L]. @param x [K, m, L] @param told [K, m or 1, U] encoded condition + encoded time
-  [[nodiscard]] at::Tensor velocities(const at::Tensor& flat, const at::Tensor& x, const at::Tensor& told,
+  /// Returns velocities [K, m, L]. @param x [K, m, L] @param condition_rows [K, m or 1, U] encoded condition + encoded
+  /// time
+  [[nodiscard]] at::Tensor velocities(const at::Tensor& flat, const at::Tensor& x, const at::Tensor& condition_rows,
                                       product by) const;
 
 private:

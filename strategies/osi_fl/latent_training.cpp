@@ -28,8 +28,8 @@ public:
   }
 
 protected:
-  pass_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch, const adam_settings& with)
-      : sliced_training(with), shape_(shape), passes_(passes), batch_(batch) {}
+  pass_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch, const adam_settings& settings)
+      : sliced_training(settings), shape_(shape), passes_(passes), batch_(batch) {}
   [[nodiscard]] std::int64_t steps(const program_call& call) const override {
     return steps_of_passes(rows(call), batch_, passes_);
   }
@@ -99,10 +99,11 @@ protected:
       times.push_back(static_cast<std::int64_t>(draw.below(diffusion_times)));
       dropped.push_back(draw.uniform() < 0.1);
     }
-    const auto x_t = noised(schedule_, x_0, noise, times).unsqueeze(0);
-    const auto told = net_.condition(weights, conditions(call, where, step).unsqueeze(0), latent_denoiser::plain);
+    const auto x_t = add_noise(schedule_, x_0, noise, times).unsqueeze(0);
+    const auto condition_rows =
+        net_.condition(weights, conditions(call, where, step).unsqueeze(0), latent_denoiser::plain);
     const auto left_out = numbers(dropped, call.device()).to(at::kBool).view({1, count, 1});
-    const auto known = at::where(left_out, net_.no_condition(weights).view({1, 1, -1}), told);
+    const auto known = at::where(left_out, net_.no_condition(weights).view({1, 1, -1}), condition_rows);
     const auto v =
         net_.velocities(weights, x_t, known + net_.time(weights, times).unsqueeze(0), latent_denoiser::plain);
     return (v - velocities(schedule_, x_0, noise, times).unsqueeze(0)).square().mean();

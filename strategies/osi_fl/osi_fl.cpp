@@ -41,21 +41,21 @@ using score_moment = osi_options::score_moment;
 enum draws : std::uint32_t { summary_draw = first_method_purpose, generation_draw, retention_draw, score_view_draw };
 
 /// Generated images with their labels.
-struct labelled_images {
+struct labeled_images {
   at::Tensor images{}; // [N, C, H, W] uint8
   at::Tensor labels{}; // [N] int64
   [[nodiscard]] std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
   [[nodiscard]] std::int64_t bytes() const {
     return size() == 0 ? 0 : static_cast<std::int64_t>(images.nbytes() + labels.nbytes());
   }
-  [[nodiscard]] labelled_images at(const std::vector<std::int64_t>& positions) const {
+  [[nodiscard]] labeled_images at(const std::vector<std::int64_t>& positions) const {
     const auto index = at::tensor(positions, at::kLong);
     return {.images = images.index_select(0, index), .labels = labels.index_select(0, index)};
   }
   void persist(archive& state) { state(images)(labels); }
 };
 
-labelled_images together(const std::vector<labelled_images>& parts) {
+labeled_images together(const std::vector<labeled_images>& parts) {
   std::vector<at::Tensor> images, labels;
   for (const auto& part : parts)
     if (part.size() > 0) {
@@ -198,14 +198,14 @@ public:
 private:
   [[nodiscard]] std::vector<program_job> generation_jobs() const;
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
-  [[nodiscard]] labelled_images collected(const std::vector<program_output>& generated);
-  [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_info& info) const;
+  [[nodiscard]] labeled_images collected(const std::vector<program_output>& generated);
+  [[nodiscard]] train_job training_job(const labeled_images& pool, const context& ctx, const round_info& info) const;
   [[nodiscard]] class_range covered_classes(const round_info& info) const;
   [[nodiscard]] loss_ref objective(const round_info& info) const;
   [[nodiscard]] augmentation_kind view() const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
-  [[nodiscard]] std::int64_t held_bytes(const labelled_images& fresh) const;
-  task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_info& info, const labelled_images& fresh,
+  [[nodiscard]] std::int64_t held_bytes(const labeled_images& fresh) const;
+  task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_info& info, const labeled_images& fresh,
                                          tensors_ref weights) const;
 
   method_setup setup_;
@@ -215,7 +215,7 @@ private:
   at::Tensor weights_;                           // [P]
   std::map<speaker, std::int64_t> sent_numbers_; // numbers sent, by client and task
   std::map<speaker, tensors_ref> received_;      // uploads of the open round
-  std::vector<labelled_images> kept_;            // retained images of each finished task
+  std::vector<labeled_images> kept_;             // retained images of each finished task
   std::map<std::int64_t, at::Tensor> shown_;     // by class, its first generated images
   std::int64_t generated_ = 0;
   // Peak memory in bytes, without temporary memory of computations. Client: its rows as bytes, encoder and upload.
@@ -250,8 +250,8 @@ std::vector<program_job> osi_server::generation_jobs() const {
 }
 
 /// Concatenates the generated images, ordered by client and class.
-labelled_images osi_server::collected(const std::vector<program_output>& generated) {
-  std::vector<labelled_images> parts;
+labeled_images osi_server::collected(const std::vector<program_output>& generated) {
+  std::vector<labeled_images> parts;
   for (const auto& [from, upload] : received_)
     for (const auto label : numbers_in(upload->at("classes"))) {
       const auto images = generated[parts.size()].out->at("images").cpu();
@@ -260,7 +260,7 @@ labelled_images osi_server::collected(const std::vector<program_output>& generat
       if (!shown_.contains(label))
         shown_[label] = images.narrow(0, 0, std::min(options_.shown_images, images.size(0))).clone();
     }
-  return parts.empty() ? labelled_images{} : together(parts);
+  return parts.empty() ? labeled_images{} : together(parts);
 }
 
 std::vector<std::int64_t> osi_server::sizes_kept() const {
@@ -270,7 +270,7 @@ std::vector<std::int64_t> osi_server::sizes_kept() const {
   return sizes;
 }
 
-std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
+std::int64_t osi_server::held_bytes(const labeled_images& fresh) const {
   auto held = static_cast<std::int64_t>(weights_.nbytes()) + generator_.bytes() + fresh.bytes();
   for (const auto& [from, upload] : received_)
     held += upload->bytes();
@@ -304,7 +304,7 @@ namespace {
 
 /// Trains on the new images only (eq. 11), on the images of all tasks from the initial model (eq. 12), or on new and
 /// retained images (eq. 16), with the options of [training].
-train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_info& info) const {
+train_job osi_server::training_job(const labeled_images& pool, const context& ctx, const round_info& info) const {
   train_job job{.net = setup_.net,
                 .start = options_.keeps_all_rows() ? setup_.initial : weights_only(weights_),
                 .samples = ctx.rows_of(pool.images, pool.labels),
@@ -416,7 +416,7 @@ augmentation_kind osi_server::view() const {
 /// Selects E_t (eqs. 13-15) and returns positions in `fresh`. Scores are gradient norms |d loss / d theta| (eq. 13), or
 /// as `criterion` says.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_info& info,
-                                                   const labelled_images& fresh, tensors_ref weights) const {
+                                                   const labeled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);
   if (options_.criterion == retention::random) {
     rng_stream draw({.seed = setup_.seed, .purpose = retention_draw, .task = info.task});

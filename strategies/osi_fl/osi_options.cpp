@@ -23,7 +23,7 @@ diagnostics osi_options::check(const method_setup& setup) const {
                                              "training.augment = \"resized-crop-flip\", or \"plain\""});
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
-  if (setup.staying_share > 0.0)
+  if (setup.keep_task_share > 0.0)
     errors.push_back({"tasks.keep_task_share", "tasks.keep_task_share > 0" + once + "0"});
   if (setup.public_rows == 0 && !uses_diffusion_parts())
     errors.push_back({"partition.public_share", "partition.public_share = 0: the generator is trained on rows that no "

@@ -16,7 +16,7 @@ struct adam_settings {
 };
 
 /// Returns the learning rate of step `step` (from 0) of `steps`.
-[[nodiscard]] double rate_of_step(const adam_settings& with, std::int64_t step, std::int64_t steps);
+[[nodiscard]] double rate_of_step(const adam_settings& settings, std::int64_t step, std::int64_t steps);
 
 /// Returns "weights" [P]. Calls of a batch are trained one after the other.
 class sliced_training : public looped_program {
@@ -24,7 +24,7 @@ public:
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job& job) const override;
 
 protected:
-  explicit sliced_training(const adam_settings& with) : settings_(with) {}
+  explicit sliced_training(const adam_settings& settings) : settings_(settings) {}
   [[nodiscard]] slice_result run_call(const program_call& call) const final;
 
   /// Number of parameters P.

@@ -18,7 +18,7 @@ public:
   explicit adam(at::Tensor weights);
   [[nodiscard]] const at::Tensor& weights() const { return weights_; }
   /// One step. @param gradient of the shape of weights()
-  void step(const at::Tensor& gradient, const adam_rates& with);
+  void step(const at::Tensor& gradient, const adam_rates& rates);
 
   /// Writes row k of a stack as the tensors NAME, NAME.first, NAME.second and NAME.steps.
   void save(const std::string& name, std::int64_t k, named_tensors& to) const;

@@ -23,7 +23,7 @@ public:
     const auto last = shape_.hidden.size() + 1;
     net_.add_linear(fmt::format("adjustment.fc{}", last), shape_.width, activation::none);
     if (shape_.batch_norm)
-      net_.add_normalisation(fmt::format("adjustment.bn{}", last), 0, activation::none);
+      net_.add_normalization(fmt::format("adjustment.bn{}", last), 0, activation::none);
     if (shape_.shortcut == shortcut_form::hidden_projection)
       add_projection(first);
     else if (shape_.shortcut == shortcut_form::input_projection)
@@ -41,7 +41,7 @@ private:
     const auto after = shape_.batch_norm ? activation::none : activation::relu;
     net_.add_linear(fmt::format("{}.fc{}", part, number), width, after);
     if (shape_.batch_norm)
-      net_.add_normalisation(fmt::format("{}.bn{}", part, number), 0, activation::relu);
+      net_.add_normalization(fmt::format("{}.bn{}", part, number), 0, activation::relu);
     if (shape_.dropout > 0.0)
       net_.add_dropout(shape_.dropout);
   }

@@ -142,19 +142,19 @@ std::int64_t transmitted_weights::parameters(const model& net) const {
   return count;
 }
 
-at::Tensor transmitted_weights::complete(const at::Tensor& base, const tensor_map& travelled) const {
+at::Tensor transmitted_weights::complete(const at::Tensor& base, const tensor_map& traveled) const {
   if (whole())
-    return travelled.at(flat_weights);
+    return traveled.at(flat_weights);
   auto flat = base.clone();
   for (const auto& tensor : trained_)
-    flat.narrow(0, tensor.offset, tensor.size).copy_(travelled.at(tensor.name));
+    flat.narrow(0, tensor.offset, tensor.size).copy_(traveled.at(tensor.name));
   return flat;
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
 averaging_server::averaging_server(const method_setup& setup)
-    : net_(setup.net), weighting_(setup.weighting), keep_share_(setup.keep_share), rounds_(setup.rounds),
+    : net_(setup.net), weighting_(setup.weighting), old_model_share_(setup.old_model_share), rounds_(setup.rounds),
       transmitted_(setup.net, setup.trainable), weights_(setup.initial->at(flat_weights)) {
   if (!transmitted_.whole())
     frozen_ = weights_only(weights_);
@@ -211,13 +211,13 @@ void averaging_server::fold_change(const delivery& in, double weight) {
 /// too.
 tensor_map averaging_server::take_means() {
   tensor_map means;
-  const auto present = keep_share_ > 0.0 ? transmitted_.pick(weights_) : nullptr;
+  const auto present = old_model_share_ > 0.0 ? transmitted_.pick(weights_) : nullptr;
   for (auto& [name, sum] : sums_) {
     if (sum.empty())
       continue;
     auto mean = sum.take();
     const auto* const old = present ? present->find(name) : nullptr; // null for tensors that belong to the method
-    means.put(name, old ? mean.mul_(1.0 - keep_share_).add_(old->to(mean.device()), keep_share_) : mean);
+    means.put(name, old ? mean.mul_(1.0 - old_model_share_).add_(old->to(mean.device()), old_model_share_) : mean);
   }
   return means;
 }
@@ -240,9 +240,9 @@ task<void> averaging_server::close_round(server_context&, const round_info&) {
 
 void averaging_server::average() {
   const bool buffered = rounds_.mode == round_mode::async && rounds_.aggregation == aggregation_kind::fedbuff;
-  const auto learnt = buffered ? take_changes() : take_means();
-  if (!learnt.empty())
-    weights_ = transmitted_.complete(weights_, learnt);
+  const auto learned = buffered ? take_changes() : take_means();
+  if (!learned.empty())
+    weights_ = transmitted_.complete(weights_, learned);
 }
 
 predictor averaging_server::predict() const { return {.net = net_, .weights = weights_only(weights_)}; }
@@ -292,10 +292,10 @@ task<client_result> averaging_method::client_round(client_context& ctx, const br
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
 }
 
-tensors_ref averaging_method::full_weights(const tensors_ref& travelled, const broadcast& in) const {
+tensors_ref averaging_method::full_weights(const tensors_ref& traveled, const broadcast& in) const {
   if (transmitted_.whole())
-    return travelled;
-  return weights_only(transmitted_.complete(in.initial_payload->at(flat_weights), *travelled));
+    return traveled;
+  return weights_only(transmitted_.complete(in.initial_payload->at(flat_weights), *traveled));
 }
 
 std::unique_ptr<server_half> averaging_method::make_server() const {

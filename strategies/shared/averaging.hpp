@@ -68,7 +68,7 @@ public:
   /// Number of parameters that travel, without running statistics.
   [[nodiscard]] std::int64_t parameters(const model& net) const;
   /// Returns `base` [P] with the traveled tensors written into it.
-  [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& travelled) const;
+  [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& traveled) const;
 
 private:
   std::vector<parameter> trained_; // empty if all weights travel
@@ -106,7 +106,7 @@ private:
 
   model_ref net_;
   upload_weighting weighting_;
-  double keep_share_;
+  double old_model_share_;
   rounds_section rounds_;
   transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
@@ -147,8 +147,8 @@ protected:
   /// Changes a client's job before training: teachers, tensors that the loss reads, or an objective for this round.
   virtual void adjust(train_job& /*job*/, const broadcast& /*in*/) const {}
   [[nodiscard]] const method_setup& setup() const { return setup_; }
-  /// All weights of the net: `travelled`, completed by the frozen weights of the initial payload.
-  [[nodiscard]] tensors_ref full_weights(const tensors_ref& travelled, const broadcast& in) const;
+  /// All weights of the net: `traveled`, completed by the frozen weights of the initial payload.
+  [[nodiscard]] tensors_ref full_weights(const tensors_ref& traveled, const broadcast& in) const;
 
 private:
   method_setup setup_;

@@ -45,8 +45,8 @@ row_list choose_of_classes(const dataset& source, const row_list& rows, const at
   return chosen;
 }
 
-row_list updated_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
-                           const at::Tensor& features, const memory_rules& rules) {
+row_list update_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
+                          const at::Tensor& features, const memory_rules& rules) {
   auto classes = labels_in(source, exemplars);
   const auto newly_chosen = labels_in(source, fresh);
   classes.insert(newly_chosen.begin(), newly_chosen.end());

@@ -27,7 +27,7 @@ struct memory_rules {
                                          std::int64_t each, exemplar_choice how);
 /// Adds the classes of `fresh` to a memory, floor(rows_max / classes) rows each. The exemplars of a class that occurs
 /// in `fresh` are selected again from `fresh`. @param features [n, D] of `fresh`
-[[nodiscard]] row_list updated_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
-                                         const at::Tensor& features, const memory_rules& rules);
+[[nodiscard]] row_list update_exemplars(const dataset& source, const row_list& exemplars, const row_list& fresh,
+                                        const at::Tensor& features, const memory_rules& rules);
 
 } // namespace mneme

@@ -47,7 +47,7 @@ places exemplars_of(const embedding_rows& rows, const exemplar_rules& rules) {
   return chosen;
 }
 
-embedding_rows trimmed(const embedding_rows& rows, std::int64_t rows_max) {
+embedding_rows limit_rows(const embedding_rows& rows, std::int64_t rows_max) {
   if (rows_max == 0 || rows.size() <= rows_max)
     return rows;
   const auto by_class = places_by_class(rows);
@@ -89,7 +89,7 @@ feature_memory feature_memory::saved_in(const tensor_map& from) {
 void feature_memory::begin(std::uint32_t task, embedding_rows rows, const exemplar_rules& rules) {
   if (!chosen_.empty())
     old_ = rows_of_both(old_, current_.at(chosen_));
-  old_ = trimmed(old_, rules.rows_max);
+  old_ = limit_rows(old_, rules.rows_max);
   task_ = task;
   current_ = std::move(rows);
   chosen_ = exemplars_of(current_, rules);

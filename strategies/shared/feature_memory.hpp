@@ -22,7 +22,7 @@ struct exemplar_rules {
 /// Returns the exemplars' positions in `rows`, class by class, in order of selection.
 [[nodiscard]] std::vector<std::int64_t> exemplars_of(const embedding_rows& rows, const exemplar_rules& rules);
 /// Truncates `rows`, grouped by class, to a memory of `rows_max` rows. 0 keeps all rows.
-[[nodiscard]] embedding_rows trimmed(const embedding_rows& rows, std::int64_t rows_max);
+[[nodiscard]] embedding_rows limit_rows(const embedding_rows& rows, std::int64_t rows_max);
 /// Concatenates two lists of rows. Either may be empty.
 [[nodiscard]] embedding_rows rows_of_both(const embedding_rows& first, const embedding_rows& second);
 /// Concatenates the parts into a training set for a net that reads rows of `features` numbers.

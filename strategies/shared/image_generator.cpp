@@ -19,14 +19,14 @@ model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs
   constexpr double slope = 0.2;
   net.add_linear("fc1", 2 * filters * (height / 4) * (width / 4), activation::none);
   add_images(net, 2 * filters, height / 4, width / 4);
-  net.add_normalisation("bn1", 0, activation::none);
+  net.add_normalization("bn1", 0, activation::none);
   add_upsampling(net, height / 2, width / 2, upsampling::nearest);
   add_convolution(net, "conv1", {.filters = 2 * filters, .padding = 1, .bias = false});
-  net.add_normalisation("bn2", 0, activation::none);
+  net.add_normalization("bn2", 0, activation::none);
   net.add_activation(activation::leaky, slope);
   add_upsampling(net, height, width, upsampling::nearest);
   add_convolution(net, "conv2", {.filters = filters, .padding = 1, .bias = false});
-  net.add_normalisation("bn3", 0, activation::none);
+  net.add_normalization("bn3", 0, activation::none);
   net.add_activation(activation::leaky, slope);
   add_convolution(net, "conv3", {.filters = channels, .padding = 1, .after = activation::sigmoid});
   net.end_headless();

@@ -43,7 +43,7 @@ struct student_rules {
 /// difference of the maps. Updates `student` and `momentum` in place.
 /// @param inputs [b, channels, height, width], normalized
 /// @param momentum [P], undefined before the first step
-void train_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
+void train_student(const model& net, const student_rules& rules, const at::Tensor& teacher, const at::Tensor& inputs,
                    at::Tensor& student, at::Tensor& momentum);
 
 /// Student steps on a pool of images. The pool is shuffled again after each pass; the last batch of a pass may be
@@ -55,7 +55,7 @@ struct pool_training {
   rng_key order{}, shown{};    ///< Keys for the shuffles and for the crops.
 };
 /// Trains the student for `how.steps` steps. @param images [N, channels, height, width] uint8
-void train_student_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher,
+void train_student_on_pool(const model& net, const student_rules& rules, const at::Tensor& teacher,
                            const at::Tensor& images, const pool_training& how, at::Tensor& student,
                            at::Tensor& momentum);
 

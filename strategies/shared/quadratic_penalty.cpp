@@ -9,10 +9,10 @@ public:
   quadratic_loss(std::string identity, std::vector<quadratic_penalty> penalties)
       : identity_(std::move(identity)), penalties_(std::move(penalties)) {}
   [[nodiscard]] std::string identity() const override { return identity_; }
-  [[nodiscard]] bool regularises() const override { return true; }
+  [[nodiscard]] bool regularizes() const override { return true; }
 
   /// Gradient of a penalty: strength * importance * (w - anchor).
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     for (const auto& penalty : penalties_)
       if (const auto importance = importance_of(penalty, weights, offset, auxiliary); importance.defined())

@@ -129,10 +129,10 @@ task<client_result> split_method::client_round(client_context& ctx, const broadc
   const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current()};
   auto learning = ctx.train(training(ctx, in, rows_to_train(parts, net_->features())));
-  const auto learnt = co_await learning;
+  const auto learned = co_await learning;
   auto memory = std::make_shared<tensor_map>();
   features.save(*memory);
-  co_return client_result{.upload = learnt.weights, .memory = memory, .rows = learnt.rows_seen};
+  co_return client_result{.upload = learned.weights, .memory = memory, .rows = learned.rows_seen};
 }
 
 // -- the method -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ client_id before(client_id client, const mask_ring& ring) {
 
 } // namespace
 
-at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ring) {
+at::Tensor add_masks(const at::Tensor& value, client_id client, const mask_ring& ring) {
   MNEME_CHECK(value.scalar_type() == at::kDouble && value.is_contiguous(), value.scalar_type());
   constexpr double value_max = 274'877'906'944.0; // 2^38: a sum over thousands of clients still fits 63 bits
   auto hidden = at::empty_like(value, value.options().dtype(at::kLong));
@@ -42,7 +42,7 @@ at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ri
   return hidden;
 }
 
-at::Tensor unmasked(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring) {
+at::Tensor remove_masks(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring) {
   auto plain = sum.clone();
   const auto there = [&](client_id client) { return std::binary_search(present.begin(), present.end(), client); };
   for (const auto client : present) {

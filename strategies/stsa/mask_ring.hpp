@@ -13,7 +13,7 @@ namespace mneme {
 /// Fixed-point scale, 2^24: values below 2^38 in size have 24 fractional bits.
 inline constexpr double fixed_point_scale = 16'777'216.0;
 
-/// Parameters of one tensor's masks. masked() and unmasked() set `key.client`; the caller sets `key.index`.
+/// Parameters of one tensor's masks. add_masks() and remove_masks() set `key.client`; the caller sets `key.index`.
 struct mask_ring {
   rng_key key{};            ///< Shared by all clients of a round.
   std::int64_t clients = 0; ///< Number of clients in the ring.
@@ -21,8 +21,9 @@ struct mask_ring {
 
 /// Returns `value` in fixed-point format plus the client's masks, int64 of the same shape. Throws std::runtime_error if
 /// a value does not fit the format. @param value float64, contiguous
-[[nodiscard]] at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ring);
+[[nodiscard]] at::Tensor add_masks(const at::Tensor& value, client_id client, const mask_ring& ring);
 /// Removes the masks that remain in a sum over the clients `present` (ascending), and returns it as float64.
-[[nodiscard]] at::Tensor unmasked(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring);
+[[nodiscard]] at::Tensor remove_masks(const at::Tensor& sum, const std::vector<client_id>& present,
+                                      const mask_ring& ring);
 
 } // namespace mneme

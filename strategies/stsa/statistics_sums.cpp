@@ -84,9 +84,9 @@ void exact_sums::unmask(task_id task) {
   auto ring = rules_.ring;
   ring.key.task = task;
   ring.key.index = mask_index("gram");
-  gram_.add_(unmasked(masked_gram_, present_, ring));
+  gram_.add_(remove_masks(masked_gram_, present_, ring));
   ring.key.index = mask_index("sums");
-  task_sums_ = unmasked(task_sums_, present_, ring);
+  task_sums_ = remove_masks(task_sums_, present_, ring);
   masked_gram_ = at::Tensor{};
 }
 

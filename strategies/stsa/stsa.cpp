@@ -417,7 +417,7 @@ diagnostics stsa::check(const method_setup& setup) const {
     errors.push_back({"tasks.transition",
                       "tasks.transition = \"staggered\": stsa requests the statistics of a task once, when it "
                       "opens, so clients that enter it later could not send theirs; expected \"round\""});
-  if (setup.staying_share > 0.0)
+  if (setup.keep_task_share > 0.0)
     errors.push_back({"tasks.keep_task_share",
                       "tasks.keep_task_share > 0: stsa requests the statistics of a task once, when it "
                       "opens, so clients that keep their old task could not send theirs; expected 0"});

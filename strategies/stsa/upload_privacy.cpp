@@ -71,7 +71,7 @@ tensor_map hidden(const tensor_map& in) {
       hidden_values = hidden_values.trunc().clamp_min(0);
     if (options.masked) {
       options.ring.key.index = mask_index(name);
-      hidden_values = masked(hidden_values, options.noise_key.client, options.ring);
+      hidden_values = add_masks(hidden_values, options.noise_key.client, options.ring);
     }
     out.put(name, hidden_values);
   }

@@ -18,9 +18,9 @@ void check_equal(const tensors_ref& a, const tensors_ref& b) {
 
 /// Opens the first task and round.
 broadcast opened(method_federation& in, server_half& server) {
-  job_channel desk;
-  server_context ctx(desk, &in.central, &in.made);
-  const auto plan = run_step(server.open_task(ctx, in.info), desk, *in.device);
+  job_channel channel;
+  server_context ctx(channel, &in.central, &in.made);
+  const auto plan = run_step(server.open_task(ctx, in.info), channel, *in.device);
   in.info.rounds_of_task = plan.rounds.value_or(3);
   auto made = server.open_round(in.info);
   made.info = in.info;
@@ -73,9 +73,9 @@ TEST_CASE("a server learns from its uploads and keeps the shape of its broadcast
       auto result = run_round(*federated.method, *federated.device, federated.work_for(c, in, nullptr));
       server->fold({.assignment = {c}, .from = {c}, .started_from = {}, .upload = result.upload, .rows = result.rows});
     }
-    job_channel desk;
-    server_context ctx(desk, &federated.central, &federated.made);
-    run_step(server->close_round(ctx, federated.info), desk, *federated.device);
+    job_channel channel;
+    server_context ctx(channel, &federated.central, &federated.made);
+    run_step(server->close_round(ctx, federated.info), channel, *federated.device);
     const auto after = server->predict().weights->at(flat_weights);
     CHECK(after.sizes() == before.sizes());
     CHECK_FALSE(at::equal(after, before));
@@ -122,12 +122,12 @@ TEST_CASE("a server saved in the middle of a round continues equally in another 
 
     /// The rest of the round, and the broadcast of the next task.
     const auto go_on = [&](server_half& half) {
-      job_channel desk;
-      server_context ctx(desk, nullptr, &federated.made);
+      job_channel channel;
+      server_context ctx(channel, nullptr, &federated.made);
       half.fold(uploads[2]);
-      run_step(half.close_round(ctx, federated.info), desk, *federated.device);
+      run_step(half.close_round(ctx, federated.info), channel, *federated.device);
       const round_info next{.round = {1}, .task = {1}, .seen_classes = {0, 4}, .current_classes = {2, 4}};
-      (void)run_step(half.open_task(ctx, next), desk, *federated.device);
+      (void)run_step(half.open_task(ctx, next), channel, *federated.device);
       return half.open_round(next);
     };
     const auto here = go_on(*server), there = go_on(*elsewhere);

@@ -39,22 +39,22 @@ public:
       : in_(in), server_(in.method->make_server()), device_(device), disturbance_(by) {}
 
   void task(std::uint32_t number) {
-    job_channel desk;
-    server_context ctx(desk, &in_.central, &in_.made);
+    job_channel channel;
+    server_context ctx(channel, &in_.central, &in_.made);
     in_.info = method_federation::place_in(number, rounds_begun_);
     in_.info.rounds_of_task = 2;
-    const auto plan = run_step(server_->open_task(ctx, in_.info), desk, *in_.device);
+    const auto plan = run_step(server_->open_task(ctx, in_.info), channel, *in_.device);
     const auto rounds = plan.rounds.value_or(2);
     for (std::int64_t i = 0; i < rounds; ++i) {
       in_.info = method_federation::place_in(number, rounds_begun_++);
       in_.info.round_of_task = i;
       in_.info.rounds_of_task = rounds;
-      round(ctx, desk);
+      round(ctx, channel);
     }
   }
   /// Summed loss of its model on the rows of task 0.
   [[nodiscard]] double loss() const {
-    const std::vector<job> batch{{.request = evaluate_job{.learnt = server_->predict(),
+    const std::vector<job> batch{{.request = evaluate_job{.learned = server_->predict(),
                                                           .samples = in_.central.of_task({0}),
                                                           .mask = {0, method_federation::classes_of_task}}}};
     const auto outcome = in_.device->run(batch);
@@ -62,10 +62,10 @@ public:
       FAIL(*reason);
     return std::get<evaluate_output>(std::get<work_output>(outcome[0])).loss_sum;
   }
-  [[nodiscard]] at::Tensor learnt() const { return server_->predict().weights->at(flat_weights).cpu(); }
+  [[nodiscard]] at::Tensor learned() const { return server_->predict().weights->at(flat_weights).cpu(); }
 
 private:
-  void round(server_context& ctx, job_channel& desk) {
+  void round(server_context& ctx, job_channel& channel) {
     auto sent = server_->open_round(in_.info);
     sent.info = in_.info;
     if (disturbance_ == disturbance::rounding && rounds_begun_ == 1)
@@ -83,7 +83,7 @@ private:
                      .rows = result.rows,
                      .start = sent.weights});
     }
-    run_step(server_->close_round(ctx, in_.info), desk, *in_.device);
+    run_step(server_->close_round(ctx, in_.info), channel, *in_.device);
   }
   void resume() {
     archive saved;
@@ -129,7 +129,7 @@ run_end after_two_tasks(const std::string& method, const std::string& device, di
   short_run run(federated, device, by);
   run.task(0);
   run.task(1);
-  return {.weights = run.learnt(), .loss = run.loss()};
+  return {.weights = run.learned(), .loss = run.loss()};
 }
 
 } // namespace

@@ -138,12 +138,12 @@ private:
     archive saved;
     half.persist(saved);
     answers known;
-    job_channel desk;
-    server_context ctx(desk, &federated_.central, &federated_.made);
+    job_channel channel;
+    server_context ctx(channel, &federated_.central, &federated_.made);
     auto work = begin(half, ctx);
     work.start();
     while (!work.done()) {
-      known.push_back(run_plan(*federated_.device, desk.take_plan()));
+      known.push_back(run_plan(*federated_.device, channel.take_plan()));
       for (const auto step : steps_of(known.back())) {
         const auto copy = make();
         auto loaded = loading_from(saved);
@@ -151,21 +151,21 @@ private:
         check_failed_step(*copy, known, step, begin);
         ++count;
       }
-      desk.answer(known.back());
+      channel.answer(known.back());
     }
     return work.take();
   }
 
   template <class Half, class Begin>
   void check_failed_step(Half& half, const answers& known, std::size_t step, Begin begin) {
-    job_channel desk({77});
-    server_context ctx(desk, &federated_.central, &federated_.made);
+    job_channel channel({77});
+    server_context ctx(channel, &federated_.central, &federated_.made);
     auto work = begin(half, ctx);
     work.start();
     for (std::size_t stage = 0; stage + 1 < known.size(); ++stage)
-      desk.answer(known[stage]);
+      channel.answer(known[stage]);
     REQUIRE_FALSE(work.done());
-    desk.answer(with_fire(known.back(), step));
+    channel.answer(with_fire(known.back(), step));
     REQUIRE(work.done());
     try {
       (void)work.take();

@@ -35,12 +35,12 @@ std::vector<train_job> trainings_of(method_federation& federated) {
       trainings.push_back(std::move(job));
   };
   const auto server = federated.method->make_server();
-  job_channel desk;
-  server_context ctx(desk, &federated.central, &federated.made);
+  job_channel channel;
+  server_context ctx(channel, &federated.central, &federated.made);
   memory_ref memory;
   for (std::uint32_t task = 0; task < 2; ++task) {
     auto info = method_federation::place_in(task, task);
-    const auto plan = run_shown_step(server->open_task(ctx, info), desk, *federated.device, add);
+    const auto plan = run_shown_step(server->open_task(ctx, info), channel, *federated.device, add);
     info.rounds_of_task = plan.rounds.value_or(1);
     auto in = server->open_round(info);
     in.info = info;
@@ -52,7 +52,7 @@ std::vector<train_job> trainings_of(method_federation& federated) {
       if (c == 0 && result.memory)
         memory = result.memory;
     }
-    run_shown_step(server->close_round(ctx, info), desk, *federated.device, add);
+    run_shown_step(server->close_round(ctx, info), channel, *federated.device, add);
   }
   return trainings;
 }

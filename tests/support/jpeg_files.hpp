@@ -13,7 +13,7 @@ namespace mneme::test {
 struct made_jpeg {
   unsigned width = 64, height = 64;
   std::array<std::uint8_t, 4> left{}, right{}; ///< RGB, gray, or CMYK.
-  J_COLOR_SPACE colours = JCS_RGB;
+  J_COLOR_SPACE colors = JCS_RGB;
   std::vector<jpeg_scan_info> scans{}; ///< Scans of a progressive file.
 };
 
@@ -27,8 +27,8 @@ inline std::string jpeg_of(const made_jpeg& image) {
   jpeg_mem_dest(&info, &bytes, &count);
   info.image_width = image.width;
   info.image_height = image.height;
-  info.input_components = image.colours == JCS_RGB ? 3 : image.colours == JCS_CMYK ? 4 : 1;
-  info.in_color_space = image.colours;
+  info.input_components = image.colors == JCS_RGB ? 3 : image.colors == JCS_CMYK ? 4 : 1;
+  info.in_color_space = image.colors;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
   if (!image.scans.empty()) {

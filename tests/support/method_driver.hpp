@@ -138,10 +138,10 @@ inline client_result run_round(const strategy& method, executor& device, assignm
 
 /// Runs a step of the server half to its end.
 template <class T>
-T run_step(task<T> step, job_channel& desk, executor& device) {
+T run_step(task<T> step, job_channel& channel, executor& device) {
   step.start();
   while (!step.done())
-    desk.answer(run_plan(device, desk.take_plan()));
+    channel.answer(run_plan(device, channel.take_plan()));
   return step.take();
 }
 

@@ -23,7 +23,7 @@ inline std::string png_of(unsigned width, unsigned height, unsigned format, cons
 }
 
 /// A uniform gray image.
-inline std::string grey_png(std::uint8_t level, unsigned width, unsigned height) {
+inline std::string gray_png(std::uint8_t level, unsigned width, unsigned height) {
   return png_of(width, height, PNG_FORMAT_GRAY, std::vector<std::uint8_t>(std::size_t{width} * height, level));
 }
 

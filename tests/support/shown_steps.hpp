@@ -5,12 +5,12 @@ namespace mneme::test {
 
 /// Runs a step of the server half to its end. Passes the jobs of each stage to `look` first.
 template <class T>
-T run_shown_step(task<T> step, job_channel& desk, executor& device, const std::function<void(const plan&)>& look) {
+T run_shown_step(task<T> step, job_channel& channel, executor& device, const std::function<void(const plan&)>& look) {
   step.start();
   while (!step.done()) {
-    auto wanted = desk.take_plan();
+    auto wanted = channel.take_plan();
     look(wanted);
-    desk.answer(run_plan(device, std::move(wanted)));
+    channel.answer(run_plan(device, std::move(wanted)));
   }
   return step.take();
 }

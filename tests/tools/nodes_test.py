@@ -212,7 +212,7 @@ class Nodes(NodesCase):
             time.sleep(0.005)
             begun_as |= {line[1] for line in command_lines_below(node.process.pid) if len(line) > 1}
         self.assertEqual(run.returncode, 0)
-        self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it shows the node's command line
+        self.assertEqual(begun_as - {b"node"}, {b"sandbox"})  # between vfork and exec it shows the node's command line
 
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()

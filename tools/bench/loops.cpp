@@ -51,7 +51,7 @@ std::string workload_error(const std::string& name, const workload& load) {
 }
 
 int measure_limits(double seconds) {
-  const auto found = measured_limits(seconds);
+  const auto found = measure_machine_limits(seconds);
   fmt::print("{{\"flops_per_second\": {:.6g}, \"bytes_per_second\": {:.6g}}}\n", found.flops_per_second,
              found.bytes_per_second);
   return 0;

@@ -12,7 +12,7 @@ void draw_bar(svg_canvas& on, const chart_bar& bar, const series_style& look, do
   const double top = std::min(on.y(0.0), on.y(bar.value)), height = std::abs(on.y(0.0) - on.y(bar.value));
   on.add_with_tooltip("rect",
                       fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", left, top,
-                                  width, std::max(height, 1.0), look.colour()),
+                                  width, std::max(height, 1.0), look.color()),
                       words);
   if (bar.high <= bar.low)
     return;

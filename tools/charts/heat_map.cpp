@@ -1,4 +1,4 @@
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 #include "tools/charts/svg_canvas.hpp"
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@ namespace {
 constexpr double dark_from = 0.65; // share of the scale from which text is white; both have a contrast of 4.5
 
 /// Color scale from white over blue to dark blue, independent of the page's colors. @param share 0 to 1
-std::string heat_colour(double share) {
+std::string heat_color(double share) {
   const auto channel = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * share));
   };
@@ -22,15 +22,15 @@ std::string cell_text(double value, std::size_t columns) {
 }
 
 /// Draws the scale from `low` (bottom) to `high` (top) with five values.
-void draw_colour_bar(svg_canvas& on, const heat_map& map) {
+void draw_color_bar(svg_canvas& on, const heat_map& map) {
   const auto& frame = on.frame();
   const double left = frame.right + 14.0, width = 12.0;
-  const auto id = escaped_markup(map.text.id) + "-scale";
+  const auto id = escape_markup(map.text.id) + "-scale";
   on.shapes(fmt::format("<linearGradient id=\"{0}\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\"><stop offset=\"0\" "
                         "stop-color=\"{1}\"/><stop offset=\"1\" stop-color=\"{2}\"/></linearGradient>\n<path "
                         "class=\"scale\" d=\"M{3} {4}h{5}V{6}h-{5}z\" fill=\"url(#{0})\" stroke=\"currentColor\" "
                         "stroke-opacity=\"0.4\"/>\n",
-                        id, heat_colour(0.0), heat_colour(1.0), left, frame.top, width, frame.bottom));
+                        id, heat_color(0.0), heat_color(1.0), left, frame.top, width, frame.bottom));
   for (int step = 0; step <= 4; ++step)
     on.label(left + width + 4.0, frame.bottom - frame.plot_height() * step / 4.0,
              tick_text(map.low + (map.high - map.low) * step / 4.0), "dy=\"0.35em\"");
@@ -47,7 +47,7 @@ void draw_cells(svg_canvas& on, const heat_map& map, double cell_width, double c
       const double share = std::clamp((*value - map.low) / (map.high - map.low), 0.0, 1.0);
       on.add_with_tooltip("rect",
                           fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"", x, y,
-                                      cell_width, cell_height, heat_colour(share)),
+                                      cell_width, cell_height, heat_color(share)),
                           fmt::format("{} {}, {} {}: {:.2f}", map.text.y_label, map.rows[r], map.text.x_label,
                                       map.column_words.empty() ? map.columns[c] : map.column_words[c], *value));
       if (const auto text = cell_text(*value, map.columns.size()); !text.empty())
@@ -73,7 +73,7 @@ std::string svg_of(const heat_map& chart, image_place place) {
     on.label(frame.left - 7.0, frame.top + cell_height * (static_cast<double>(r) + 0.5), chart.rows[r],
              "dy=\"0.35em\" text-anchor=\"end\"");
   draw_cells(on, chart, cell_width, cell_height);
-  draw_colour_bar(on, chart);
+  draw_color_bar(on, chart);
   on.label(4.0, 17.0, chart.text.y_label, "");
   on.label(frame.left + frame.plot_width() / 2.0, chart_frame::height - 7.0, chart.text.x_label,
            "text-anchor=\"middle\"");

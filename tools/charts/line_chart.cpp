@@ -53,7 +53,7 @@ std::string polygon_of_band(const svg_canvas& on, const chart_curve& curve) {
     corners += fmt::format("{:.1f},{:.1f} ", on.x(x), on.y(high));
   for (auto edge = curve.band.rbegin(); edge != curve.band.rend(); ++edge)
     corners += fmt::format("{:.1f},{:.1f} ", on.x((*edge)[0]), on.y((*edge)[1]));
-  return fmt::format("<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.2\"/>", corners, curve.series.look.colour());
+  return fmt::format("<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.2\"/>", corners, curve.series.look.color());
 }
 
 /// Draws a curve with markers. Markers of coinciding curves are drawn side by side.
@@ -72,7 +72,7 @@ void draw_curve(svg_canvas& on, const chart_curve& curve, std::size_t place, std
   on.shapes(polygon_of_band(on, curve));
   on.shapes(fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
                         "stroke-linejoin=\"round\"{}/>",
-                        points, look.colour(), look.stroke_width(), look.dash()));
+                        points, look.color(), look.stroke_width(), look.dash()));
   const auto step = (curve.points.size() + markers - 1) / markers;
   for (std::size_t k = place * step / count; k < curve.points.size(); k += step)
     on.shapes(look.marker(on.x(curve.points[k].first), on.y(curve.points[k].second)));
@@ -86,7 +86,7 @@ void draw_marks(svg_canvas& on, const std::vector<chart_mark>& marks, axis_span 
     const auto group = mark.group ? fmt::format("data-group=\"{}\" ", *mark.group) : "";
     on.line(on.x(mark.x), on.frame().top, on.x(mark.x), on.frame().bottom,
             fmt::format("{}class=\"mark\" stroke=\"{}\" stroke-opacity=\"{}\" stroke-dasharray=\"3 5\"", group,
-                        mark.look ? mark.look->colour() : "currentColor", mark.look ? 0.6 : 0.45));
+                        mark.look ? mark.look->color() : "currentColor", mark.look ? 0.6 : 0.45));
   }
 }
 

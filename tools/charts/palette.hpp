@@ -14,7 +14,7 @@ struct series_style {
   std::size_t number = 0;
   bool is_total = false; ///< true: total of the other series, drawn thick in text color.
 
-  [[nodiscard]] std::string colour() const;
+  [[nodiscard]] std::string color() const;
   /// Attribute `stroke-dasharray` with a leading blank; empty for a solid line.
   [[nodiscard]] std::string dash() const;
   [[nodiscard]] double stroke_width() const { return is_total ? 3.0 : 2.0; }

@@ -26,7 +26,7 @@ std::string svg_of(const span_chart& chart, image_place place) {
             "rect",
             fmt::format("x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"", on.x(span.from),
                         frame.top + room * static_cast<double>(span.row) + (room - height) / 2.0,
-                        std::max(on.x(span.to) - on.x(span.from), 0.3), height, chart.kinds[k].look.colour()),
+                        std::max(on.x(span.to) - on.x(span.from), 0.3), height, chart.kinds[k].look.color()),
             fmt::format("{} {}, {}: {:.4g} to {:.4g}", chart.text.y_label, chart.rows[span.row], chart.kinds[k].name,
                         span.from, span.to));
     on.close();

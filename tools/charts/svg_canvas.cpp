@@ -1,5 +1,5 @@
 #include "tools/charts/svg_canvas.hpp"
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string names_text(const chart_frame& frame, const chart_text& text, const s
   double y = from;
   const auto write = [&](double x, const std::string& words) {
     lines += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" dy=\"0.35em\" fill=\"currentColor\">{}</text>\n", x, y,
-                         escaped_markup(words));
+                         escape_markup(words));
     y += name_height;
   };
   const auto shown = names.size() > names_max ? names_max - 1 : names.size();
@@ -34,7 +34,7 @@ std::string names_text(const chart_frame& frame, const chart_text& text, const s
     const auto& look = names[k].look;
     lines += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
                          "stroke-width=\"{}\"{}/>{}",
-                         frame.left, y, frame.left + 30.0, y, look.colour(), look.stroke_width(), look.dash(),
+                         frame.left, y, frame.left + 30.0, y, look.color(), look.stroke_width(), look.dash(),
                          look.marker(frame.left + 15.0, y));
     write(frame.left + 38.0, names[k].name);
   }
@@ -71,11 +71,11 @@ void svg_canvas::line(double x1, double y1, double x2, double y2, std::string_vi
 
 void svg_canvas::label(double x, double y, std::string_view text, std::string_view style) {
   text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"currentColor\" {}>{}</text>\n", x, y, style,
-                       escaped_markup(std::string(text)));
+                       escape_markup(std::string(text)));
 }
 
 void svg_canvas::add_with_tooltip(std::string_view tag, std::string_view attributes, std::string_view words) {
-  const auto said = escaped_markup(std::string(words));
+  const auto said = escape_markup(std::string(words));
   text_ += place_ == image_place::page ? fmt::format("<{} {} data-tooltip=\"{}\"/>\n", tag, attributes, said)
                                        : fmt::format("<{} {}><title>{}</title></{}>\n", tag, attributes, said, tag);
 }
@@ -104,20 +104,20 @@ void svg_canvas::open(const chart_series& series, std::string_view attributes) {
   if (series.group)
     text_ += fmt::format(" data-group=\"{}\"", *series.group);
   if (place_ == image_place::file)
-    text_ += "><title>" + escaped_markup(series.name) + "</title>";
+    text_ += "><title>" + escape_markup(series.name) + "</title>";
   else
-    text_ += fmt::format(" data-name=\"{}\" data-color=\"{}\"{}>", escaped_markup(series.name), series.look.colour(),
+    text_ += fmt::format(" data-name=\"{}\" data-color=\"{}\"{}>", escape_markup(series.name), series.look.color(),
                          attributes);
 }
 
 std::string svg_canvas::finish(const chart_text& text, const std::vector<chart_series>& names,
                                std::string_view attributes) {
-  const auto id = escaped_markup(text.id), title = escaped_markup(text.title);
+  const auto id = escape_markup(text.id), title = escape_markup(text.title);
   const auto head = fmt::format("role=\"img\" aria-labelledby=\"{0}-title {0}-description\" font-family=\"sans-serif\" "
                                 "font-size=\"12\"",
                                 id);
   const auto words = fmt::format("<title id=\"{0}-title\">{1}</title>\n<desc id=\"{0}-description\">{2}</desc>\n", id,
-                                 title, escaped_markup(text.description));
+                                 title, escape_markup(text.description));
   if (place_ == image_place::page)
     return fmt::format("<svg viewBox=\"0 0 {} {}\" {} {}>\n{}{}</svg>\n", chart_frame::width, chart_frame::height, head,
                        attributes, words, std::exchange(text_, {}));

@@ -52,7 +52,7 @@ struct command_line {
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     calibrate_command = app.add_subcommand(
         "calibrate", "Measure the training speed of this machine for a scenario's net, and write a device profile.");
-    list_command = app.add_subcommand("list", "List one of: " + joined_by_comma(listed_things()) + ".");
+    list_command = app.add_subcommand("list", "List one of: " + join_by_comma(listed_things()) + ".");
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
     completion_command = app.add_subcommand("completion", "Print a completion script for a shell.");
@@ -362,7 +362,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
   const bool top = command.get_parent() == nullptr;
   const auto meant = closest_match(option, options);
   return bad_input("unknown option '" + option + "' of `mneme" + (top ? "" : " " + command.get_name()) + "`; " +
-                   (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
+                   (meant.empty() ? "expected one of " + join_by_comma(options) : "did you mean " + meant + "?"));
 }
 
 /// Returns an error for each empty argument. Files, folders, keys and addresses cannot be empty.
@@ -411,7 +411,7 @@ int dispatch(const command_line& line) {
     return print_schema();
   if (*line.doctor_command)
     return doctor(line.doctor);
-  return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
+  return bad_input("no command given; expected one of " + join_by_comma(line.command_names()));
 }
 
 /// Runs `mneme help [TOPIC]`. CLI11 does not parse it, because it would run a topic that is a command.

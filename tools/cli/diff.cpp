@@ -64,7 +64,7 @@ int diff_runs(const diff_arguments& arguments) {
   if (!threads)
     return print_errors(threads.error());
   if (arguments.again)
-    if (const auto settings = scenario_of_run(arguments.folders[0]))
+    if (const auto settings = read_run_scenario(arguments.folders[0]))
       if (auto ready = reexec_with(settings->worker.arithmetic); !ready)
         return print_errors(ready.error());
   auto difference = difference_of(arguments.folders[0], arguments.folders[1]);

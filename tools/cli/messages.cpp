@@ -10,7 +10,7 @@ int bad_input(const std::string& text) { return print_errors({{"", text}}); }
 int unknown_word(const std::string& text, const std::string& word, const std::vector<std::string>& known) {
   const auto meant = closest_match(word, known);
   return bad_input("unknown " + text + " '" + word + "'; " +
-                   (meant.empty() ? "expected one of " + joined_by_comma(known) : "did you mean '" + meant + "'?"));
+                   (meant.empty() ? "expected one of " + join_by_comma(known) : "did you mean '" + meant + "'?"));
 }
 
 int print_errors(const diagnostics& problems) {
@@ -35,7 +35,7 @@ void print_warnings(const diagnostics& problems, warning_style style) {
   std::fflush(stdout);
 }
 
-std::string joined_by_comma(const std::vector<std::string>& words) {
+std::string join_by_comma(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words)
     (text += text.empty() ? "" : ", ") += word;

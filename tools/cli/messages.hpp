@@ -15,7 +15,7 @@ enum class warning_style { text, json, none };
 /// Prints "file:line:column: warning: text" on stderr, or a JSON object per line on stdout.
 void print_warnings(const diagnostics& problems, warning_style style);
 
-[[nodiscard]] std::string joined_by_comma(const std::vector<std::string>& words);
+[[nodiscard]] std::string join_by_comma(const std::vector<std::string>& words);
 /// Prints two columns, indented by two; the first is as wide as its longest entry.
 void print_columns(const std::vector<std::pair<std::string, std::string>>& rows);
 

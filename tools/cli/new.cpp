@@ -162,9 +162,9 @@ diagnostics unknown_names(const new_arguments& arguments) {
     if (std::find(names.begin(), names.end(), word) != names.end())
       return;
     const auto meant = closest_match(word, names);
-    errors.push_back({"", fmt::format("unknown {} '{}'; {}", kind, word,
-                                      meant.empty() ? "expected one of " + joined_by_comma(names)
-                                                    : "did you mean '" + meant + "'?")});
+    errors.push_back(
+        {"", fmt::format("unknown {} '{}'; {}", kind, word,
+                         meant.empty() ? "expected one of " + join_by_comma(names) : "did you mean '" + meant + "'?")});
   };
   if (arguments.names.size() != 2)
     return {{"", "expected mneme new METHOD DATASET, as in mneme new fedprox mnist"}};

@@ -99,7 +99,7 @@ expected<void> write_report(std::vector<stored_run> runs, const report_files& to
       fs::create_directories(folder);
       write_atomically(folder / tensorboard_file, tensorboard_events(run.evaluations));
     }
-  const auto groups = grouped_runs(std::move(reported));
+  const auto groups = group_runs(std::move(reported));
   const auto drawing = figures_of(groups);
   if (auto written = write_figures(drawing.figures, to); !written)
     return written;

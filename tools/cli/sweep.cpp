@@ -473,7 +473,7 @@ int sweep_scenarios(const sweep_arguments& arguments) {
   if (fs::exists(out, none) && !fs::is_directory(out, none))
     wrong.push_back({"", "--out '" + out.string() + "' is not a folder; choose a folder for the runs of sweeps"});
   const bool known = wrong.empty() || !request.scenarios.empty();
-  auto plan = known ? checked_points(request) : sweep_plan{};
+  auto plan = known ? check_sweep_points(request) : sweep_plan{};
   if (!wrong.empty() || plan.runs.empty()) {
     append(wrong, plan.errors);
     return print_errors(wrong);

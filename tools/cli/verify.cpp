@@ -87,7 +87,7 @@ int verify_run(const verify_arguments& arguments) {
     return print_errors(promised.error());
   if (std::error_code none; !arguments.keep.empty() && fs::exists(fs::symlink_status(arguments.keep, none)))
     return bad_input("--keep '" + arguments.keep + "' already exists; choose a new folder");
-  if (const auto settings = scenario_of_run(folder))
+  if (const auto settings = read_run_scenario(folder))
     if (auto ready = reexec_with(settings->worker.arithmetic); !ready)
       return print_errors(ready.error());
   const temp_folder scratch;

@@ -49,10 +49,10 @@ std::string page_of(const live_run& run) {
     if (run.status == "running")
       stored->status = run.status;
     auto classes = read_class_accuracies(run.folder);
-    groups = grouped_runs({{.run = std::move(*stored),
-                            .evaluations = run.evaluations,
-                            .course = run.course,
-                            .classes = classes ? std::move(*classes) : std::vector<class_accuracy>{}}});
+    groups = group_runs({{.run = std::move(*stored),
+                          .evaluations = run.evaluations,
+                          .course = run.course,
+                          .classes = classes ? std::move(*classes) : std::vector<class_accuracy>{}}});
     if (run.evaluations.empty())
       warnings.emplace_back("Nothing has been evaluated yet.");
   } else {

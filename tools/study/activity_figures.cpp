@@ -59,7 +59,7 @@ std::optional<span_chart> gantt_figure(const run_activity& activity, const std::
   return chart;
 }
 
-std::optional<line_chart> utilisation_figure(const run_activity& activity, const std::string& id,
+std::optional<line_chart> utilization_figure(const run_activity& activity, const std::string& id,
                                              const std::string& title) {
   if (activity.bins.empty())
     return std::nullopt;

@@ -10,7 +10,7 @@ namespace mneme {
                                                      const std::string& title);
 
 /// Number of clients in each activity over virtual time.
-[[nodiscard]] std::optional<line_chart> utilisation_figure(const run_activity& activity, const std::string& id,
+[[nodiscard]] std::optional<line_chart> utilization_figure(const run_activity& activity, const std::string& id,
                                                            const std::string& title);
 
 /// Virtual time until target accuracies were first reached, divided into download, computing, upload and other waiting

@@ -1,5 +1,5 @@
 #include "tools/study/benchmark_page.hpp"
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 #include "tools/study/report_assets.hpp"
 #include <algorithm>
 #include <cmath>
@@ -230,17 +230,17 @@ std::string benchmark_html(const benchmark_table& table) {
                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
                   "<title>mneme: benchmark</title><style>{}</style></head><body><header><h1>Benchmark</h1>"
                   "<p>{}</p></header><main><h2>Ranking</h2><p>{}</p>",
-                  report_style, escaped_markup(introduction), escaped_markup(ranking_note(table.ranking)));
+                  report_style, escape_markup(introduction), escape_markup(ranking_note(table.ranking)));
   const auto table_text = [&](const std::vector<std::string>& names,
                               const std::vector<std::vector<std::string>>& rows) {
     page += "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
     for (const auto& name : names)
-      page += fmt::format("<th><button>{}</button></th>", escaped_markup(name));
+      page += fmt::format("<th><button>{}</button></th>", escape_markup(name));
     page += "</tr></thead><tbody>";
     for (const auto& row : rows) {
       page += "<tr>";
       for (const auto& cell : row)
-        page += fmt::format("<td>{}</td>", escaped_markup(cell));
+        page += fmt::format("<td>{}</td>", escape_markup(cell));
       page += "</tr>";
     }
     page += "</tbody></table></div>";
@@ -251,7 +251,7 @@ std::string benchmark_html(const benchmark_table& table) {
   if (!rows.empty())
     table_text({"method", "mean rank"}, rows);
   for (const auto& track : table.tracks) {
-    page += fmt::format("<h2>Track {}</h2>", escaped_markup(track.name));
+    page += fmt::format("<h2>Track {}</h2>", escape_markup(track.name));
     rows.clear();
     for (const auto& line : track.lines)
       rows.push_back(cells_of(line));

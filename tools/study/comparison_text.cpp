@@ -1,6 +1,6 @@
 #include "tools/study/comparison_text.hpp"
 #include "runtime/base/csv_fields.hpp"
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -199,7 +199,7 @@ std::string as_latex(const text_table& table) {
 }
 
 std::string as_html(const text_table& table) {
-  const auto title = escaped_markup(table.title);
+  const auto title = escape_markup(table.title);
   auto text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + title + "\"><table><caption>" +
               title + "</caption>\n";
   for (std::size_t l = 0; l < table.lines.size(); ++l) {
@@ -209,7 +209,7 @@ std::string as_html(const text_table& table) {
       const auto tag = l == 0  ? fmt::format("th scope=\"col\"{}", label ? "" : " class=\"number\"")
                        : label ? std::string("th scope=\"row\"")
                                : std::string("td class=\"number\"");
-      text += "<" + tag + ">" + escaped_markup(table.lines[l][i]) + "</" + tag.substr(0, 2) + ">";
+      text += "<" + tag + ">" + escape_markup(table.lines[l][i]) + "</" + tag.substr(0, 2) + ">";
     }
     text += l == 0 ? "</tr></thead>\n" : "</tr>\n";
   }

@@ -18,7 +18,7 @@ struct value_range {
 
 } // namespace
 
-std::vector<run_group> grouped_runs(std::vector<reported_run> runs) {
+std::vector<run_group> group_runs(std::vector<reported_run> runs) {
   std::vector<stored_run> stored;
   for (const auto& run : runs)
     stored.push_back(run.run);
@@ -43,7 +43,7 @@ chart_series series_of(const std::vector<run_group>& groups, std::size_t group) 
   return {.name = groups[group].name, .look = {.number = group}, .group = group};
 }
 
-chart_curve averaged_curve(chart_series series, const std::vector<run_points>& runs) {
+chart_curve average_curve(chart_series series, const std::vector<run_points>& runs) {
   chart_curve curve{.series = std::move(series)};
   std::size_t steps = 0;
   for (const auto& points : runs)
@@ -62,7 +62,7 @@ chart_curve averaged_curve(chart_series series, const std::vector<run_points>& r
   return curve;
 }
 
-chart_bars averaged_bars(chart_series series, const std::vector<run_points>& runs, std::size_t categories) {
+chart_bars average_bars(chart_series series, const std::vector<run_points>& runs, std::size_t categories) {
   std::vector<value_range> ranges(categories);
   for (const auto& points : runs)
     for (const auto& [category, value] : points)

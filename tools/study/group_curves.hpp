@@ -24,7 +24,7 @@ struct run_group {
 };
 
 /// Groups runs, in the order of each group's first run.
-[[nodiscard]] std::vector<run_group> grouped_runs(std::vector<reported_run> runs);
+[[nodiscard]] std::vector<run_group> group_runs(std::vector<reported_run> runs);
 /// Name and style of a group.
 [[nodiscard]] chart_series series_of(const std::vector<run_group>& groups, std::size_t group);
 
@@ -32,10 +32,9 @@ struct run_group {
 using run_points = std::vector<std::pair<double, double>>;
 
 /// Mean of the k-th points of all runs; for several runs also the band from minimum to maximum.
-[[nodiscard]] chart_curve averaged_curve(chart_series series, const std::vector<run_points>& runs);
-/// averaged_curve() as bars. The points' x are categories, integers from 1 to `categories`.
-[[nodiscard]] chart_bars averaged_bars(chart_series series, const std::vector<run_points>& runs,
-                                       std::size_t categories);
+[[nodiscard]] chart_curve average_curve(chart_series series, const std::vector<run_points>& runs);
+/// average_curve() as bars. The points' x are categories, integers from 1 to `categories`.
+[[nodiscard]] chart_bars average_bars(chart_series series, const std::vector<run_points>& runs, std::size_t categories);
 
 /// One curve per group, from the points that `points` returns for a run. Groups without points have no curve.
 template <class Points>
@@ -47,7 +46,7 @@ std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points 
       if (run_points drawn = points(run); !drawn.empty())
         each.push_back(std::move(drawn));
     if (!each.empty())
-      curves.push_back(averaged_curve(series_of(groups, g), each));
+      curves.push_back(average_curve(series_of(groups, g), each));
   }
   return curves;
 }

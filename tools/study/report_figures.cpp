@@ -171,7 +171,7 @@ private:
     std::vector<chart_series> names;
     for (std::size_t k = 0; k < points.size(); ++k) {
       names.push_back(chart->curves[k].series);
-      chart->curves[k] = averaged_curve(names.back(), points[k]);
+      chart->curves[k] = average_curve(names.back(), points[k]);
     }
     chart->text.note = note();
     add(std::move(*chart), std::move(names), g);
@@ -318,7 +318,7 @@ private:
     std::vector<chart_series> names;
     for (const auto& [term, runs] : points) {
       names.push_back({.name = term, .look = {.number = names.size()}});
-      chart.curves.push_back(averaged_curve(names.back(), runs));
+      chart.curves.push_back(average_curve(names.back(), runs));
     }
     for (auto& mark : chart.marks)
       mark = {.x = mark.x};
@@ -342,7 +342,7 @@ private:
     for (std::size_t task = 0; task < tasks; ++task)
       chart.categories.push_back(std::to_string(task + 1));
     for (std::size_t g = 0; g < groups_.size(); ++g)
-      chart.kinds.push_back(averaged_bars(series_of(groups_, g), points[g], tasks));
+      chart.kinds.push_back(average_bars(series_of(groups_, g), points[g], tasks));
     if (tasks > 0)
       add(std::move(chart));
   }
@@ -441,7 +441,7 @@ private:
       add(std::move(*chart), std::move(names), g);
     }
     if (auto chart =
-            utilisation_figure(*run->activity, "clients-time-" + number, "Clients over virtual time" + of_group)) {
+            utilization_figure(*run->activity, "clients-time-" + number, "Clients over virtual time" + of_group)) {
       std::vector<chart_series> names;
       for (const auto& curve : chart->curves)
         names.push_back(curve.series);

@@ -1,6 +1,6 @@
 #include "tools/study/report_page.hpp"
 #include "runtime/base/elapsed_text.hpp"
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 #include "tools/study/comparison_text.hpp"
 #include "tools/study/report_assets.hpp"
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ std::string digest_cell(const std::string& digest) {
   if (digest.empty())
     return "<td>-</td>";
   return fmt::format("<td><details><summary>{}</summary><code>{}</code></details></td>",
-                     escaped_markup(digest.substr(0, 8)), escaped_markup(digest));
+                     escape_markup(digest.substr(0, 8)), escape_markup(digest));
 }
 
 std::string runs_table(const std::vector<run_group>& groups) {
@@ -61,12 +61,12 @@ std::string runs_table(const std::vector<run_group>& groups) {
     for (const auto& [run, evaluations, course, classes, held, activity] : group.runs) {
       text += "<tr>";
       for (const auto& cell : {group.name, std::to_string(run.seed), run.status, run.strategy, run.dataset})
-        text += "<td>" + escaped_markup(cell) + "</td>";
+        text += "<td>" + escape_markup(cell) + "</td>";
       for (const char* figure :
            {"final_accuracy", "average_incremental_accuracy", "forgetting", "virtual_seconds", "worker_busy_share"})
         text += "<td class=\"number\">" + shown(run, figure) + "</td>";
       text += digest_cell(run.run_digest) + digest_cell(run.scenario_digest) + "<td>" +
-              escaped_markup(run.folder.string()) + "</td></tr>\n";
+              escape_markup(run.folder.string()) + "</td></tr>\n";
     }
   return text + "</tbody></table></div>\n";
 }
@@ -96,7 +96,7 @@ std::string legend(const std::vector<run_group>& groups) {
   std::string text = "<fieldset class=\"legend\"><legend>Runs shown</legend>\n";
   for (std::size_t g = 0; g < groups.size(); ++g)
     text += fmt::format("<label><input type=\"checkbox\" value=\"{}\" checked>{}{} ({})</label>\n", g,
-                        swatch_svg({.number = g}), escaped_markup(groups[g].name), groups[g].runs.size());
+                        swatch_svg({.number = g}), escape_markup(groups[g].name), groups[g].runs.size());
   return text + "</fieldset>\n";
 }
 
@@ -104,13 +104,13 @@ std::string figure_part(const report_figure& figure) {
   const auto& text = figure.text;
   std::string names;
   for (const auto& series : figure.names)
-    names += "<li>" + swatch_svg(series.look) + escaped_markup(series.name) + "</li>";
+    names += "<li>" + swatch_svg(series.look) + escape_markup(series.name) + "</li>";
   return fmt::format("<figure id=\"{}\" data-axis=\"{}\"{}><h3>{}</h3>\n<div data-live>{}</div>{}<figcaption>{}{}"
                      "</figcaption></figure>\n",
-                     escaped_markup(text.id), escaped_markup(text.x_label),
-                     figure.group ? fmt::format(" data-group=\"{}\"", *figure.group) : "", escaped_markup(text.title),
+                     escape_markup(text.id), escape_markup(text.x_label),
+                     figure.group ? fmt::format(" data-group=\"{}\"", *figure.group) : "", escape_markup(text.title),
                      figure.in_page, names.empty() ? "" : "<ul class=\"names\">" + names + "</ul>\n",
-                     escaped_markup(text.description), text.note.empty() ? "" : " " + escaped_markup(text.note));
+                     escape_markup(text.description), text.note.empty() ? "" : " " + escape_markup(text.note));
 }
 
 std::string figures_part(const std::vector<run_group>& groups, const report_drawing& drawing) {
@@ -119,7 +119,7 @@ std::string figures_part(const std::vector<run_group>& groups, const report_draw
     text += figure_part(figure);
   text += "</div>\n<ul data-live>";
   for (const auto& sentence : drawing.constants)
-    text += "<li>" + escaped_markup(sentence) + "</li>";
+    text += "<li>" + escape_markup(sentence) + "</li>";
   return text + "</ul></section>\n";
 }
 
@@ -128,8 +128,8 @@ std::string configurations(const std::vector<run_group>& groups) {
   for (const auto& group : groups) // runs of a group differ only in the seed
     text +=
         fmt::format("<details><summary>{}: resolved scenario of {}</summary><pre tabindex=\"0\">{}</pre></details>\n",
-                    escaped_markup(group.name), escaped_markup(group.runs.front().run.folder.string()),
-                    escaped_markup(content_of(group.runs.front().run.folder / "scenario.toml")));
+                    escape_markup(group.name), escape_markup(group.runs.front().run.folder.string()),
+                    escape_markup(content_of(group.runs.front().run.folder / "scenario.toml")));
   return text;
 }
 
@@ -140,7 +140,7 @@ std::string of_total(std::int64_t number, std::int64_t total) {
 
 std::string progress_part(const run_progress& now) {
   const double share = now.rounds > 0 ? static_cast<double>(now.round) / static_cast<double>(now.rounds) : 0.0;
-  auto words = fmt::format("{}: round {}, task {}, {} elapsed", escaped_markup(now.status),
+  auto words = fmt::format("{}: round {}, task {}, {} elapsed", escape_markup(now.status),
                            of_total(now.round, now.rounds), of_total(now.task, now.tasks), elapsed_text(now.elapsed_s));
   if (now.left_s && now.status == "running")
     words += fmt::format(", about {} left", elapsed_text(*now.left_s));
@@ -157,7 +157,7 @@ std::string warnings_part(const std::vector<std::string>& warnings) {
     return {};
   std::string text = "<section class=\"warnings\" aria-label=\"Warnings\"><h2>Warnings</h2>\n<ul>\n";
   for (const auto& warning : warnings)
-    text += "<li>" + escaped_markup(warning) + "</li>\n";
+    text += "<li>" + escape_markup(warning) + "</li>\n";
   return text + "</ul></section>\n";
 }
 
@@ -167,7 +167,7 @@ std::string report_page(const std::vector<run_group>& groups, const report_drawi
                         const std::vector<std::string>& warnings, const std::optional<run_progress>& live) {
   auto known = warnings;
   const auto comparison = comparison_part(groups, known);
-  const auto title = escaped_markup(title_of(groups));
+  const auto title = escape_markup(title_of(groups));
   const auto tab = live && live->rounds > 0 && live->status == "running"
                        ? fmt::format("{} % {}", 100 * live->round / live->rounds, title)
                        : title;

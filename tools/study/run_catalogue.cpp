@@ -236,7 +236,7 @@ void run_catalogue::forget_run(std::int64_t id) {
 void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
   auto read = read_stored_run(folder);
   if (!read)
-    read = damaged_run(folder, read.error().front());
+    read = make_damaged_run(folder, read.error().front());
   const auto name = folder.lexically_relative(folder_).string();
   const auto facts = facts_of(*read);
   row_digest digest(name, stamp);

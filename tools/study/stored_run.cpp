@@ -269,7 +269,7 @@ expected<stored_run> read_stored_run(const fs::path& folder) {
   return with_summary(std::move(run), summary);
 }
 
-stored_run damaged_run(const fs::path& folder, const diagnostic& problem) {
+stored_run make_damaged_run(const fs::path& folder, const diagnostic& problem) {
   const auto within = folder.string() + "/";
   const auto where = problem.where.starts_with(within) ? problem.where.substr(within.size()) : problem.where;
   stored_run run{.folder = folder, .status = "damaged", .error = where + ": " + problem.text};

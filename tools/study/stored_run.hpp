@@ -34,7 +34,7 @@ struct stored_run {
 /// Reads a run directory. Fails with the file name if a file is missing, damaged or belongs to another run.
 [[nodiscard]] expected<stored_run> read_stored_run(const std::filesystem::path& folder);
 /// Entry for a folder on which read_stored_run() fails: status "damaged", and the digest of its scenario if readable.
-[[nodiscard]] stored_run damaged_run(const std::filesystem::path& folder, const diagnostic& problem);
+[[nodiscard]] stored_run make_damaged_run(const std::filesystem::path& folder, const diagnostic& problem);
 /// Reads metrics.jsonl. `end_of_task` is true for the last line of a task. Fails with file and line if a line is
 /// damaged.
 [[nodiscard]] expected<std::vector<evaluation_record>> read_evaluations(const std::filesystem::path& folder);

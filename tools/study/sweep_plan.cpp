@@ -121,10 +121,10 @@ private:
 
 } // namespace
 
-sweep_plan checked_points(const sweep_request& request) { return sweep_planner(request).plan(); }
+sweep_plan check_sweep_points(const sweep_request& request) { return sweep_planner(request).plan(); }
 
 expected<sweep_plan> plan_sweep(const sweep_request& request) {
-  auto plan = checked_points(request);
+  auto plan = check_sweep_points(request);
   return plan.errors.empty() ? expected<sweep_plan>(std::move(plan)) : tl::unexpected(std::move(plan.errors));
 }
 

@@ -20,6 +20,6 @@ struct sweep_plan {
 /// Reads all scenarios of the grid. Fails with all errors, each once, also if two points are the same run.
 [[nodiscard]] expected<sweep_plan> plan_sweep(const sweep_request& request);
 /// Reads all scenarios of the grid. Returns the valid points as runs, and the errors of all others in `errors`.
-[[nodiscard]] sweep_plan checked_points(const sweep_request& request);
+[[nodiscard]] sweep_plan check_sweep_points(const sweep_request& request);
 
 } // namespace mneme

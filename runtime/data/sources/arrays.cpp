@@ -144,8 +144,8 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
 
 /// Converts images to [N, C, H, W]. Returns an error text if the shape is invalid.
 tl::expected<at::Tensor, std::string> with_channels_first(const at::Tensor& images, array_layout layout) {
-  const auto is_colour = [](std::int64_t extent) { return extent == 1 || extent == 3; };
-  const bool first = is_colour(images.size(1)), last = is_colour(images.size(3));
+  const auto is_color = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+  const bool first = is_color(images.size(1)), last = is_color(images.size(3));
   if (layout == array_layout::automatic && first == last)
     return tl::unexpected(
         fmt::format("the channel axis of shape {} is ambiguous: {} of the second and the last is 1 or 3; expected "

@@ -30,7 +30,7 @@ void renumber(image_table& table, const std::vector<std::int64_t>& drawn) {
 }
 
 /// True if the red, green and blue values are equal in all images.
-bool is_grey(const at::Tensor& images) {
+bool is_gray(const at::Tensor& images) {
   const auto plane = images.size(2) * images.size(3);
   const auto* at = images.const_data_ptr<std::uint8_t>();
   for (std::int64_t row = 0; row < images.size(0); ++row, at += 3 * plane)
@@ -41,16 +41,16 @@ bool is_grey(const at::Tensor& images) {
 }
 
 /// [N, 3, H, W] -> [N, 1, H, W]: luma of ITU-R BT.601 in integers, equal to Pillow's convert("L").
-at::Tensor in_grey(const at::Tensor& images) {
+at::Tensor in_gray(const at::Tensor& images) {
   const auto plane = images.size(2) * images.size(3);
-  auto grey = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);
+  auto gray = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);
   const auto* from = images.const_data_ptr<std::uint8_t>();
-  auto* to = grey.mutable_data_ptr<std::uint8_t>();
+  auto* to = gray.mutable_data_ptr<std::uint8_t>();
   for (std::int64_t row = 0; row < images.size(0); ++row, from += 3 * plane, to += plane)
     for (std::int64_t i = 0; i < plane; ++i)
       to[i] = static_cast<std::uint8_t>(
           (19595U * from[i] + 38470U * from[plane + i] + 7471U * from[2 * plane + i] + 0x8000U) >> 16U);
-  return grey;
+  return gray;
 }
 
 expected<raw_data> load_folder(const data_section& data, const std::vector<path>& roots, std::uint64_t seed) {
@@ -92,9 +92,9 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
     renumber(rows->test, drawn.test);
     rows->drawn_rows = std::move(drawn.test);
   }
-  if (data.channels == 1 || (data.channels == 0 && is_grey(rows->train.images) && is_grey(rows->test.images)))
+  if (data.channels == 1 || (data.channels == 0 && is_gray(rows->train.images) && is_gray(rows->test.images)))
     for (auto* table : {&rows->train, &rows->test})
-      table->images = in_grey(table->images);
+      table->images = in_gray(table->images);
   const auto channels = static_cast<std::size_t>(rows->train.images.size(1));
   rows->mean.assign(channels, 0.5);
   rows->deviation.assign(channels, 0.5);

@@ -32,7 +32,7 @@ expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<p
   if (both.test.empty())
     return failed(files->front().parent_path().string(), "no class has five images: fetch the data set again");
   const auto read = [&](const std::vector<image_entry>& chosen, row_limits limits) {
-    return read_fitted_images(chosen, limits, std::ssize(classes), imagenet_r_side_px, image_fit::centre_bicubic);
+    return read_fitted_images(chosen, limits, std::ssize(classes), imagenet_r_side_px, image_fit::center_bicubic);
   };
   return with_splits({.name = "imagenet-r",
                       .classes = std::ssize(classes),

@@ -39,7 +39,7 @@ expected<raw_data> load_imagenet_subset(const data_section& data, const std::vec
     const auto entries = image_entries_in(same_classes(folder, classes));
     if (!entries)
       return tl::unexpected(entries.error());
-    return read_fitted_images(*entries, limits, std::ssize(classes), data.side, image_fit::centre);
+    return read_fitted_images(*entries, limits, std::ssize(classes), data.side, image_fit::center);
   };
   return with_splits({.name = "imagenet-subset",
                       .classes = std::ssize(classes),

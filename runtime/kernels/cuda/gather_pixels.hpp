@@ -66,7 +66,7 @@ MNEME_HOST_DEVICE inline std::int32_t source_of_pixel(const gathered_rows& on, c
   return inside ? (line + row.down) * on.width + from_x : -1;
 }
 
-MNEME_HOST_DEVICE inline float normalised_pixel(float value, float brightness, float scale, float shift) {
+MNEME_HOST_DEVICE inline float normalized_pixel(float value, float brightness, float scale, float shift) {
   const float bright = value * brightness;
   return (bright > 255.0F ? 255.0F : bright) * scale + shift;
 }
@@ -92,7 +92,7 @@ MNEME_HOST_DEVICE inline void make_pixels(const gathered_rows& on, const gather_
   }
   for (int j = 0; j < n; ++j) {
     const std::int32_t channel = (i + j) / plane;
-    out[j] = normalised_pixel(out[j], row.brightness, on.scale[channel], on.shift[channel]);
+    out[j] = normalized_pixel(out[j], row.brightness, on.scale[channel], on.shift[channel]);
   }
 }
 

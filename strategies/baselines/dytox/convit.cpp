@@ -16,12 +16,12 @@ constexpr double convit_deviation = 0.02; // standard deviation of initial weigh
 /// around a patch. Returns [k^2, 3].
 std::vector<float> local_directions(std::int64_t heads) {
   const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(heads)));
-  const float centre = static_cast<float>(side - 1) / 2.0F; // center of the grid; lies between cells if k is even
+  const float center = static_cast<float>(side - 1) / 2.0F; // center of the grid; lies between cells if k is even
   std::vector<float> directions;
   for (std::int64_t column = 0; column < side; ++column)
     for (std::int64_t row = 0; row < side; ++row) {
-      directions.push_back(2.0F * (static_cast<float>(column) - centre));
-      directions.push_back(2.0F * (static_cast<float>(row) - centre));
+      directions.push_back(2.0F * (static_cast<float>(column) - center));
+      directions.push_back(2.0F * (static_cast<float>(row) - center));
       directions.push_back(-1.0F);
     }
   return directions;

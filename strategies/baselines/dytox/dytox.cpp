@@ -117,7 +117,7 @@ public:
   std::unique_ptr<server_half> make_server() const override;
 
 protected:
-  at::Tensor herded_features(const at::Tensor& features, std::int64_t tasks) const override {
+  at::Tensor herd_features(const at::Tensor& features, std::int64_t tasks) const override {
     return features.narrow(1, 0, tasks * net_->width());
   }
 
@@ -232,8 +232,8 @@ task<client_result> dytox::client_round(client_context& ctx, const broadcast& in
   if (job.options.epochs > 0 || warm == now.start) {
     job.start = warm;
     auto training_on = ctx.train(std::move(job));
-    const auto learnt = co_await training_on;
-    trained = learnt.weights;
+    const auto learned = co_await training_on;
+    trained = learned.weights;
   }
   auto balancing = tuned(ctx, in, now, trained);
   const auto weights = co_await balancing;

@@ -126,7 +126,7 @@ diagnostics pilora::check(const method_setup& setup) const {
   if (setup.trainable != trainable_part::all)
     errors.push_back({"model.trainable", "model.trainable: the transformer is always frozen, and low-rank parts are "
                                          "trained together with the centers; expected \"all\""});
-  if (setup.keep_share > 0.0)
+  if (setup.old_model_share > 0.0)
     errors.push_back(
         {"strategy.old_model_share", "strategy.old_model_share > 0: pilora has its own server step; expected 0"});
   append(errors, validate_class_repeats(setup, "low-rank part is"));
@@ -134,7 +134,7 @@ diagnostics pilora::check(const method_setup& setup) const {
                            "has nothing to train; expected ";
   if (setup.transition == task_transition::staggered)
     errors.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
-  if (setup.staying_share > 0.0)
+  if (setup.keep_task_share > 0.0)
     errors.push_back({"tasks.keep_task_share", fmt::format("tasks.keep_task_share > 0{}0", kept)});
   if (setup.training.learning_rate <= 0.0)
     errors.push_back(

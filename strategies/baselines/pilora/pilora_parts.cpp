@@ -30,8 +30,8 @@ public:
       for (const auto place : {own.query_down, own.value_down})
         downs_.push_back(net.layout()[place]);
   }
-  [[nodiscard]] bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
+  [[nodiscard]] bool regularizes() const override { return true; }
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
                                                  std::int64_t offset, const tensor_map* auxiliary) const override;
@@ -49,7 +49,7 @@ private:
   std::vector<parameter> downs_;
 };
 
-void pilora_loss::regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+void pilora_loss::regularize(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
                              const tensor_map* auxiliary, at::Tensor& gradients) const {
   each_down(weights, offset, [&](const parameter& entry, const at::Tensor& down) {
     auto slope = gradients.narrow(0, entry.offset - offset, entry.size).view(entry.shape);

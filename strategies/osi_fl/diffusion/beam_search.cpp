@@ -25,9 +25,9 @@ beam_search::find_best_continuations(std::span<const float> log_probabilities) c
       const float score = log_probabilities[place] + scores_[beam];
       if (best.size() == continuations_max && !(score > best.back().score))
         continue;
-      const auto behind =
+      const auto position =
           std::find_if(best.begin(), best.end(), [&](const auto& other) { return score > other.score; });
-      best.insert(behind, {score, beam, word});
+      best.insert(position, {score, beam, word});
       if (best.size() > continuations_max)
         best.pop_back();
     }
@@ -36,9 +36,9 @@ beam_search::find_best_continuations(std::span<const float> log_probabilities) c
 
 void beam_search::finish(const continuation& with, std::vector<std::int64_t> words) {
   const auto score = with.score / static_cast<float>(words.size() - 1);
-  const auto behind =
+  const auto position =
       std::find_if(finished_.begin(), finished_.end(), [&](const auto& other) { return score > other.score; });
-  finished_.insert(behind, {score, std::move(words)});
+  finished_.insert(position, {score, std::move(words)});
   if (finished_.size() > running_.size())
     finished_.pop_back();
 }

@@ -11,7 +11,7 @@ constexpr std::int64_t rows_of_slice = 16; // per job; takes seconds with the pa
 /// Base program: captions and encodes a few rows of every job per slice.
 class describing : public program {
 public:
-  describing(std::shared_ptr<const captioner> by, pixel_normalisation pixels)
+  describing(std::shared_ptr<const captioner> by, pixel_normalization pixels)
       : by_(std::move(by)), pixels_(std::move(pixels)) {}
 
   [[nodiscard]] std::int64_t stacked_bytes(const program_job& job) const override {
@@ -59,12 +59,12 @@ private:
   }
 
   std::shared_ptr<const captioner> by_;
-  pixel_normalisation pixels_;
+  pixel_normalization pixels_;
 };
 
 class describe_classes final : public describing {
 public:
-  describe_classes(std::shared_ptr<const captioner> by, pixel_normalisation pixels, std::int64_t classes)
+  describe_classes(std::shared_ptr<const captioner> by, pixel_normalization pixels, std::int64_t classes)
       : describing(std::move(by), std::move(pixels)), classes_(classes) {}
   [[nodiscard]] std::string name() const override { return "class means of captions"; }
   [[nodiscard]] std::string identity() const override { return fmt::format("{} {}", own_identity(), classes_); }
@@ -114,10 +114,10 @@ protected:
 
 } // namespace
 
-program_ref encode_class_means(std::shared_ptr<const captioner> by, pixel_normalisation pixels, std::int64_t classes) {
+program_ref encode_class_means(std::shared_ptr<const captioner> by, pixel_normalization pixels, std::int64_t classes) {
   return std::make_shared<const describe_classes>(std::move(by), std::move(pixels), classes);
 }
-program_ref caption_embeddings(std::shared_ptr<const captioner> by, pixel_normalisation pixels) {
+program_ref caption_embeddings(std::shared_ptr<const captioner> by, pixel_normalization pixels) {
   return std::make_shared<const describe_rows>(std::move(by), std::move(pixels));
 }
 

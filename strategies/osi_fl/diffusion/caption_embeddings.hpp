@@ -9,9 +9,9 @@ namespace mneme {
 /// A program that computes the mean embedding of each class (OSI-FL, eq. 9), summed in float64 in row order. Returns
 /// "means" [classes, E], zeros for a class without rows, and "counts" [classes] int64. A slice passes a few rows of
 /// every job through the modules in one batch.
-[[nodiscard]] program_ref encode_class_means(std::shared_ptr<const captioner> by, pixel_normalisation pixels,
+[[nodiscard]] program_ref encode_class_means(std::shared_ptr<const captioner> by, pixel_normalization pixels,
                                              std::int64_t classes);
 /// A program that computes the embedding of each row. Returns "embeddings" [n, E].
-[[nodiscard]] program_ref caption_embeddings(std::shared_ptr<const captioner> by, pixel_normalisation pixels);
+[[nodiscard]] program_ref caption_embeddings(std::shared_ptr<const captioner> by, pixel_normalization pixels);
 
 } // namespace mneme

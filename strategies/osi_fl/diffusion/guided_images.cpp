@@ -37,13 +37,13 @@ public:
   [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override {
     const auto device = calls.front().device();
     const auto slice = calls.front().slice;
-    std::vector<at::Tensor> latents, told;
+    std::vector<at::Tensor> latents, condition_rows;
     for (const auto& call : calls) {
       latents.push_back(slice == 0 ? noise_of(call) : call.state.at("latents"));
-      told.push_back(call.in.at("condition").view({1, -1}).expand({count_, -1}));
+      condition_rows.push_back(call.in.at("condition").view({1, -1}).expand({count_, -1}));
     }
     const auto nothing = nothing_->embeddings({""}, device).expand({std::ssize(calls) * count_, -1});
-    const auto after = by_->step(slice, at::cat(latents), at::cat(told), nothing);
+    const auto after = by_->step(slice, at::cat(latents), at::cat(condition_rows), nothing);
     const bool last = slice + 1 == by_->steps();
     const auto shown = last ? images_of(after) : after;
     std::vector<slice_result> steps;
@@ -90,24 +90,25 @@ std::string image_diffusion::identity() const {
                      steps(), guidance_);
 }
 
-at::Tensor image_diffusion::noise_in(const at::Tensor& latents, std::int64_t time, const at::Tensor& told) const {
+at::Tensor image_diffusion::noise_in(const at::Tensor& latents, std::int64_t time,
+                                     const at::Tensor& condition_rows) const {
   const auto count = latents.size(0);
   const auto when = at::full({count, 1}, static_cast<double>(time), latents.options());
-  const auto rows = at::cat({latents.flatten(1), when, told}, 1).view({count, 1, 1, -1});
+  const auto rows = at::cat({latents.flatten(1), when, condition_rows}, 1).view({count, 1, 1, -1});
   return results_of(parts_.denoiser, rows).view(latents.sizes());
 }
 
-at::Tensor image_diffusion::step(std::int64_t number, const at::Tensor& latents, const at::Tensor& told,
+at::Tensor image_diffusion::step(std::int64_t number, const at::Tensor& latents, const at::Tensor& condition_rows,
                                  const at::Tensor& nothing) const {
   const auto& schedule = sd_schedule();
   const auto time = times_[static_cast<std::size_t>(number)];
   const auto before = std::max<std::int64_t>(time - sd_times / steps(), 0); // the last step ends at time 0, not 1
   at::Tensor noise;
   if (guidance_ == 1.0)
-    noise = noise_in(latents, time, told);
+    noise = noise_in(latents, time, condition_rows);
   else {
-    const auto both = noise_in(at::cat({latents, latents}), time, at::cat({nothing, told})).chunk(2);
-    noise = guided(both[0], both[1], guidance_);
+    const auto both = noise_in(at::cat({latents, latents}), time, at::cat({nothing, condition_rows})).chunk(2);
+    noise = apply_guidance(both[0], both[1], guidance_);
   }
   return ddim({.signal = schedule.at(time), .signal_before = schedule.at(before)}, latents, noise);
 }

@@ -26,14 +26,15 @@ public:
   [[nodiscard]] std::string identity() const;
 
   /// Returns latents [n, c, h, w] after DDIM step `number`.
-  /// @param told [n, E] conditions @param nothing [n, E] condition of the empty text for each row
-  [[nodiscard]] at::Tensor step(std::int64_t number, const at::Tensor& latents, const at::Tensor& told,
+  /// @param condition_rows [n, E] conditions @param nothing [n, E] condition of the empty text for each row
+  [[nodiscard]] at::Tensor step(std::int64_t number, const at::Tensor& latents, const at::Tensor& condition_rows,
                                 const at::Tensor& nothing) const;
   /// Decodes latents to images [n, 3, side, side] in [0, 1].
   [[nodiscard]] at::Tensor images(const at::Tensor& latents) const;
 
 private:
-  [[nodiscard]] at::Tensor noise_in(const at::Tensor& latents, std::int64_t time, const at::Tensor& told) const;
+  [[nodiscard]] at::Tensor noise_in(const at::Tensor& latents, std::int64_t time,
+                                    const at::Tensor& condition_rows) const;
 
   diffusion_parts parts_;
   std::vector<std::int64_t> times_;

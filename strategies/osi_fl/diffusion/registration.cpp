@@ -120,7 +120,7 @@ std::shared_ptr<const captioner> make_captioner(const method_setup& setup, std::
 
 part_programs build_parts(const method_setup& setup, std::int64_t beams, const diffusion_sampling& sampling) {
   const auto describing = make_captioner(setup, beams);
-  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
+  const pixel_normalization pixels{.scale = setup.scale, .shift = setup.shift};
   part_programs made{.class_means = encode_class_means(describing, pixels, setup.classes),
                      .embeddings = caption_embeddings(describing, pixels),
                      .embedding_width = describing->embedding_width()};

@@ -98,7 +98,7 @@ struct run_of_one_node {
     run->population = std::make_shared<const population>(run->scenario);
     *run->busy_ns = 1;
     run->device = device;
-    run->scenario.worker.without_nodes = no_nodes_policy::wait;
+    run->scenario.worker.no_nodes = no_nodes_policy::wait;
     pool->offer({});
     REQUIRE(pool->await_ready({}, {.nodes = 1, .timeout = std::chrono::minutes(1)}));
     scheduler.emplace(system.spawn([this]() -> report_sink_actor::behavior_type {

@@ -123,8 +123,8 @@ TEST_CASE("each client receives the encoder once", "[enrolment]") {
 }
 
 TEST_CASE("the classifier can be sent in every transfer format", "[enrolment]") {
-  for (const std::string wire : {"fp16", "int8"}) {
-    const auto run = run_toml(with_table(growing), {.over = {{"devices.transfer_dtype", wire}}});
+  for (const std::string transfer_dtype : {"fp16", "int8"}) {
+    const auto run = run_toml(with_table(growing), {.over = {{"devices.transfer_dtype", transfer_dtype}}});
     CHECK(run.summary.status == "done");
   }
 }

@@ -84,7 +84,7 @@ TEST_CASE("a JPEG and a PNG file of the same pixels give the same row, for any r
   write_file(png, png_of_planes(*planes));
   for (const std::int64_t side : {8, 12, 48, 96, 130})
     CHECK(at::equal(square_of(jpeg, side), square_of(png, side)));
-  for (const auto fit : {image_fit::centre, image_fit::centre_bicubic, image_fit::whole})
+  for (const auto fit : {image_fit::center, image_fit::center_bicubic, image_fit::whole})
     CHECK(at::equal(read_fitted_images({{jpeg, 0, 0}}, {}, 1, 10, fit)->images,
                     read_fitted_images({{png, 0, 0}}, {}, 1, 10, fit)->images));
 }
@@ -93,7 +93,7 @@ TEST_CASE("the size of images is that of the first readable one", "[data]") {
   const scratch_folder folder;
   const auto broken = folder.path() / "a.png", whole = folder.path() / "b.png";
   write_file(broken, "broken");
-  write_file(whole, grey_png(7, 5, 4));
+  write_file(whole, gray_png(7, 5, 4));
   const auto size = find_image_size({{broken, 0, 0}, {whole, 0, 0}}, 0);
   REQUIRE(size);
   CHECK((size->height == 4 && size->width == 5 && size->like == whole));

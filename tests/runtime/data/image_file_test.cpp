@@ -67,7 +67,7 @@ TEST_CASE("read_image() names damaged and truncated files in its error", "[data]
 
 TEST_CASE("read_image() decodes by content, whatever the extension is", "[data]") {
   const auto jpeg = jpeg_of({.width = 8, .height = 8, .left = {9, 9, 9}, .right = {9, 9, 9}});
-  const auto of_jpeg = read_content(jpeg, "x.png"), of_png = read_content(grey_png(9, 8, 8), "x.jpg");
+  const auto of_jpeg = read_content(jpeg, "x.png"), of_png = read_content(gray_png(9, 8, 8), "x.jpg");
   REQUIRE(error_text(of_jpeg) + error_text(of_png) == "");
   CHECK(at::equal(*of_jpeg, *of_png));
 }

@@ -12,7 +12,7 @@ using std::filesystem::path;
 
 void add_image(const path& file) {
   std::filesystem::create_directories(file.parent_path());
-  write_file(file, grey_png(1, 2, 2));
+  write_file(file, gray_png(1, 2, 2));
 }
 
 /// Creates a tree with one image in each folder.

@@ -25,9 +25,9 @@ std::string refusal(const std::string& content) {
   return image.error()[0].text;
 }
 
-bool near(const at::Tensor& pixel, std::array<int, 3> colour) {
+bool near(const at::Tensor& pixel, std::array<int, 3> color) {
   for (std::int64_t channel = 0; channel < 3; ++channel)
-    if (std::abs(pixel[channel].item<int>() - colour[static_cast<std::size_t>(channel)]) > 4)
+    if (std::abs(pixel[channel].item<int>() - color[static_cast<std::size_t>(channel)]) > 4)
       return false;
   return true;
 }
@@ -43,7 +43,7 @@ TEST_CASE("decode_jpeg() returns three planes of a color image", "[data]") {
 }
 
 TEST_CASE("decode_jpeg() returns three equal planes of a gray image", "[data]") {
-  const auto read = decoded(jpeg_of({.width = 9, .height = 5, .left = {77}, .right = {77}, .colours = JCS_GRAYSCALE}));
+  const auto read = decoded(jpeg_of({.width = 9, .height = 5, .left = {77}, .right = {77}, .colors = JCS_GRAYSCALE}));
   REQUIRE(read);
   CHECK(read->sizes() == at::IntArrayRef{3, 5, 9});
   CHECK((*read == 77).all().item<bool>());
@@ -69,13 +69,13 @@ TEST_CASE("a header with excessive sizes is refused before memory is allocated",
 }
 
 TEST_CASE("decode_jpeg() accepts the scans of a usual progressive file and refuses thousands of scans", "[data]") {
-  made_jpeg grey{.width = 40, .height = 24, .left = {77}, .right = {99}, .colours = JCS_GRAYSCALE};
-  grey.scans = {
+  made_jpeg gray{.width = 40, .height = 24, .left = {77}, .right = {99}, .colors = JCS_GRAYSCALE};
+  gray.scans = {
       {1, {0}, 0, 0, 0, 0}, {1, {0}, 1, 5, 0, 2}, {1, {0}, 6, 63, 0, 2}, {1, {0}, 1, 63, 2, 1}, {1, {0}, 1, 63, 1, 0}};
-  CHECK(decoded(jpeg_of(grey)));
-  grey.scans.resize(1);
+  CHECK(decoded(jpeg_of(gray)));
+  gray.scans.resize(1);
   for (int k = 1; k < 64; ++k) // each coefficient separately, twice
     for (const int low : {1, 0})
-      grey.scans.push_back({1, {0}, k, k, low == 0 ? 1 : 0, low});
-  CHECK_THAT(refusal(jpeg_of(grey)), ContainsSubstring("more scans than an image needs"));
+      gray.scans.push_back({1, {0}, k, k, low == 0 ? 1 : 0, low});
+  CHECK_THAT(refusal(jpeg_of(gray)), ContainsSubstring("more scans than an image needs"));
 }

@@ -14,7 +14,7 @@ using std::filesystem::path;
 void add_images(const path& root, std::initializer_list<const char*> folders) {
   for (const auto* const folder : folders) {
     std::filesystem::create_directories(root / folder);
-    write_file(root / folder / "x.png", grey_png(1, 2, 2));
+    write_file(root / folder / "x.png", gray_png(1, 2, 2));
   }
 }
 

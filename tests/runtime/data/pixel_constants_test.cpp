@@ -24,7 +24,7 @@ void check(const pixel_constants& found, double mean, double deviation) {
 
 TEST_CASE("mean and deviation of pixels are computed per channel", "[data]") {
   const auto images = at::tensor({0, 255, 0, 255, 51, 51, 51, 51}, at::kByte).view({1, 2, 2, 2});
-  const auto found = measured_constants(images);
+  const auto found = measure_constants(images);
   CHECK_THAT(found.mean[0], WithinRel(0.5, 1e-12));
   CHECK_THAT(found.deviation[0], WithinRel(0.5, 1e-12));
   CHECK_THAT(found.mean[1], WithinRel(0.2, 1e-12));
@@ -35,12 +35,12 @@ TEST_CASE("USPS has these pixel constants", "[data]") {
   MNEME_NEEDS_DATA(folder, "usps");
   const auto data = load_data({.name = "usps", .root = folder.parent_path()}, 1);
   REQUIRE(data);
-  check(measured_constants(data->train.images), 0.2544798864803774, 0.38462137578979244);
+  check(measure_constants(data->train.images), 0.2544798864803774, 0.38462137578979244);
 }
 
 TEST_CASE("emnist47 has these pixel constants", "[data]") {
   MNEME_NEEDS_DATA(folder, "emnist47");
   const auto data = load_data({.name = "emnist47", .root = folder.parent_path()}, 1);
   REQUIRE(data);
-  check(measured_constants(data->train.images), 0.17491149185738125, 0.33299021784049887);
+  check(measure_constants(data->train.images), 0.17491149185738125, 0.33299021784049887);
 }

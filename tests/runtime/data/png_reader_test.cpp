@@ -22,19 +22,19 @@ std::string refusal(const std::string& bytes, std::int64_t pixels_max = 1'000) {
 } // namespace
 
 TEST_CASE("PNG images of every kind become three planes", "[data]") {
-  const auto colours = picture(png_of(2, 1, PNG_FORMAT_RGB, {10, 20, 30, 40, 50, 60}));
-  REQUIRE(colours);
-  CHECK(at::equal(*colours, at::tensor({10, 40, 20, 50, 30, 60}, at::kByte).view({3, 1, 2})));
-  const auto grey = picture(png_of(1, 2, PNG_FORMAT_GRAY, {7, 9}));
-  REQUIRE(grey);
-  CHECK(at::equal(*grey, at::tensor({7, 9, 7, 9, 7, 9}, at::kByte).view({3, 2, 1})));
+  const auto colors = picture(png_of(2, 1, PNG_FORMAT_RGB, {10, 20, 30, 40, 50, 60}));
+  REQUIRE(colors);
+  CHECK(at::equal(*colors, at::tensor({10, 40, 20, 50, 30, 60}, at::kByte).view({3, 1, 2})));
+  const auto gray = picture(png_of(1, 2, PNG_FORMAT_GRAY, {7, 9}));
+  REQUIRE(gray);
+  CHECK(at::equal(*gray, at::tensor({7, 9, 7, 9, 7, 9}, at::kByte).view({3, 2, 1})));
   const auto clear = picture(png_of(1, 1, PNG_FORMAT_RGBA, {10, 20, 30, 0}));
   REQUIRE(clear);
   CHECK(at::equal(clear->flatten(), at::tensor({10, 20, 30}, at::kByte))); // alpha is dropped
 }
 
 TEST_CASE("decode_png() refuses damaged images, and oversized ones before memory is allocated", "[data]") {
-  const auto whole = grey_png(3, 20, 20);
+  const auto whole = gray_png(3, 20, 20);
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 20)),
              ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));
   CHECK_THAT(refusal(whole.substr(0, 30)), ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));

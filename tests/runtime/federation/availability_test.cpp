@@ -58,7 +58,7 @@ void check_exponential(const std::vector<double>& values, double mean) {
 TEST_CASE("tasks.staying_share of the enrolled clients keep their task, drawn anew for each task") {
   auto from = of_clients(120);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 30, .added_per_task = 10};
-  from.tasks.staying_share = 0.1;
+  from.tasks.keep_task_share = 0.1;
   auto who = availability_of(from);
   std::vector<std::uint32_t> stayed_before;
   for (std::uint32_t t = 0; t < 10; ++t) {
@@ -80,7 +80,7 @@ TEST_CASE("clients in transition or not yet enrolled are not among those that ke
   auto from = coming_and_going(200, 0s);
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 10s;
-  from.tasks.staying_share = 0.5;
+  from.tasks.keep_task_share = 0.5;
   auto who = availability_of(from);
   who.open_task({0}, {});
   (void)who.move_to(when(60s));

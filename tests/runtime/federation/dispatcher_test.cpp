@@ -41,7 +41,7 @@ TEST_CASE("observing clients outside the cohort pay for their download, or nothi
     auto from = three_clients();
     from.rounds.cohort = 1;
     auto toy = toy_of(from);
-    toy.settings.observing_costs = costs;
+    toy.settings.observers_cost_time = costs;
     federation_parts parts(toy.settings);
     parts.dispatch.plan_task({.observers = 1});
     CHECK(parts.dispatch.dispatch_cohort());

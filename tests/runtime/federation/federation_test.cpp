@@ -194,7 +194,7 @@ TEST_CASE("clients outside the cohort observe their rows, and the round waits fo
     auto from = three_clients();
     from.rounds.cohort = 1;
     auto toy = toy_of(from);
-    toy.settings.observing_costs = costs;
+    toy.settings.observers_cost_time = costs;
     toy.plans = {{.observers = 5}}; // only two exist
     const auto run = played(toy, {.seed = 5, .in_order = false});
     CHECK(run.report.client_rounds == 1); // observing is not a client-round

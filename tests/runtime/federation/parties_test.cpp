@@ -51,7 +51,7 @@ TEST_CASE("a round ends with an upload, an observation ends without one, and cos
   CHECK(look.observes);
   federation_settings settings;
   for (const bool costs : {true, false}) {
-    settings.observing_costs = costs;
+    settings.observers_cost_time = costs;
     CHECK_FALSE(round.is_free(settings));
     CHECK(look.is_free(settings) == !costs);
   }

@@ -5,7 +5,7 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/fold.hpp"
 #include "runtime/kernels/gaussian_pixels.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include "runtime/kernels/pooling.hpp"
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/sigmoid.hpp"
@@ -95,9 +95,9 @@ void elements(std::ostream& out) {
     each([&](numbers& x) { kernels::scale(x.data(), p, 0.3F); });
     each([&](numbers& x) { kernels::add_proximal_gradient(x.data(), b.data(), c.data(), p, 0.1F); });
     each([&](numbers& x) {
-      kernels::normalise(x.data(), b.data(), p, {.brightness = 1.1F, .scale = 0.3F, .shift = 2.0F});
+      kernels::normalize(x.data(), b.data(), p, {.brightness = 1.1F, .scale = 0.3F, .shift = 2.0F});
     });
-    each([&](numbers& x) { kernels::normalise(x.data(), bytes(n).data(), p, {.scale = 0.01F, .shift = -0.7F}); });
+    each([&](numbers& x) { kernels::normalize(x.data(), bytes(n).data(), p, {.scale = 0.01F, .shift = -0.7F}); });
     each([&](numbers& x) { kernels::convert_to_float(x.data(), bytes(n).data(), p); });
     each([&](numbers& x) {
       kernels::sgd(x.data(), b.data(), nullptr, p, {.learning_rate = 0.1F, .weight_decay = 0.01F});
@@ -161,7 +161,7 @@ void rows(std::ostream& out) {
       kernels::scale_columns(x.data(), count, columns, weight.data(), bias.data(), true, d.data());
       bits.add(d);
       for (const float* shown : {y.data(), static_cast<const float*>(nullptr)}) {
-        const kernels::normalised in{d.data(), x.data(), shown, sums.data(), count, columns};
+        const kernels::normalized in{d.data(), x.data(), shown, sums.data(), count, columns};
         kernels::sum_gradients(in, first.data(), second.data());
         bits.add(first), bits.add(second);
         auto dx = d;
@@ -172,10 +172,10 @@ void rows(std::ostream& out) {
       kernels::mean_pool(1, count, columns, x.data(), pooled.data());
       bits.add(pooled);
 
-      const kernels::normalised_rows layer{x.data(), weight.data(), bias.data(), count, columns};
+      const kernels::normalized_rows layer{x.data(), weight.data(), bias.data(), count, columns};
       numbers out_rows(x.size()), statistics(2 * static_cast<std::size_t>(count)), dx(x.size());
-      kernels::normalise_rows(out_rows.data(), statistics.data(), layer);
-      kernels::normalise_rows_backward(dx.data(), first.data(), second.data(), y.data(), statistics.data(), layer);
+      kernels::normalize_rows(out_rows.data(), statistics.data(), layer);
+      kernels::normalize_rows_backward(dx.data(), first.data(), second.data(), y.data(), statistics.data(), layer);
       bits.add(out_rows), bits.add(statistics), bits.add(dx), bits.add(first), bits.add(second);
       kernels::softmax_rows(out_rows.data(), count, columns, 0.8F);
       bits.add(out_rows);

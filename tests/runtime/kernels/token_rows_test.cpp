@@ -78,10 +78,10 @@ TEST_CASE("layer-normalized rows and their gradients equal LibTorch's in double 
                bias = drawn({columns}, 8);
     auto y = at::empty_like(x), dx = at::empty_like(x), statistics = at::empty({rows, 2});
     auto d_weight = at::ones({columns}, at::kDouble), d_bias = at::ones({columns}, at::kDouble);
-    const kernels::normalised_rows normalised{data(x), data(weight), data(bias), rows, columns, 1e-3F};
-    kernels::normalise_rows(data(y), data(statistics), normalised);
-    kernels::normalise_rows_backward(data(dx), d_weight.mutable_data_ptr<double>(), d_bias.mutable_data_ptr<double>(),
-                                     data(d), data(statistics), normalised);
+    const kernels::normalized_rows normalized{data(x), data(weight), data(bias), rows, columns, 1e-3F};
+    kernels::normalize_rows(data(y), data(statistics), normalized);
+    kernels::normalize_rows_backward(data(dx), d_weight.mutable_data_ptr<double>(), d_bias.mutable_data_ptr<double>(),
+                                     data(d), data(statistics), normalized);
     const auto wide = x.to(at::kDouble).set_requires_grad(true), w = weight.to(at::kDouble).set_requires_grad(true),
                b = bias.to(at::kDouble).set_requires_grad(true);
     const auto expected = at::layer_norm(wide, {columns}, w, b, 1e-3F);
@@ -92,7 +92,7 @@ TEST_CASE("layer-normalized rows and their gradients equal LibTorch's in double 
     CHECK(worst(d_weight - 1.0, w.grad(), w.grad().abs() + 1.0) < 1e-5); // added to the existing gradient
     CHECK(worst(d_bias - 1.0, b.grad(), b.grad().abs() + 1.0) < 1e-5);
     auto alone = at::empty_like(x);
-    kernels::normalise_rows_backward(data(alone), nullptr, nullptr, data(d), data(statistics), normalised);
+    kernels::normalize_rows_backward(data(alone), nullptr, nullptr, data(d), data(statistics), normalized);
     CHECK(same_bits(alone, dx));
   }
 }

@@ -78,7 +78,7 @@ TEST_CASE("jobs of different kinds, masks and widths have different fuse keys", 
                           .projection = width > 0 ? at::zeros({6, width}) : at::Tensor{}};
   };
   const auto over = [&](class_range mask) {
-    return evaluate_job{.learnt = {base.net, base.start}, .samples = base.samples, .mask = mask};
+    return evaluate_job{.learned = {base.net, base.start}, .samples = base.samples, .mask = mask};
   };
   const std::set<fuse_key> keys{
       key_of(base),         key_of(extract_job{.net = base.net, .weights = base.start, .samples = base.samples}),

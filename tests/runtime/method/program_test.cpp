@@ -82,8 +82,8 @@ TEST_CASE("calls share a batch if program, shapes and kind of data agree, for an
 }
 
 TEST_CASE("a program that does not declare its outputs is not run", "[program]") {
-  job_channel desk;
-  context ctx(desk);
+  job_channel channel;
+  context ctx(channel);
   const auto refused = [&](program_ref body, const std::string& reason) {
     CHECK_THROWS_MATCHES(ctx.run({.body = std::move(body)}), std::invalid_argument, Message(reason));
   };

@@ -111,10 +111,10 @@ TEST_CASE("a NaN logit makes only its model's loss NaN", "[training]") {
 
 TEST_CASE("the proximal term adds mu (w - start) to the gradient", "[training]") {
   const auto loss = proximal_objective(0.5);
-  CHECK(loss->regularises());
-  CHECK_FALSE(proximal_objective(0.0)->regularises());
+  CHECK(loss->regularizes());
+  CHECK_FALSE(proximal_objective(0.0)->regularizes());
   CHECK(loss->identity() != proximal_objective(0.25)->identity());
   auto gradients = floats({1, 1, 1});
-  loss->regularise(floats({3, 0, -2}), floats({1, 0, 2}), 0, nullptr, gradients);
+  loss->regularize(floats({3, 0, -2}), floats({1, 0, 2}), 0, nullptr, gradients);
   CHECK(largest_difference(gradients, floats({2, 1, -1})) == 0.0);
 }

@@ -12,9 +12,9 @@ using Catch::Approx;
 
 namespace {
 
-const std::vector<double> learnt{3.0, -4.0, 0.0, 1.0};
+const std::vector<double> learned{3.0, -4.0, 0.0, 1.0};
 
-/// A method whose clients upload w + `learnt` and remember how often they trained, and whose server averages.
+/// A method whose clients upload w + `learned` and remember how often they trained, and whose server averages.
 class adding_method final : public strategy {
 public:
   explicit adding_method(upload_content content = upload_content::weights) : content_(content) {}
@@ -26,7 +26,7 @@ public:
     const auto* const before = ctx.memory().find("rounds");
     auto memory = std::make_shared<tensor_map>();
     memory->put("rounds", before ? *before + 1 : at::ones({1}));
-    client_result result{.upload = weights_only(in.weights->at(flat_weights) + at::tensor(learnt).to(at::kFloat)),
+    client_result result{.upload = weights_only(in.weights->at(flat_weights) + at::tensor(learned).to(at::kFloat)),
                          .memory = memory,
                          .rows = 1};
     co_return result;
@@ -101,8 +101,8 @@ std::vector<double> model_after(server_half& server, const strategy& method, con
     auto result = std::get<client_result>(run.start());
     server.fold({.from = {client}, .started_from = info.round, .upload = result.upload, .rows = result.rows});
   }
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   auto closing = server.close_round(ctx, info);
   closing.start();
   REQUIRE(closing.done());
@@ -115,9 +115,9 @@ TEST_CASE("a clipped upload has the float64 value w + u min(1, S / |u|)") {
   const auto method = pipeline_of(settings_with({.clip_norm = 2.0}));
   const auto values = values_of(round_of(method, 0).upload);
   const auto norm = std::sqrt(26.0);
-  for (std::size_t i = 0; i < learnt.size(); ++i)
-    CHECK(values[i] == static_cast<float>(learnt[i] * 2.0 / norm));
-  CHECK(values_of(round_of(pipeline_of(settings_with({.clip_norm = 6.0})), 0).upload) == learnt);
+  for (std::size_t i = 0; i < learned.size(); ++i)
+    CHECK(values[i] == static_cast<float>(learned[i] * 2.0 / norm));
+  CHECK(values_of(round_of(pipeline_of(settings_with({.clip_norm = 6.0})), 0).upload) == learned);
 }
 
 // References for u = [3, -4, 0, 1] and S = 2: pfl 0.6.0, GaussianMechanism(2.0, 0.5).constrain_sensitivity(), and flwr
@@ -136,8 +136,8 @@ TEST_CASE("local noise is z S N(0, 1) from the client's key") {
   for (const std::uint32_t visit : {0u, 1u}) {
     const auto values = values_of(round_of(method, 3, nullptr, visit).upload);
     rng_stream draw(client_key(upload_purpose::client_noise, 3, visit));
-    for (std::size_t i = 0; i < learnt.size(); ++i)
-      CHECK(values[i] == static_cast<float>(learnt[i] + 3.0 * draw.normal()));
+    for (std::size_t i = 0; i < learned.size(); ++i)
+      CHECK(values[i] == static_cast<float>(learned[i] + 3.0 * draw.normal()));
   }
 }
 
@@ -163,8 +163,8 @@ TEST_CASE("server noise is added once, and an absent client counts as an update 
   const auto server = method.make_server();
   const auto model = model_after(*server, method, {0, 1, 4}); // three of a cohort of four
   rng_stream draw(tree_node_key(7, 0, 0));
-  for (std::size_t i = 0; i < learnt.size(); ++i)
-    CHECK(model[i] == Approx((3.0 * learnt[i] + 3.0 * draw.normal()) / 4.0).epsilon(1e-6));
+  for (std::size_t i = 0; i < learned.size(); ++i)
+    CHECK(model[i] == Approx((3.0 * learned[i] + 3.0 * draw.normal()) / 4.0).epsilon(1e-6));
 }
 
 TEST_CASE("tree noise of t rounds is the sum of the nodes of t's bits") {
@@ -176,7 +176,7 @@ TEST_CASE("tree noise of t rounds is the sum of the nodes of t's bits") {
     model = model_after(*server, method, {0, 1, 2, 3}, round);
   std::vector<double> expected(4);
   for (std::size_t i = 0; i < 4; ++i)
-    expected[i] = 7.0 * learnt[i];
+    expected[i] = 7.0 * learned[i];
   // rounds 1 to 4, 5 to 6 and 7
   for (const auto& [level, index] : std::vector<std::pair<std::uint32_t, std::uint64_t>>{{2, 0}, {1, 2}, {0, 6}}) {
     rng_stream draw(tree_node_key(7, level, index));
@@ -195,8 +195,8 @@ TEST_CASE("a rule replaces the weights of all uploads of the round") {
   static_cast<void>(server->open_round(info));
   for (const float value : {1.0f, 100.0f, 2.0f})
     server->fold({.upload = weights_only(at::full({4}, value)), .rows = 3});
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   auto closing = server->close_round(ctx, info);
   closing.start();
   CHECK(values_of(server->predict().weights) == std::vector<double>(4, 2.0));
@@ -212,7 +212,8 @@ TEST_CASE("attackers are a share of the clients and send the scaled negative upd
   const auto method = pipeline_of(settings);
   for (std::uint32_t client = 0; client < 5; ++client) {
     const bool attacks = std::find(attackers.begin(), attackers.end(), client) != attackers.end();
-    CHECK(values_of(round_of(method, client).upload) == (attacks ? std::vector<double>{-6.0, 8.0, 0.0, -2.0} : learnt));
+    CHECK(values_of(round_of(method, client).upload) ==
+          (attacks ? std::vector<double>{-6.0, 8.0, 0.0, -2.0} : learned));
   }
   settings.clients.attack = attack_kind::noise;
   rng_stream draw(client_key(upload_purpose::attack_noise, attackers[0]));

@@ -224,12 +224,12 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
         return found;
       };
       const double step = 1e-6;
-      const auto here = at_step(0.0), before = at_step(-step), behind = at_step(step);
+      const auto here = at_step(0.0), before = at_step(-step), next = at_step(step);
       const auto near = [](double ours, double difference) {
         CHECK(std::abs(ours - difference) < 1e-5 * std::max(1.0, std::abs(difference)));
       };
-      near(here.by_inputs, (behind.value - before.value) / (2.0 * step));
-      near(here.again, (behind.squared - before.squared) / (2.0 * step));
+      near(here.by_inputs, (next.value - before.value) / (2.0 * step));
+      near(here.again, (next.squared - before.squared) / (2.0 * step));
     }
 }
 

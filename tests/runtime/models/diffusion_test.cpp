@@ -45,11 +45,11 @@ TEST_CASE("noised rows of unit variance keep it at every time", "[models]") {
   const auto schedule = cosine_schedule(400);
   const std::vector<std::int64_t> times{0, 100, 399};
   const auto x = drawn({3, 200'000}, 1), noise = drawn({3, 200'000}, 2);
-  const auto seen = noised(schedule, x, noise, times);
+  const auto seen = add_noise(schedule, x, noise, times);
   for (std::int64_t row = 0; row < 3; ++row) {
     CHECK_THAT(seen[row].var().item<double>(), WithinAbs(1.0, 0.02));
     const auto signal = schedule.at(times[static_cast<std::size_t>(row)]);
-    CHECK(largest_difference(denoised(seen[row], noise[row], schedule.at(100)).contiguous(), x[row].contiguous()) <
+    CHECK(largest_difference(remove_noise(seen[row], noise[row], schedule.at(100)).contiguous(), x[row].contiguous()) <
           (row == 1 ? 1e-5 : 1e30));
     CHECK_THAT((seen[row] * x[row]).mean().item<double>(), WithinAbs(std::sqrt(signal), 0.01));
   }
@@ -61,10 +61,10 @@ TEST_CASE("velocities contain the noise, and guidance is the same for both", "[m
   const auto x_t = std::sqrt(signal) * x + std::sqrt(1.0 - signal) * noise;
   const auto v = velocity(x, noise, signal);
   CHECK(largest_difference(noise_of_velocity(v, x_t, signal), noise) < 1e-6);
-  CHECK(same_bits(guided(other, v, 1.0), other + (v - other)));
-  CHECK(same_bits(guided(other, v, 0.0), other + 0.0 * (v - other)));
-  const auto by_velocity = noise_of_velocity(guided(other, v, 2.5), x_t, signal);
-  const auto by_noise = guided(noise_of_velocity(other, x_t, signal), noise_of_velocity(v, x_t, signal), 2.5);
+  CHECK(same_bits(apply_guidance(other, v, 1.0), other + (v - other)));
+  CHECK(same_bits(apply_guidance(other, v, 0.0), other + 0.0 * (v - other)));
+  const auto by_velocity = noise_of_velocity(apply_guidance(other, v, 2.5), x_t, signal);
+  const auto by_noise = apply_guidance(noise_of_velocity(other, x_t, signal), noise_of_velocity(v, x_t, signal), 2.5);
   CHECK(largest_difference(by_velocity, by_noise) < 1e-5);
 }
 

@@ -20,7 +20,7 @@ model_ref generator() {
   network_builder net("generator", shape3{1, 1, width});
   net.add_linear("fc", 6 * 3 * 2, activation::relu);
   add_images(net, 6, 3, 2);
-  net.add_normalisation("bn1", 0, activation::none);
+  net.add_normalization("bn1", 0, activation::none);
   add_transposed_convolution(net, "up1", {.filters = 5, .after = activation::leaky});
   add_upsampling(net, 12, 8, upsampling::nearest);
   add_convolution(net, "conv", {.filters = 3, .padding = 1, .after = activation::silu});

@@ -4,7 +4,7 @@
 #include "runtime/models/layout_layers.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
-#include "runtime/models/normalisation.hpp"
+#include "runtime/models/normalization.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
@@ -165,7 +165,7 @@ TEST_CASE("normalization by our kernels equals LibTorch's operators", "[models]"
       for (const auto after : {activation::none, activation::relu})
         for (const std::int64_t channels : {6, 36}) {
           INFO(groups << " groups of " << channels << " channels, training " << (mode != nullptr));
-          twins(normalisation_layer({.in = {3, 5, channels},
+          twins(normalization_layer({.in = {3, 5, channels},
                                      .groups = groups,
                                      .weight_offset = 1,
                                      .bias_offset = 50,
@@ -257,7 +257,7 @@ TEST_CASE("batch normalization on devices equals PyTorch's layer", "[models]") {
   const auto in = drawn({nets, rows, pixels * channels}, 2);
   for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)}) {
     INFO("training " << (mode != nullptr));
-    const normalisation_layer layer(
+    const normalization_layer layer(
         {.in = {3, 5, channels}, .weight_offset = 0, .bias_offset = 6, .mean_offset = 12, .variance_offset = 18});
     auto weights = drawn({nets, 24}, 1).abs_();
     const auto start = weights.clone();
@@ -278,7 +278,7 @@ TEST_CASE("batch normalization on devices equals PyTorch's layer", "[models]") {
 
 TEST_CASE("a step with one value per channel leaves running statistics unchanged", "[models]") {
   const training_mode training;
-  const normalisation_layer layer(
+  const normalization_layer layer(
       {.in = {1, 1, 2}, .weight_offset = 0, .bias_offset = 2, .mean_offset = 4, .variance_offset = 6});
   const auto weights = drawn({1, 8}, 1).abs_(), start = weights.clone(), in = drawn({1, 1, 2}, 2);
   auto out = at::empty_like(in);

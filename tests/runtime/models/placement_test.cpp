@@ -12,7 +12,7 @@
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/network.hpp"
-#include "runtime/models/normalisation.hpp"
+#include "runtime/models/normalization.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/proxy_head.hpp"
@@ -325,8 +325,8 @@ std::vector<subject> others() {
   std::vector<subject> made;
   const image_shape images{5, 3, 7};
   for (const std::int64_t groups : {0, 7}) {
-    auto layer = std::make_shared<normalisation_layer>(
-        normalisation_layer::shape{.in = images, .groups = groups, .weight_offset = 1, .bias_offset = 9});
+    auto layer = std::make_shared<normalization_layer>(
+        normalization_layer::shape{.in = images, .groups = groups, .weight_offset = 1, .bias_offset = 9});
     layer->place_statistics(17, 25);
     made.emplace_back("normalisation in groups " + std::to_string(groups), std::move(layer), images.floats(), 40);
   }

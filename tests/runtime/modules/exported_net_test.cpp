@@ -222,7 +222,7 @@ TEST_CASE("a package of AOTInductor and a program of an earlier PyTorch are refu
   const scratch_folder folder;
   const auto error = [&](const std::string& entry) {
     write_file(folder.path() / "net.pt2", zip_of({{entry, "x"}}));
-    const auto net = load_module(folder.path() / "net.pt2", {.input = image, .layers = {.sandbox = false}});
+    const auto net = load_module(folder.path() / "net.pt2", {.input = image, .guards = {.sandbox = false}});
     return net ? std::string() : net.error().front().text;
   };
   CHECK_THAT(error("m/data/aotinductor/model/a.so"),

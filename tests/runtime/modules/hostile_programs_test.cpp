@@ -20,7 +20,7 @@ std::string error_of_bytes(const std::string& bytes) {
                                               .classes = 5,
                                               .trained = true,
                                               .training = true,
-                                              .layers = {.sandbox = false, .sandbox_memory_bytes = memory_bytes}});
+                                              .guards = {.sandbox = false, .sandbox_memory_bytes = memory_bytes}});
   return net ? "" : diagnostic_text(net.error().front());
 }
 std::string error_of(const made_program& program) { return error_of_bytes(program.bytes()); }

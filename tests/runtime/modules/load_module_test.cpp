@@ -128,7 +128,7 @@ TEST_CASE("a module made for single rows is called row by row") {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt2", made);
   const auto net =
-      load_module(folder.path() / "net.pt2", {.input = {1, 6, 6}, .classes = 5, .layers = {.sandbox = false}}).value();
+      load_module(folder.path() / "net.pt2", {.input = {1, 6, 6}, .classes = 5, .guards = {.sandbox = false}}).value();
   const auto x = spread_numbers({1, 5, 1, 6, 6});
   auto flat = initial_weights(*net, 1);
   CHECK(at::equal(as_model(net).forward(flat.unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));
@@ -187,7 +187,7 @@ TEST_CASE("a file of each supported minor version of PyTorch gives the same resu
     tried.push_back(entry.path().filename());
     const auto net = load_module(
         entry.path(),
-        {.input = {3, 10, 10}, .classes = 5, .trained = true, .training = true, .layers = {.sandbox = false}});
+        {.input = {3, 10, 10}, .classes = 5, .trained = true, .training = true, .guards = {.sandbox = false}});
     REQUIRE(net.has_value());
     auto weights = initial_weights(**net, 1);
     (*net)->put_own_values(weights);

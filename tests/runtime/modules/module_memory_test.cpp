@@ -18,14 +18,14 @@ constexpr std::int64_t mebibyte = 1 << 20;
 
 at::Tensor bytes_of_memory(std::int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
-expected<std::shared_ptr<const module_net>> load(const made_program& program, module_requirements demands = {}) {
+expected<std::shared_ptr<const module_net>> load(const made_program& program, module_requirements requirements = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt2", program);
-  demands.input = {1, 6, 6};
-  demands.classes = 5;
-  demands.trained = demands.training = true;
-  demands.layers.sandbox = false;
-  return load_module(folder.path() / "net.pt2", demands);
+  requirements.input = {1, 6, 6};
+  requirements.classes = 5;
+  requirements.trained = requirements.training = true;
+  requirements.layers.sandbox = false;
+  return load_module(folder.path() / "net.pt2", requirements);
 }
 
 json size_named(const std::string& name) { return {{"as_sym_int", {{"as_name", name}}}}; }
@@ -113,7 +113,7 @@ TEST_CASE("a module whose probe needs too much memory is refused with the limit"
   const auto sum =
       made.call("sum.default", {{"self", made.call("ones.default", {{"size", numbers({std::int64_t{1} << 23})}})}});
   made.call("add.Tensor", {{"self", scaled}, {"other", sum}});
-  const auto net = load(made, {.layers = {.sandbox_memory_bytes = 16 * mebibyte}});
+  const auto net = load(made, {.guards = {.sandbox_memory_bytes = 16 * mebibyte}});
   REQUIRE_FALSE(net.has_value());
   CHECK_THAT(diagnostic_text(net.error().front()),
              ContainsSubstring(

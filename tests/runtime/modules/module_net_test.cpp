@@ -191,7 +191,7 @@ TEST_CASE("a table is passed to a module as [B, F], and tokens as [B, T] integer
   const scratch_folder folder;
   const auto file = folder.path() / "net.pt2";
   const module_requirements of_table{
-      .input = {1, 1, 4}, .form = row_form::numbers, .classes = 3, .scores = true, .layers = {.sandbox = false}};
+      .input = {1, 1, 4}, .form = row_form::numbers, .classes = 3, .scores = true, .guards = {.sandbox = false}};
   made_program linear;
   linear.call("linear.default",
               {{"input", tensor_named("x")}, {"weight", linear.parameter("weight", spread_numbers({3, 4}))}});
@@ -230,7 +230,7 @@ TEST_CASE("a module written by PyTorch gives PyTorch's results") {
   const job_guards guards;
   const std::filesystem::path root(MNEME_SOURCE_DIR);
   const auto net = load_module(root / "scenarios/smoke/tiny.pt2",
-                               {.input = {3, 10, 10}, .classes = classes, .layers = {.sandbox = false}})
+                               {.input = {3, 10, 10}, .classes = classes, .guards = {.sandbox = false}})
                        .value();
   auto rows = formula("rows", 4 * 300);
   const auto x = at::from_blob(rows.data(), {1, 4, 3, 10, 10});

@@ -94,7 +94,7 @@ child_end child_does(const std::function<int()>& act) {
   return end;
 }
 
-bool machine_has_cells() {
+bool machine_has_sandbox() {
   return child_does([] {
            return restrict_process({.seconds = 60, .memory_bytes = std::int64_t{1} << 32}).empty() ? 0 : 1;
          }).status == 0;
@@ -103,7 +103,7 @@ bool machine_has_cells() {
 } // namespace
 
 TEST_CASE("a process without rights can compute but do nothing else") {
-  if (!machine_has_cells())
+  if (!machine_has_sandbox())
     SKIP("this machine gives no cells");
   static_cast<void>(at::ones({100}).sum()); // LibTorch's first operator detects the processor
   const watched_folder watched;
@@ -149,7 +149,7 @@ TEST_CASE("a process without rights can compute but do nothing else") {
 }
 
 TEST_CASE("the limits of a sandbox end a process that takes too long or too much memory") {
-  if (!machine_has_cells())
+  if (!machine_has_sandbox())
     SKIP("this machine gives no cells");
   const auto ended = [](const std::function<void()>& act) {
     return child_does([&] {
@@ -182,7 +182,7 @@ TEST_CASE("the program reports a valid module, and one that the sandbox rejects"
 }
 
 TEST_CASE("a sandbox forks a single-threaded process, else it executes the program again") {
-  if (!machine_has_cells())
+  if (!machine_has_sandbox())
     SKIP("this machine gives no cells");
   const cells_that_begin here(sandbox_start::fork_if_single_threaded, "/there/is/no/such/program");
   const auto good = small_convolution().bytes();

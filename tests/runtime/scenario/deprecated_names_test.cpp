@@ -120,8 +120,8 @@ TEST_CASE("both names of a key in one source are refused, naming both places", "
   // A file may override its base, and the command line both, as with one name.
   folder.write("base.toml", "[tasks]\nstaying_share = 0.25\n");
   folder.write("c.toml", "extends = \"base.toml\"\n[tasks]\nkeep_task_share = 0.5\n" + probe_sections);
-  CHECK(folder.read("c.toml").value.tasks.staying_share == 0.5);
-  CHECK(folder.read("c.toml", {{"tasks.staying_share", "0.75"}}).value.tasks.staying_share == 0.75);
+  CHECK(folder.read("c.toml").value.tasks.keep_task_share == 0.5);
+  CHECK(folder.read("c.toml", {{"tasks.staying_share", "0.75"}}).value.tasks.keep_task_share == 0.75);
 }
 
 TEST_CASE("a wrong value of an old key is an error at its place", "[scenario]") {

@@ -341,7 +341,7 @@ TEST_CASE("training learns separable rows", "[executor]") {
                             .options = {.epochs = 30, .batch_rows = 16, .classes = {0, 3}}}}};
   const auto runs = make_executor("cpu");
   const auto trained = runs->run(training);
-  const std::vector<job> asking{{.request = evaluate_job{.learnt = {net, weights_only(weights_of(trained[0]))},
+  const std::vector<job> asking{{.request = evaluate_job{.learned = {net, weights_only(weights_of(trained[0]))},
                                                          .samples = rows_from(source, 0, 60),
                                                          .mask = {0, 3}}}};
   const auto answer = runs->run(asking);

@@ -19,7 +19,7 @@ std::shared_ptr<const network> split_net() {
   network_builder net("front and head", shape3{1, 1, pixels});
   const auto add_block = [&](const std::string& name, std::int64_t width) {
     net.add_linear(name + ".fc", width, activation::none);
-    net.add_normalisation(name + ".bn", 0, activation::relu);
+    net.add_normalization(name + ".bn", 0, activation::relu);
     net.add_dropout(0.25);
   };
   add_block("front.a", 17);
@@ -36,7 +36,7 @@ std::shared_ptr<const network> split_net() {
 std::shared_ptr<const network> split_image_net() {
   network_builder net("images and head", pictures);
   add_convolution(net, "front.a", {.filters = 16, .padding = 1});
-  net.add_normalisation("front.bn", 0, activation::relu);
+  net.add_normalization("front.bn", 0, activation::relu);
   const auto first = net.cursor();
   add_convolution(net, "front.b", {.filters = 16, .padding = 1}); // one that uses Winograd
   net.add_sum(first, activation::relu);

@@ -302,9 +302,9 @@ TEST_CASE("a multi-layer perceptron learns the digits of MNIST in two epochs", "
                                 .start = weights_only(initial_weights(*net, 1)),
                                 .samples = rows_from(train, 0, 6000),
                                 .options = {.epochs = 2, .batch_rows = 32, .learning_rate = 0.1, .classes = {0, 10}}});
-  const std::vector<job> asking{
-      {.request =
-           evaluate_job{.learnt = {net, weights_only(weights)}, .samples = rows_from(test, 0, 1000), .mask = {0, 10}}}};
+  const std::vector<job> asking{{.request = evaluate_job{.learned = {net, weights_only(weights)},
+                                                         .samples = rows_from(test, 0, 1000),
+                                                         .mask = {0, 10}}}};
   const auto answer = make_executor("cpu")->run(asking);
   const auto& result = std::get<evaluate_output>(std::get<work_output>(answer[0]));
   INFO(result.correct << " of 1000 right");

@@ -39,7 +39,7 @@ TEST_CASE("in an evaluation ties go to the first class, and classes outside the 
   auto images = on_cpu();
   const auto over = [&](class_range mask) {
     return run_inference(
-        evaluate_job{.learnt = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask},
+        evaluate_job{.learned = {made.net, made.weights}, .samples = rows_from(made.source, 0, 4), .mask = mask},
         images);
   };
   const auto whole = over({0, 3}); // logits 2 0 1 -> 0, right; 0 3 0 -> 1, right; 5 5 0 -> 0, wrong; 1 2 3 -> 2, right
@@ -118,8 +118,9 @@ TEST_CASE("a pass over no rows has empty results", "[passes]") {
   const hand_made made;
   auto images = on_cpu();
   const sample_view none;
-  CHECK(run_inference(evaluate_job{.learnt = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows ==
-        0);
+  CHECK(
+      run_inference(evaluate_job{.learned = {made.net, made.weights}, .samples = none, .mask = {0, 3}}, images).rows ==
+      0);
   const auto nothing = run_inference(extract_job{.net = made.net, .weights = made.weights, .samples = none}, images);
   CHECK(nothing.features.sizes() == at::IntArrayRef{0, 3});
   const auto sums = run_inference(
@@ -136,8 +137,8 @@ TEST_CASE("evaluating a net after its frozen front equals evaluating the whole, 
   auto other_classifier = flat.clone(); // only the parameters before it matter
   other_classifier.narrow(0, net->encoder()->size(), net->classifier()->size()).fill_(7.0F);
   auto images = on_cpu();
-  const auto judged = [&](const predictor& learnt, std::int64_t first, std::int64_t count, feature_store* store) {
-    return run_inference(evaluate_job{.learnt = learnt, .samples = rows_from(source, first, count), .mask = {0, 5}},
+  const auto judged = [&](const predictor& learned, std::int64_t first, std::int64_t count, feature_store* store) {
+    return run_inference(evaluate_job{.learned = learned, .samples = rows_from(source, first, count), .mask = {0, 5}},
                          images, store);
   };
   const predictor whole{.net = net, .weights = weights_only(flat)};

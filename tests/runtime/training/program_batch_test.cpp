@@ -47,9 +47,9 @@ tensors_ref tensor_named(const std::string& name, at::Tensor value) {
   return made;
 }
 
-job_outcome outcome_of(program_job wanted, slice_monitor* watch = nullptr) {
+job_outcome outcome_of(program_job wanted, slice_monitor* monitor = nullptr) {
   const std::vector<job> single{{.request = std::move(wanted)}};
-  return make_executor("cpu")->run(single, watch).front();
+  return make_executor("cpu")->run(single, monitor).front();
 }
 
 std::string error_of(const job_outcome& outcome) {
@@ -240,10 +240,10 @@ TEST_CASE("if stacked calls fail, only the responsible call has no outcome", "[p
 }
 
 TEST_CASE("each call of a program runs as many slices as it needs", "[program_batch]") {
-  counting_watch watch(100);
+  counting_watch monitor(100);
   const std::vector<job> batch{{.request = descent_of(1, 3)}, {.request = descent_of(2, 5)}};
-  const auto results = make_executor("cpu")->run(batch, &watch);
-  CHECK(watch.seen == std::vector<double>{0.0, 1.0 / 5, 2.0 / 5, 3.0 / 5, 4.0 / 5}); // progress of the slowest call
+  const auto results = make_executor("cpu")->run(batch, &monitor);
+  CHECK(monitor.seen == std::vector<double>{0.0, 1.0 / 5, 2.0 / 5, 3.0 / 5, 4.0 / 5}); // progress of the slowest call
   for (std::size_t k = 0; k < 2; ++k) { // d/dx (x - t)^2 (1 + x^2) = 2 (x - t) (1 + x^2) + 2 x (x - t)^2
     const auto target = drawn({5}, k + 1).to(at::kDouble);
     auto x = at::zeros({5}, at::kDouble);
@@ -254,9 +254,9 @@ TEST_CASE("each call of a program runs as many slices as it needs", "[program_ba
 }
 
 TEST_CASE("a program can be stopped between two slices", "[program_batch]") {
-  counting_watch watch(2);
+  counting_watch monitor(2);
   const std::vector<job> batch{{.request = descent_of(1, 1)}, {.request = descent_of(2, 5)}};
-  const auto results = make_executor("cpu")->run(batch, &watch);
+  const auto results = make_executor("cpu")->run(batch, &monitor);
   CHECK(tensors_of(results[0]).at("x").size(0) == 5); // it had ended earlier
   CHECK(error_of(results[1]) == interrupted_text);
 }

@@ -31,9 +31,9 @@ struct server {
     return closed();
   }
   double closed() {
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(half->close_round(ctx, {}), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(half->close_round(ctx, {}), channel, *device);
     const auto went = half->predict().weights->at(flat_weights) - before;
     CHECK((went - went[0]).abs().max().item<double>() == 0.0);
     return went[0].item<double>();

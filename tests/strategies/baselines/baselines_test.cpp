@@ -33,14 +33,14 @@ struct two_tasks {
     method->prepare(setup_of(model));
     server = method->make_server();
     const auto rows = striped_rows(32, features, classes);
-    job_channel desk;
+    job_channel channel;
     generated_row_store made(row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes});
-    server_context ctx(desk, nullptr, &made);
+    server_context ctx(channel, nullptr, &made);
     memory_ref memory;
     for (std::uint32_t t = 0; t < 2; ++t) {
       auto info = class_task(t, 2);
       info.rounds_of_task = 2;
-      (void)run_step(server->open_task(ctx, info), desk, *device);
+      (void)run_step(server->open_task(ctx, info), channel, *device);
       std::vector<std::int64_t> mine;
       for (std::int64_t r = 0; r < 32; ++r)
         if (r % classes / 2 == t)
@@ -60,7 +60,7 @@ struct two_tasks {
         memories.push_back(memory);
         uploads.push_back(result.upload);
         server->fold({.from = {0}, .started_from = {}, .upload = result.upload, .rows = result.rows});
-        run_step(server->close_round(ctx, info), desk, *device);
+        run_step(server->close_round(ctx, info), channel, *device);
       }
       after.push_back(server->predict().weights->at(flat_weights));
     }
@@ -239,10 +239,10 @@ TEST_CASE("FedDyn's loss adds the gradient alpha (w - start) - g to the plain on
                                     .samples = view_of(striped_rows(8, features, classes), {0, 1, 2, 3})});
   auto step = run.start();
   const auto job = std::get<train_job>(std::get<plan>(step).at(0));
-  REQUIRE(job.objective->regularises());
+  REQUIRE(job.objective->regularizes());
   auto gradients = at::ones({3});
   const auto w = at::full({3}, 2.0F), start = at::full({3}, 1.0F);
-  job.objective->regularise(w, start, 4, job.auxiliary.get(), gradients);
+  job.objective->regularize(w, start, 4, job.auxiliary.get(), gradients);
   CHECK(at::allclose(gradients, at::tensor({1.25F - 4.0F, 1.25F - 5.0F, 1.25F - 6.0F})));
 }
 

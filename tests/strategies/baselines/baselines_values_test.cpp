@@ -51,28 +51,28 @@ TEST_CASE("EWC blends Fisher information by the share of earlier classes, and a 
   const auto method = prepared("fed-ewc", {}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   const std::vector<std::int64_t> opened{1, 3, 6, 6}; // classes after each task
   const auto begin = [&](std::uint32_t task) {
     const round_info info{.task = {task}, .seen_classes = {0, opened[task]}, .current_classes = {0, opened[task]}};
-    (void)run_step(server->open_task(ctx, info), desk, *device);
+    (void)run_step(server->open_task(ctx, info), channel, *device);
     return server->open_round(info).extra;
   };
   const auto value_of = [](const tensors_ref& held, const char* name) { return held->at(name)[7].item<double>(); };
   CHECK_FALSE(begin(0));
   server->fold({.upload = fisher_upload(0.5), .rows = 1});
   server->fold({.upload = fisher_upload(2.5), .rows = 3});
-  run_step(server->close_round(ctx, {}), desk, *device);
+  run_step(server->close_round(ctx, {}), channel, *device);
   CHECK(value_of(begin(1), "fisher") == 2.0); // (1 * 0.5 + 3 * 2.5) / 4: no earlier information
   server->fold({.upload = fisher_upload(8.0, 0.25), .rows = 5});
   server->fold({.upload = fisher_upload(99.0), .rows = 0}); // trained on no rows
-  run_step(server->close_round(ctx, {}), desk, *device);
+  run_step(server->close_round(ctx, {}), channel, *device);
   const auto third = begin(2);
   CHECK_THAT(value_of(third, "fisher"), WithinRel(1.0 / 3 * 2.0 + 2.0 / 3 * 8.0, 1e-6)); // 1 of 3 classes is old
   CHECK(value_of(third, "anchor") == 0.25);
   server->fold({.upload = fisher_upload(1.0, 0.75), .rows = 5});
-  run_step(server->close_round(ctx, {}), desk, *device);
+  run_step(server->close_round(ctx, {}), channel, *device);
   const auto fourth = begin(3);
   CHECK_THAT(value_of(fourth, "fisher"), WithinRel(0.5 * 6.0 + 0.5 * 1.0, 1e-6)); // 3 of 6
   CHECK(value_of(fourth, "anchor") == 0.75);
@@ -82,15 +82,15 @@ TEST_CASE("Fisher information of tasks can be summed instead of blended", "[ewc]
   const auto method = prepared("fed-ewc", {{"fisher_over_tasks", "add"}}, 4);
   const auto server = method->make_server();
   const auto device = make_executor("cpu");
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   for (const std::uint32_t task : {0U, 1U, 2U}) {
     const round_info info{.task = {task}, .seen_classes = {0, task + 1}, .current_classes = {task, task + 1}};
-    (void)run_step(server->open_task(ctx, info), desk, *device);
+    (void)run_step(server->open_task(ctx, info), channel, *device);
     if (task == 2)
       CHECK(server->open_round(info).extra->at("fisher")[7].item<double>() == 2.5);
     server->fold({.upload = fisher_upload(task == 0 ? 2.0 : 0.5), .rows = 1});
-    run_step(server->close_round(ctx, {}), desk, *device);
+    run_step(server->close_round(ctx, {}), channel, *device);
   }
 }
 
@@ -121,10 +121,10 @@ TEST_CASE("EWC's penalty has the gradient lambda F (w - w*) on each segment of t
       *method,
       {.info = {.task = {1}, .seen_classes = {0, 6}, .current_classes = {3, 6}}, .weights = start, .extra = held});
   REQUIRE(jobs.size() == 1); // the last task leaves no Fisher information
-  REQUIRE(jobs[0].objective->regularises());
+  REQUIRE(jobs[0].objective->regularizes());
   auto gradients = at::full({3}, 7.0F);
   const auto w = at::tensor({0.5F, 1.0F, -0.5F}), far = at::full({3}, 9.0F);
-  jobs[0].objective->regularise(w, far, 4, jobs[0].auxiliary.get(), gradients);
+  jobs[0].objective->regularize(w, far, 4, jobs[0].auxiliary.get(), gradients);
   CHECK(at::equal(gradients, at::tensor({7.0F, 7.0F + 10 * 5 * 0.5F, 7.0F - 10 * 6 * 1.0F})));
 }
 
@@ -193,9 +193,9 @@ TEST_CASE("FedProx adds mu (w - start) to the gradient", "[fedprox]") {
   const auto jobs = trainings(*method, {.info = {.seen_classes = {0, 6}, .current_classes = {0, 6}},
                                         .weights = weights_only(initial_weights(*setup_of(1).net, 2))});
   REQUIRE(jobs.size() == 1);
-  REQUIRE(jobs[0].objective->regularises());
+  REQUIRE(jobs[0].objective->regularizes());
   auto gradients = at::full({2}, 1.0F);
-  jobs[0].objective->regularise(at::tensor({3.0F, -1.0F}), at::tensor({1.0F, 1.0F}), 0, nullptr, gradients);
+  jobs[0].objective->regularize(at::tensor({3.0F, -1.0F}), at::tensor({1.0F, 1.0F}), 0, nullptr, gradients);
   CHECK(at::equal(gradients, at::tensor({2.0F, 0.0F})));
 }
 

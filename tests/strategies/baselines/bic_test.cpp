@@ -108,10 +108,10 @@ TEST_CASE("a hold-out is the same in all rounds of a task and is not trained on"
 TEST_CASE("the server corrects the newest classes after a task's last round, by the mean of its clients", "[bic]") {
   const rehearsing_client client("bic", {2, 2}, {{"memory", "40"}});
   const auto server = client.method->make_server();
-  job_channel desk;
-  server_context ctx(desk);
-  (void)run_step(server->open_task(ctx, client.sent(0, false).info), desk, *client.device);
-  (void)run_step(server->open_task(ctx, client.sent(1, false).info), desk, *client.device);
+  job_channel channel;
+  server_context ctx(channel);
+  (void)run_step(server->open_task(ctx, client.sent(0, false).info), channel, *client.device);
+  (void)run_step(server->open_task(ctx, client.sent(1, false).info), channel, *client.device);
   const auto flat = initial_weights(*client.setup.net, 9);
   const auto fold = [&](std::vector<double> correction) {
     auto upload = std::make_shared<tensor_map>(*weights_only(flat));
@@ -122,12 +122,12 @@ TEST_CASE("the server corrects the newest classes after a task's last round, by 
   fold({0.5, -1.0, 1.0});
   fold({});
   fold({0.7, -2.0, 1.0});
-  run_step(server->close_round(ctx, client.sent(1, true).info), desk, *client.device);
-  const auto learnt = server->predict().weights->at(flat_weights);
+  run_step(server->close_round(ctx, client.sent(1, true).info), channel, *client.device);
+  const auto learned = server->predict().weights->at(flat_weights);
   const auto weight = [](const at::Tensor& net) { return net.narrow(0, 0, 20).view({4, 5}); };
-  CHECK(at::equal(weight(learnt).narrow(0, 0, 2), weight(flat).narrow(0, 0, 2)));
-  CHECK(at::allclose(weight(learnt).narrow(0, 2, 2), weight(flat).narrow(0, 2, 2) * 0.6, 1e-6));
-  CHECK(at::allclose(learnt.narrow(0, 22, 2), flat.narrow(0, 22, 2) * 0.6 - 1.5, 1e-5, 1e-6));
+  CHECK(at::equal(weight(learned).narrow(0, 0, 2), weight(flat).narrow(0, 0, 2)));
+  CHECK(at::allclose(weight(learned).narrow(0, 2, 2), weight(flat).narrow(0, 2, 2) * 0.6, 1e-6));
+  CHECK(at::allclose(learned.narrow(0, 22, 2), flat.narrow(0, 22, 2) * 0.6 - 1.5, 1e-5, 1e-6));
   CHECK(server->summary_metrics().at("alpha_2") == 0.6);
   const auto next = server->open_round(client.sent(1, false).info).extra->at("corrections");
   CHECK(at::equal(next, at::tensor({1.0, 0.0, 0.6, -1.5}, at::kDouble).view({2, 2})));

@@ -11,8 +11,8 @@ namespace {
 at::Tensor row(const std::vector<float>& values) { return at::tensor(values).unsqueeze(0); }
 
 /// The compute job of this name in a round of the second task.
-compute_job job_named(const std::string& name, const std::string& neighbours = "3") {
-  const rehearsing_client client("dde", {3, 2}, {{"neighbours", neighbours}});
+compute_job job_named(const std::string& name, const std::string& neighbors = "3") {
+  const rehearsing_client client("dde", {3, 2}, {{"neighbours", neighbors}});
   for (const auto& job : jobs_of_kind<compute_job>(
            jobs_of_round(*client.method, *client.device, client.work(client.sent(1, true), client.rows_of(0, 1, 6)))))
     if (job.name == name)
@@ -20,7 +20,7 @@ compute_job job_named(const std::string& name, const std::string& neighbours = "
   FAIL(name);
   return {};
 }
-at::Tensor neighbours_of(const at::Tensor& features, const at::Tensor& labels, std::int64_t old, std::int64_t count) {
+at::Tensor neighbors_of(const at::Tensor& features, const at::Tensor& labels, std::int64_t old, std::int64_t count) {
   tensor_map in;
   in.put("features", features);
   in.put("labels", labels);
@@ -59,11 +59,11 @@ TEST_CASE("a row's prediction is averaged with its neighbors'", "[dde]") {
 TEST_CASE("neighbors are new rows, and no row is its own neighbor", "[dde]") {
   const auto features = at::tensor({1.0F, 0.0F, 0.9F, 0.1F, 0.0F, 1.0F, 0.1F, 0.9F, 2.0F, 0.0F}).view({5, 2});
   const auto labels = at::tensor({0, 3, 3, 4, 4}, at::kLong); // row 4 is row 0 with another length
-  const auto nearest = neighbours_of(features, labels, 3, 2);
+  const auto nearest = neighbors_of(features, labels, 3, 2);
   CHECK(at::equal(nearest, at::tensor({1, 3, 4, 3, 3, 1, 2, 1, 1, 3}, at::kLong).view({5, 2})));
-  const auto few = neighbours_of(features, at::tensor({0, 0, 0, 0, 4}, at::kLong), 3, 2);
+  const auto few = neighbors_of(features, at::tensor({0, 0, 0, 0, 4}, at::kLong), 3, 2);
   CHECK(at::equal(few.flatten(), at::tensor({-1, 4, 4, 4, -1}, at::kLong))); // no equal rows
-  const auto none = neighbours_of(features, at::zeros({5}, at::kLong), 3, 2);
+  const auto none = neighbors_of(features, at::zeros({5}, at::kLong), 3, 2);
   CHECK((none == -1).all().item<bool>());
   CHECK(answers_of(none, at::zeros({5, 4})).abs().max().item<float>() == 0.0F);
 }
@@ -74,7 +74,7 @@ TEST_CASE("a step of DDE equals the official code's", "[dde]") {
   const auto labels = labels_of(theirs["labels"]);
   const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true); };
   const auto cosines = unit(features).mm(unit(weight).t());
-  const auto nearest = neighbours_of(features, labels, 3, theirs["neighbours"].get<std::int64_t>());
+  const auto nearest = neighbors_of(features, labels, 3, theirs["neighbours"].get<std::int64_t>());
   const rehearsing_client client("dde", {3, 2}, {{"distillation_weight", "0"}});
   const auto d =
       rehearsed_step{.logits = cosines * 2.0, .labels = labels, .targets = answers_of(nearest, cosines * 2.0)}
@@ -91,20 +91,20 @@ TEST_CASE("after a task the server removes the drift from its predictions", "[dd
   const auto trained_with = [](const std::string& alpha, const std::vector<float>& drift) {
     const rehearsing_client client("dde", {2, 2}, {{"alpha", alpha}});
     const auto server = client.method->make_server();
-    job_channel desk;
-    server_context ctx(desk);
-    (void)run_step(server->open_task(ctx, client.sent(1, false).info), desk, *client.device);
+    job_channel channel;
+    server_context ctx(channel);
+    (void)run_step(server->open_task(ctx, client.sent(1, false).info), channel, *client.device);
     auto upload = std::make_shared<tensor_map>(*client.setup.initial);
     upload->put("drift", at::tensor(drift));
     server->fold({.upload = upload, .rows = 3});
-    run_step(server->close_round(ctx, client.sent(1, true).info), desk, *client.device);
+    run_step(server->close_round(ctx, client.sent(1, true).info), channel, *client.device);
     return std::pair(client.setup.initial->at(flat_weights), server->predict().weights->at(flat_weights));
   };
-  const auto [flat, learnt] = trained_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect
-  const auto before = flat.narrow(0, 0, 20).view({4, 5}), after = learnt.narrow(0, 0, 20).view({4, 5});
+  const auto [flat, learned] = trained_with("0.5", {0, 3, 0, 0, 0}); // its length has no effect
+  const auto before = flat.narrow(0, 0, 20).view({4, 5}), after = learned.narrow(0, 0, 20).view({4, 5});
   CHECK(at::allclose(after.select(1, 1), before.select(1, 1) * 0.5));
   CHECK(at::equal(after.select(1, 0), before.select(1, 0))); // orthogonal to the drift
-  CHECK(at::equal(learnt.narrow(0, 20, 4), flat.narrow(0, 20, 4)));
+  CHECK(at::equal(learned.narrow(0, 20, 4), flat.narrow(0, 20, 4)));
   const auto [same, untouched] = trained_with("0", {0, 3, 0, 0, 0});
   CHECK(at::equal(same, untouched));
 }

@@ -43,9 +43,9 @@ struct federation {
   /// Change of the server's weights if all weights change equally.
   [[nodiscard]] double step() const {
     const auto before = server->predict().weights->at(flat_weights).clone();
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->close_round(ctx, {}), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->close_round(ctx, {}), channel, *device);
     return (before - server->predict().weights->at(flat_weights)).mean().item<double>();
   }
 };
@@ -68,11 +68,11 @@ TEST_CASE("a client sends its change divided by the weight of its steps", "[nova
   plain->prepare(one.setup);
   auto in = one.server->open_round({});
   in.info = {.seen_classes = {0, classes}, .current_classes = {0, classes}};
-  const auto learnt = run_round(*plain, *one.device,
-                                {.in = std::make_shared<const broadcast>(in),
-                                 .samples = view_of(striped_rows(32, features, classes), {0, 1, 2, 3, 4, 5, 6, 7}),
-                                 .seed = 1});
-  const auto moved = in.weights->at(flat_weights) - learnt.upload->at(flat_weights);
+  const auto learned = run_round(*plain, *one.device,
+                                 {.in = std::make_shared<const broadcast>(in),
+                                  .samples = view_of(striped_rows(32, features, classes), {0, 1, 2, 3, 4, 5, 6, 7}),
+                                  .seed = 1});
+  const auto moved = in.weights->at(flat_weights) - learned.upload->at(flat_weights);
   CHECK(largest_difference(one.round(8).upload->at(flat_weights), moved / 2.5) < 1e-7);
 }
 

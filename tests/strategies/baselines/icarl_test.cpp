@@ -112,14 +112,14 @@ TEST_CASE("in a task's last round clients send sums over exemplars and current r
 TEST_CASE("the server predicts by nearest means only after a task's last round", "[icarl]") {
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto server = client.method->make_server();
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   const auto first = client.sent(0, false), last = client.sent(0, true), next = client.sent(1, false);
-  (void)run_step(server->open_task(ctx, first.info), desk, *client.device);
+  (void)run_step(server->open_task(ctx, first.info), channel, *client.device);
   const auto fold = [&](const broadcast& in) {
     const auto result = client.round(client.work(in, client.rows_of(0, 0, 5)));
     server->fold({.upload = result.upload, .rows = result.rows});
-    run_step(server->close_round(ctx, in.info), desk, *client.device);
+    run_step(server->close_round(ctx, in.info), channel, *client.device);
   };
   fold(first);
   CHECK(server->predict().kind == readout_kind::head);
@@ -127,7 +127,7 @@ TEST_CASE("the server predicts by nearest means only after a task's last round",
   CHECK(server->predict().kind == readout_kind::cosine);
   CHECK(server->predict().readout.sizes() == at::IntArrayRef{4, 5});
   CHECK_FALSE(server->open_round(first.info).extra); // no teacher in the first task
-  (void)run_step(server->open_task(ctx, next.info), desk, *client.device);
+  (void)run_step(server->open_task(ctx, next.info), channel, *client.device);
   CHECK(server->predict().kind == readout_kind::head);
   CHECK(server->open_round(next.info).extra);
 }

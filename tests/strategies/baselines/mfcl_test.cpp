@@ -22,7 +22,7 @@ const std::array<std::int64_t, 3> image{3, side, side};
 model_ref classifier() {
   network_builder net("a convolution", image);
   add_convolution(net, "conv1", {.filters = 5, .stride = 2, .padding = 1, .bias = false});
-  net.add_normalisation("bn1", 0, activation::relu);
+  net.add_normalization("bn1", 0, activation::relu);
   add_mean_pool(net);
   net.add_head("fc", classes);
   return net.build();
@@ -74,8 +74,8 @@ TEST_CASE("MFCL smooths images by 25 weights", "[mfcl]") {
   CHECK((weights.sum(1) - along).abs().max().item<double>() < 5e-5);
   CHECK(weights[2][2].item<double>() == Approx(0.092198).epsilon(1e-4));
   CHECK(weights[0][0].item<double>() == Approx(0.012478).epsilon(1e-4));
-  const auto grey = at::full({2, 3, 5, 6}, 0.7, at::kDouble);
-  CHECK((smoothed(grey) - grey).abs().max().item<double>() < 1e-12);
+  const auto gray = at::full({2, 3, 5, 6}, 0.7, at::kDouble);
+  CHECK((smoothed(gray) - gray).abs().max().item<double>() < 1e-12);
 }
 
 TEST_CASE("MFCL's information loss is high if predictions cover few classes", "[mfcl]") {
@@ -195,11 +195,11 @@ TEST_CASE("MFCL's generator learns, and its last normalization keeps fixed scale
     totals.push_back(losses.total);
   }
   CHECK(totals.back() < 0.8 * totals.front());
-  const auto learnt = now.whole(*generator);
+  const auto learned = now.whole(*generator);
   for (const auto& entry : generator->layout()) {
     const bool is_fixed = entry.name == "bn_image.weight" || entry.name == "bn_image.bias";
     CAPTURE(entry.name);
-    CHECK(same_bits(as_in_files(learnt, entry), as_in_files(start, entry)) == is_fixed);
+    CHECK(same_bits(as_in_files(learned, entry), as_in_files(start, entry)) == is_fixed);
   }
 }
 
@@ -355,7 +355,7 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
   CHECK_FALSE(findings.contains("model.head"));
   network_builder net("hidden", image);
   add_convolution(net, "conv1", {.filters = 4});
-  net.add_normalisation("bn1", 0, activation::relu);
+  net.add_normalization("bn1", 0, activation::relu);
   add_mean_pool(net);
   net.add_head("fc", classes, {.hidden = {3}});
   setup.net = net.build();

@@ -30,10 +30,10 @@ std::string mfcl_name(const std::string& name, std::int64_t stages) {
 }
 
 void compare_steps(official_steps& both, const char* name, std::int64_t stages) {
-  mfcl_settings with{.shape = official_image, .seen_classes = first_classes, .upsamplings = stages};
-  with.code = both["settings"]["code"], with.filters = both["settings"]["filters"];
-  with.batch = both["settings"]["batch"];
-  const auto net = official_net(), generator = mfcl_generator(with);
+  mfcl_settings settings{.shape = official_image, .seen_classes = first_classes, .upsamplings = stages};
+  settings.code = both["settings"]["code"], settings.filters = both["settings"]["filters"];
+  settings.batch = both["settings"]["batch"];
+  const auto net = official_net(), generator = mfcl_generator(settings);
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
   auto flat = initial_weights(*generator, 1);
   for (const auto& entry : generator->layout())
@@ -41,12 +41,12 @@ void compare_steps(official_steps& both, const char* name, std::int64_t stages) 
       put_as_in_files(flat, entry, made_values("generator." + mfcl_name(entry.name, stages), entry.shape));
   flat = flat.to(at::kDouble).unsqueeze(0);
   const auto codes_of = [&](std::size_t step) {
-    return (2 * values_named(fmt::format("codes.{}", step), {with.batch, with.code})).to(at::kDouble);
+    return (2 * values_named(fmt::format("codes.{}", step), {settings.batch, settings.code})).to(at::kDouble);
   };
   mfcl_generator_state now{adam(flat), flat};
   const auto& steps = both[name]["steps"];
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const auto ours = mfcl_step(*net, *generator, with, teacher, codes_of(step), now);
+    const auto ours = mfcl_step(*net, *generator, settings, teacher, codes_of(step), now);
     const auto where = fmt::format("{} upsamplings, step {} ", stages, step + 1);
     both.term(where + "labels", steps[step]["labels"], ours.labels);
     both.term(where + "information", steps[step]["information"], ours.information);
@@ -61,7 +61,7 @@ void compare_steps(official_steps& both, const char* name, std::int64_t stages) 
                      steps[step]["generator"][theirs]);
     }
   }
-  const auto images = mfcl_images(*generator, with, now.whole(*generator), codes_of(steps.size()));
+  const auto images = mfcl_images(*generator, settings, now.whole(*generator), codes_of(steps.size()));
   both.weights(fmt::format("{} upsamplings, images in evaluation mode", stages), "sample", images.contiguous(),
                both[name]["sample"]);
   const auto answers =

@@ -48,7 +48,7 @@ target_draws draws_of(const target_settings& with, std::int64_t round, const nlo
 }
 
 /// In float64 like the script: Adam turns values that are zero in exact arithmetic into full steps.
-void synthesise(official_steps& both, const char* rounds, outer_step outer) {
+void synthesize(official_steps& both, const char* rounds, outer_step outer) {
   auto with = settings_of(both);
   with.outer = outer;
   const auto net = official_net();
@@ -83,8 +83,8 @@ void synthesise(official_steps& both, const char* rounds, outer_step outer) {
 
 TEST_CASE("TARGET's generator descends like the official code's, with both outer steps", "[official][target]") {
   official_steps both("target/synthesize");
-  synthesise(both, "first-order", outer_step::first_order);
-  synthesise(both, "reptile", outer_step::reptile);
+  synthesize(both, "first-order", outer_step::first_order);
+  synthesize(both, "reptile", outer_step::reptile);
 }
 
 TEST_CASE("TARGET's student trains like the official code's", "[official][target]") {

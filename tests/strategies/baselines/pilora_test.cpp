@@ -59,15 +59,15 @@ rehearsing_client pilora_client(const key_list& keys = {}) {
 /// A task of two clients, one round each.
 struct trained_task {
   trained_task(const rehearsing_client& client, server_half& server, std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
+    job_channel channel;
+    server_context ctx(channel);
     const auto info = client.sent(task, false).info;
-    (void)run_step(server.open_task(ctx, info), desk, *client.device);
+    (void)run_step(server.open_task(ctx, info), channel, *client.device);
     sent = server.open_round(info);
     sent.info = info;
     upload = client.round(client.work(sent, client.rows_of(task, task, 6))).upload;
     server.fold({.from = {0}, .started_from = info.round, .upload = upload, .rows = 6});
-    (void)run_step(server.close_round(ctx, info), desk, *client.device);
+    (void)run_step(server.close_round(ctx, info), channel, *client.device);
     evaluated = server.predict().weights->at(flat_weights);
   }
   broadcast sent;
@@ -159,7 +159,7 @@ TEST_CASE("PILoRA's loss terms equal values worked out by hand", "[pilora]") {
   REQUIRE(penalties.size() == 2);
   CHECK_THAT(penalties[0].value.item<double>(), WithinAbs(0.04, 1e-9));
   CHECK_THAT(penalties[1].value.item<double>(), WithinAbs(2.0, 1e-9));
-  objective->regularise(flat, flat, down.offset, &auxiliary, gradient);
+  objective->regularize(flat, flat, down.offset, &auxiliary, gradient);
   // sign(A^s A^T)^T A^s = [[1, -1], [1, 0]]
   CHECK_THAT(gradient[0].item<double>(), WithinAbs(0.51, 1e-6));
   CHECK_THAT(gradient[1].item<double>(), WithinAbs(-0.51, 1e-6));
@@ -278,11 +278,11 @@ TEST_CASE("invalid settings of PILoRA are refused", "[pilora]") {
           setup.net = model_named("linear", {1, 1, 5}, 4);
         }).starts_with("model.name: "));
   CHECK(complaint([](method_setup& setup) { setup.task_classes = {{0, 4}, {0, 4}}; }).starts_with("tasks.kind: "));
-  CHECK(complaint([](method_setup& setup) { setup.keep_share = 0.5; }).starts_with("strategy.old_model_share: "));
+  CHECK(complaint([](method_setup& setup) { setup.old_model_share = 0.5; }).starts_with("strategy.old_model_share: "));
   CHECK(complaint([](method_setup& setup) {
           setup.transition = task_transition::staggered;
         }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centers of earlier tasks"));
-  CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.keep_task_share: "));
+  CHECK(complaint([](method_setup& setup) { setup.keep_task_share = 0.5; }).starts_with("tasks.keep_task_share: "));
   CHECK(complaint([](method_setup& setup) { // low-rank parts with their own rate
           setup.training.learning_rate = 0.0;
         })

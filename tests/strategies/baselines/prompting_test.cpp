@@ -19,19 +19,19 @@ rehearsing_client prompting_client(const std::string& name, const key_list& keys
 }
 /// Broadcast of a round in a task, as the method's own server sends it.
 broadcast opened(const rehearsing_client& client, server_half& server, std::uint32_t task) {
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   const auto info = client.sent(task, false).info;
-  (void)run_step(server.open_task(ctx, info), desk, *client.device);
+  (void)run_step(server.open_task(ctx, info), channel, *client.device);
   auto sent = server.open_round(info);
   sent.info = info;
   return sent;
 }
 /// Sent tensor with this name, in the shape of model files.
-at::Tensor part_of(const rehearsing_client& client, const tensor_map& travelling, const std::string& name) {
+at::Tensor part_of(const rehearsing_client& client, const tensor_map& traveling, const std::string& name) {
   for (const auto& entry : client.setup.net->layout())
     if (entry.name == name)
-      return travelling.at(name).view(entry.shape);
+      return traveling.at(name).view(entry.shape);
   FAIL("no parameter is called " << name);
   return {};
 }
@@ -41,16 +41,16 @@ struct second_round {
     const auto server = client.method->make_server();
     (void)opened(client, *server, 0);
     sent = opened(client, *server, 1);
-    learnt = client.round(client.work(sent, client.rows_of(1, 1, 6))).upload;
+    learned = client.round(client.work(sent, client.rows_of(1, 1, 6))).upload;
   }
   /// True if rows low to low + count of a parameter are those at the start of the round.
   [[nodiscard]] bool kept(const rehearsing_client& client, const std::string& name, std::int64_t low,
                           std::int64_t count) const {
     return at::equal(part_of(client, *sent.weights, name).narrow(0, low, count),
-                     part_of(client, *learnt, name).narrow(0, low, count));
+                     part_of(client, *learned, name).narrow(0, low, count));
   }
   broadcast sent;
-  tensors_ref learnt;
+  tensors_ref learned;
 };
 
 /// A step of Fed-CPrompt, by the distances between the class tokens of its three models.
@@ -136,7 +136,7 @@ TEST_CASE("a round of Fed-CODAP trains only its task's components and classes' h
   }
   CHECK(round.kept(client, "head.weight", 0, 2));
   CHECK_FALSE(round.kept(client, "head.weight", 2, 2));
-  CHECK(std::ssize(*round.learnt) == 5 * 3 + 2); // the body is not sent
+  CHECK(std::ssize(*round.learned) == 5 * 3 + 2); // the body is not sent
 }
 
 TEST_CASE("a round of Fed-DualP trains the shared prompts and the slot of its task", "[prompting]") {

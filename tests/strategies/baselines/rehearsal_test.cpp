@@ -96,9 +96,9 @@ TEST_CASE("tensors sent with the weights are not part of their mean", "[rehearsa
   const auto result = client.round(client.work(client.sent(1, true), client.rows_of(0, 1, 5)));
   server->fold({.upload = result.upload, .rows = result.rows});
   server->fold({.upload = result.upload, .rows = 1}); // the weight of any other client
-  job_channel desk;
-  server_context ctx(desk);
-  run_step(server->close_round(ctx, client.sent(1, true).info), desk, *client.device);
+  job_channel channel;
+  server_context ctx(channel);
+  run_step(server->close_round(ctx, client.sent(1, true).info), channel, *client.device);
   CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));
 }
 

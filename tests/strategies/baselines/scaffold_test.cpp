@@ -65,9 +65,9 @@ double control_of(server_half& server, const round_info& info = {}) {
 
 void close(server_half& server) {
   const auto device = make_executor("cpu");
-  job_channel desk;
-  server_context ctx(desk);
-  run_step(server.close_round(ctx, {}), desk, *device);
+  job_channel channel;
+  server_context ctx(channel);
+  run_step(server.close_round(ctx, {}), channel, *device);
 }
 
 } // namespace
@@ -77,9 +77,9 @@ TEST_CASE("every step is corrected by c - c_i", "[scaffold]") {
   const auto jobs = jobs_of_kind<train_job>(
       jobs_of_round(*client.method, *client.device, client.work(client.sent(0.75), remembered(0.5))));
   REQUIRE(jobs.size() == 1);
-  REQUIRE(jobs[0].objective->regularises());
+  REQUIRE(jobs[0].objective->regularizes());
   auto gradients = floats({1.0F, 2.0F});
-  jobs[0].objective->regularise(floats({9.0F, 9.0F}), floats({8.0F, 8.0F}), 3, jobs[0].auxiliary.get(), gradients);
+  jobs[0].objective->regularize(floats({9.0F, 9.0F}), floats({8.0F, 8.0F}), 3, jobs[0].auxiliary.get(), gradients);
   CHECK(at::equal(gradients, floats({1.25F, 2.25F})));
 }
 
@@ -139,9 +139,9 @@ TEST_CASE("control variates persist across tasks unless they are reset", "[scaff
     const lone_client client({{"reset", reset ? "true" : "false"}});
     auto& server = *client.server;
     const auto device = make_executor("cpu");
-    job_channel desk;
-    server_context ctx(desk);
-    const auto begin = [&](const round_info& info) { (void)run_step(server.open_task(ctx, info), desk, *device); };
+    job_channel channel;
+    server_context ctx(channel);
+    const auto begin = [&](const round_info& info) { (void)run_step(server.open_task(ctx, info), channel, *device); };
     begin({});
     server.fold({.upload = upload_of(1.0, 4.0), .rows = 1});
     close(server);

@@ -30,18 +30,18 @@ struct lone_server {
   }
   void open_task(std::uint32_t task) {
     info.task = {task};
-    job_channel desk;
-    server_context ctx(desk, nullptr, &made);
-    (void)run_step(half->open_task(ctx, info), desk, *device);
+    job_channel channel;
+    server_context ctx(channel, nullptr, &made);
+    (void)run_step(half->open_task(ctx, info), channel, *device);
   }
   void fold(std::uint32_t client, tensor_map upload) {
     half->fold({.from = {client}, .upload = std::make_shared<const tensor_map>(std::move(upload)), .rows = 5});
   }
   plan close() {
-    job_channel desk;
-    server_context ctx(desk, nullptr, &made);
+    job_channel channel;
+    server_context ctx(channel, nullptr, &made);
     plan seen;
-    run_shown_step(half->close_round(ctx, info), desk, *device,
+    run_shown_step(half->close_round(ctx, info), channel, *device,
                    [&](const plan& wanted) { seen.insert(seen.end(), wanted.begin(), wanted.end()); });
     ++info.round.value;
     return seen;

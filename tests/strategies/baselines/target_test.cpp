@@ -24,7 +24,7 @@ const std::array<std::int64_t, 3> image{3, side, side};
 model_ref classifier() {
   network_builder net("a convolution", image);
   add_convolution(net, "conv1", {.filters = 4, .stride = 2, .padding = 1, .bias = false});
-  net.add_normalisation("bn1", 0, activation::relu);
+  net.add_normalization("bn1", 0, activation::relu);
   add_mean_pool(net);
   net.add_head("fc", classes);
   return net.build();
@@ -126,11 +126,11 @@ TEST_CASE("TARGET's generator fools the student after the warm-up, never with fe
   CHECK(fooling[1].item<double>() != never[1].item<double>());
   // What the student learns after the first round shows only in the next one.
   with.warm_up = 1;
-  const auto learnt = objective();
+  const auto learned = objective();
   with.student_rate = 5.0;
   const auto other = objective();
-  CHECK(learnt[1].item<double>() == other[1].item<double>());
-  CHECK(learnt[2].item<double>() != other[2].item<double>());
+  CHECK(learned[1].item<double>() == other[1].item<double>());
+  CHECK(learned[2].item<double>() != other[2].item<double>());
 }
 
 TEST_CASE("the rate of TARGET's student falls by half a cosine over all rounds") {

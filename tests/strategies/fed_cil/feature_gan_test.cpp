@@ -33,8 +33,9 @@ tensors_ref game_of(const feature_gan& gan, std::uint64_t seed, bool replays) {
   return made;
 }
 
-program_job job_of(const std::shared_ptr<const feature_gan>& gan, std::uint64_t seed, gan_training with, bool replays) {
-  return {.body = gan_program(gan, with),
+program_job job_of(const std::shared_ptr<const feature_gan>& gan, std::uint64_t seed, gan_training training,
+                   bool replays) {
+  return {.body = gan_program(gan, training),
           .in = game_of(*gan, seed, replays),
           .stream = {.seed = seed, .purpose = first_method_purpose},
           .rows = 1};
@@ -59,12 +60,12 @@ TEST_CASE("a game's bits do not depend on stacked games or slice boundaries") {
       auto shape = small;
       shape.overwrites = any;
       const auto gan = std::make_shared<const feature_gan>(shape);
-      gan_training with{.steps = 15, .batch = 6, .seen_classes = {0, 4}, .any_fakes = any};
-      with.rates.rate = 1e-3;
-      with.consistency = replays ? 1.0 : 0.0;
+      gan_training training{.steps = 15, .batch = 6, .seen_classes = {0, 4}, .any_fakes = any};
+      training.rates.rate = 1e-3;
+      training.consistency = replays ? 1.0 : 0.0;
       std::vector<program_job> jobs;
       for (std::uint64_t seed = 1; seed <= 5; ++seed)
-        jobs.push_back(job_of(gan, seed, with, replays));
+        jobs.push_back(job_of(gan, seed, training, replays));
       check_program(jobs);
     }
 }
@@ -79,11 +80,11 @@ TEST_CASE("a game of images has the same bits in any stack") {
                                                                  .image = {2, 8, 16},
                                                                  .scale = {0.01F, 0.02F},
                                                                  .shift = {-1.0F, -2.0F}});
-  gan_training with{
+  gan_training training{
       .steps = 3, .batch = 6, .seen_classes = {0, 4}, .any_fakes = true, .shuffles = true, .consistency = 1.0};
   std::vector<program_job> jobs;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    auto job = job_of(std::make_shared<const feature_gan>(small), seed, with, true);
+    auto job = job_of(std::make_shared<const feature_gan>(small), seed, training, true);
     auto in = std::make_shared<tensor_map>(*job.in);
     for (const char* name : {"generator", "old_generator", "server_generator"})
       in->put(name, initial_weights(*gan->generator(), seed + static_cast<std::uint64_t>(name[0])));
@@ -91,7 +92,7 @@ TEST_CASE("a game of images has the same bits in any stack") {
     in->put("features", drawn({20, gan->shape().features}, seed));
     in->put("batches", at::full({}, static_cast<std::int64_t>(seed), at::kLong));
     job.in = in;
-    job.body = gan_program(gan, with);
+    job.body = gan_program(gan, training);
     jobs.push_back(job);
   }
   check_program(jobs);
@@ -107,9 +108,9 @@ TEST_CASE("images of a generator are pixels as nets read them") {
                          .scale = {0.01F, 0.02F},
                          .shift = {-1.0F, -2.0F}});
   auto weights = at::zeros({1, gan.generator()->size()}, at::kFloat);
-  const auto grey = gan.rows(weights, gan.codes({0, 1}, {.seed = 1}).unsqueeze(0)).view({2, 2, 64}); // tanh(0)
-  CHECK((grey.select(1, 0) - (127.5 * 0.01 - 1.0)).abs().max().item<double>() < 1e-6);
-  CHECK((grey.select(1, 1) - (127.5 * 0.02 - 2.0)).abs().max().item<double>() < 1e-6);
+  const auto gray = gan.rows(weights, gan.codes({0, 1}, {.seed = 1}).unsqueeze(0)).view({2, 2, 64}); // tanh(0)
+  CHECK((gray.select(1, 0) - (127.5 * 0.01 - 1.0)).abs().max().item<double>() < 1e-6);
+  CHECK((gray.select(1, 1) - (127.5 * 0.02 - 2.0)).abs().max().item<double>() < 1e-6);
 }
 
 TEST_CASE("a shuffle has each row once per pass, except a short last batch, and passes differ") {
@@ -147,10 +148,10 @@ TEST_CASE("initialization from N(0, 0.02) sets matrices, zero biases and scales 
 
 TEST_CASE("games continue from their own moments and step counts") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 4, .batch = 6, .seen_classes = {0, 4}, .keeps_moments = true};
-  with.rates.rate = 1e-3;
+  gan_training training{.steps = 4, .batch = 6, .seen_classes = {0, 4}, .keeps_moments = true};
+  training.rates.rate = 1e-3;
   const auto fresh = [&](std::uint64_t seed) {
-    auto job = job_of(gan, seed, with, false);
+    auto job = job_of(gan, seed, training, false);
     auto in = std::make_shared<tensor_map>(*job.in);
     for (const char* name : {"generator", "critic"})
       adam::put_initial_moments(name, in->at(name), *in);
@@ -179,11 +180,11 @@ TEST_CASE("a pooled batch has each class of the clients equally often") {
   in->put("own_classes", at::stack({floats({0, 0, 1, 0}), floats({0, 0, 1, 1})}));
   in->put("old_generators", initial_weights(*gan->generator(), 4).unsqueeze(0));
   in->put("past_classes", floats({1, 1, 0, 0}).unsqueeze(0));
-  const gan_training with{.steps = 60, .batch = 6, .seen_classes = {0, 4}, .any_fakes = true};
+  const gan_training training{.steps = 60, .batch = 6, .seen_classes = {0, 4}, .any_fakes = true};
   std::vector<program_job> jobs;
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
     jobs.push_back(
-        {.body = gan_program(gan, with), .in = in, .stream = {.seed = seed, .purpose = first_method_purpose}});
+        {.body = gan_program(gan, training), .in = in, .stream = {.seed = seed, .purpose = first_method_purpose}});
   const auto games = run_by_width(jobs, 2);
   CHECK_FALSE(at::equal(tensors_of(games[0]).at("critic"), tensors_of(games[1]).at("critic")));
   check_program(jobs);
@@ -191,10 +192,10 @@ TEST_CASE("a pooled batch has each class of the clients equally often") {
 
 TEST_CASE("the critic learns to classify, and the generator to make rows of the classes") {
   const auto gan = std::make_shared<const feature_gan>(small);
-  gan_training with{.steps = 300, .batch = 16, .seen_classes = {0, 2}};
-  with.rates.rate = 5e-3;
+  gan_training training{.steps = 300, .batch = 16, .seen_classes = {0, 2}};
+  training.rates.rate = 5e-3;
   const auto device = make_executor("cpu");
-  const std::vector<job> batch{{.id = {}, .request = job_of(gan, 3, with, false)}};
+  const std::vector<job> batch{{.id = {}, .request = job_of(gan, 3, training, false)}};
   const auto outcome = device->run(batch);
   REQUIRE(std::holds_alternative<work_output>(outcome[0]));
   const auto& out = *std::get<program_output>(std::get<work_output>(outcome[0])).out;

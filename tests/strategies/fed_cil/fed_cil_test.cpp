@@ -34,15 +34,15 @@ struct cil_client {
     server->fold({.upload = upload, .rows = upload_rows});
   }
   void open(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->open_task(ctx, class_task(task, 2)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->open_task(ctx, class_task(task, 2)), channel, *device);
   }
   plan close(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
+    job_channel channel;
+    server_context ctx(channel);
     plan jobs;
-    run_shown_step(server->close_round(ctx, class_task(task, 2)), desk, *device,
+    run_shown_step(server->close_round(ctx, class_task(task, 2)), channel, *device,
                    [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
     return jobs;
   }

@@ -91,21 +91,21 @@ struct official_game {
     return at::tensor(listed, at::kLong).unsqueeze(0);
   }
 
-  [[nodiscard]] labelled_rows named(const std::string& name, const nlohmann::json& among) const {
+  [[nodiscard]] labeled_rows named(const std::string& name, const nlohmann::json& among) const {
     labels_list listed;
     for (std::int64_t i = 0; i < rows; ++i)
       listed.push_back(among[static_cast<std::size_t>(i) % among.size()]);
     return {values(name, {1, rows, gan.shape().features}), labels(listed)};
   }
   /// Noise computed from a name, with the one-hot label in its first numbers.
-  [[nodiscard]] labelled_codes coded(const std::string& name, std::size_t noise, const labels_list& listed) const {
+  [[nodiscard]] labeled_codes coded(const std::string& name, std::size_t noise, const labels_list& listed) const {
     auto codes = 2 * values(fmt::format("{}.noise.{}", name, noise), {1, rows, gan.shape().code()});
     codes.narrow(2, 0, gan.shape().classes).zero_();
     codes.scatter_(2, labels(listed).unsqueeze(2), 1.0);
     return {codes, labels(listed)};
   }
   /// Like coded(), with the labels drawn with this noise.
-  [[nodiscard]] labelled_codes drawn(const std::string& name, const nlohmann::json& record, std::size_t noise) const {
+  [[nodiscard]] labeled_codes drawn(const std::string& name, const nlohmann::json& record, std::size_t noise) const {
     return coded(name, noise, record["drawn_labels"][noise].get<labels_list>());
   }
   void play(const char* task, const std::string& name, bool replays) {
@@ -166,7 +166,7 @@ TEST_CASE("FedCIL's server consolidates like the official code's", "[official][f
     for (std::int64_t i = 0; i < rows; ++i)
       taken.push_back(places[place++]);
     const auto where = at::tensor(taken, at::kLong);
-    const labelled_rows batch{at::cat(features, 1).index_select(1, where), at::cat(listed, 1).index_select(1, where)};
+    const labeled_rows batch{at::cat(features, 1).index_select(1, where), at::cat(listed, 1).index_select(1, where)};
     CHECK(at::equal(batch.labels, game.labels(drawn[labels++].get<labels_list>())));
     return batch;
   };
@@ -194,8 +194,8 @@ TEST_CASE("FedCIL's consistency terms equal the official code's", "[official][fe
   const auto real_labels = given.real.labels[0];
   const labels_list listed(real_labels.const_data_ptr<std::int64_t>(),
                            real_labels.const_data_ptr<std::int64_t>() + rows);
-  const auto of_server = [&](const labelled_codes& coded) {
-    return labelled_rows{game.gan.rows(server, coded.codes), coded.labels};
+  const auto of_server = [&](const labeled_codes& coded) {
+    return labeled_rows{game.gan.rows(server, coded.codes), coded.labels};
   };
   const auto any = record["drawn_labels"][1].get<labels_list>();
   given.server = of_server(game.coded("agreed", 1, listed));
@@ -234,8 +234,8 @@ TEST_CASE("the divergence of server rows at (0.8, 0.2) from real rows at (0.5, 0
       put_as_in_files(flat, entry, floats({1.0F, 0.0F, 0.0F}).view({3, 1}));
   }
   const auto labels = at::zeros({1, 1}, at::kLong);
-  const labelled_rows real{at::zeros({1, 1, 1}), labels}, server{at::full({1, 1, 1}, std::log(4.0F)), labels};
-  const labelled_codes codes{at::zeros({1, 1, 2}), labels};
+  const labeled_rows real{at::zeros({1, 1, 1}), labels}, server{at::full({1, 1, 1}, std::log(4.0F)), labels};
+  const labeled_codes codes{at::zeros({1, 1, 2}), labels};
   gan_training with{.seen_classes = {0, 2}, .consistency = 1.0};
   gan_optimizers players{adam(at::zeros({1, gan.generator()->size()}, at::kFloat)), adam(critic)};
   const auto losses = gan_step(gan, with, players,

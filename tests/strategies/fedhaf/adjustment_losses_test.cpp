@@ -61,11 +61,11 @@ at::Tensor reference(const step& at, const adjustment_terms& terms, const at::Te
   const auto taught = at.taught.to(at::kDouble), taught_f = at.teacher_features.to(at::kDouble);
   auto sum = at::zeros({}, at::kDouble);
 
-  const auto& labelled = terms.rows == label_rows::fresh ? fresh : every; // eq. 4
-  for (const auto i : labelled) {
+  const auto& labeled = terms.rows == label_rows::fresh ? fresh : every; // eq. 4
+  for (const auto i : labeled) {
     const auto among = terms.scope == label_scope::own_task ? task_of(at.label(i)) : class_range{0, classes};
     const auto log_p = at::log_softmax(z[i].narrow(0, among.low, among.size()), 0);
-    sum = sum - log_p[at.label(i) - among.low] * (terms.cross_entropy / static_cast<double>(labelled.size()));
+    sum = sum - log_p[at.label(i) - among.low] * (terms.cross_entropy / static_cast<double>(labeled.size()));
   }
   if (!at.has_teacher)
     return sum;

@@ -99,8 +99,8 @@ TEST_CASE("stage 1 keeps the bits of the module, and stage 2 those of the head")
       client->open(task);
       const auto before = client->sent(task).weights->at(flat_weights).clone();
       const auto after = client->round(task).upload->at(flat_weights);
-      CHECK(part_kept(*client->learnt(), "adjustment.", before, after) == is_head);
-      CHECK(part_kept(*client->learnt(), "head.", before, after) != is_head);
+      CHECK(part_kept(*client->learned(), "adjustment.", before, after) == is_head);
+      CHECK(part_kept(*client->learned(), "head.", before, after) != is_head);
     }
   }
 }
@@ -110,15 +110,15 @@ TEST_CASE("without labels in stage 2 the first task leaves the module's initial 
   literal.open(0);
   const auto before = literal.sent(0).weights->at(flat_weights).clone();
   const auto after = literal.round(0).upload->at(flat_weights);
-  CHECK(part_kept(*literal.learnt(), "adjustment.fc", before, after));
+  CHECK(part_kept(*literal.learned(), "adjustment.fc", before, after));
   literal.open(1);
   const auto second = literal.round(1).upload->at(flat_weights);
-  CHECK_FALSE(part_kept(*literal.learnt(), "adjustment.fc1", after, second)); // changed by the two other losses
+  CHECK_FALSE(part_kept(*literal.learned(), "adjustment.fc1", after, second)); // changed by the two other losses
 }
 
 TEST_CASE("the backbone is neither changed nor sent; module, head and statistics are") {
   split_client client("fedhaf");
-  const auto net = client.learnt();
+  const auto net = client.learned();
   for (std::uint32_t task = 0; task < 2; ++task) {
     client.open(task);
     const auto in = client.sent(task);
@@ -134,7 +134,7 @@ TEST_CASE("the backbone is neither changed nor sent; module, head and statistics
 TEST_CASE("head rows of later classes stay unchanged, as do old ones outside the loss") {
   split_client client("fedhaf", {{"ce_scope", "task"}, {"ce_rows", "new"}, {"distillation", "0"}});
   const auto row_of = [&](const at::Tensor& flat, std::int64_t label) {
-    for (const auto& entry : client.learnt()->layout())
+    for (const auto& entry : client.learned()->layout())
       if (entry.name == "head.fc2.weight")
         return as_in_files(flat, entry)[label].clone();
     return at::Tensor{};
@@ -191,14 +191,14 @@ TEST_CASE("module and head are reinitialized for each task if set") {
 
 TEST_CASE("averages weight clients by rows, with running statistics, and keep equal values") {
   split_client client("split-fedavg");
-  const auto net = client.learnt();
+  const auto net = client.learned();
   const auto fold = [&](float value, std::int64_t rows) {
     client.server->fold({.upload = weights_only(at::full({net->size()}, value)), .rows = rows});
   };
   const auto close = [&] {
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(client.server->close_round(ctx, split_client::place_in(0)), desk, *client.device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(client.server->close_round(ctx, split_client::place_in(0)), channel, *client.device);
     return client.sent(0).weights->at(flat_weights);
   };
   fold(1.0F, 1);
@@ -266,7 +266,7 @@ TEST_CASE("FLwF-2T's own teacher is the client's model of its last task") {
 }
 
 TEST_CASE("Oracle trains on all clients' rows of all tasks so far, and FedProx with mu = 0 is FedAvg") {
-  CHECK(strategy_named("split-oracle")->needs().rows == row_visibility::centralised);
+  CHECK(strategy_named("split-oracle")->needs().rows == row_visibility::centralized);
   split_client plain("split-fedavg"), prox("split-fedprox", {{"mu", "0"}});
   plain.open(0);
   prox.open(0);

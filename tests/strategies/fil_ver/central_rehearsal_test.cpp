@@ -60,10 +60,10 @@ private:
     return run_plan(*device, std::move(wanted));
   }
   template <class T>
-  void drive(task<T> step, job_channel& desk) {
+  void drive(task<T> step, job_channel& channel) {
     step.start();
     while (!step.done())
-      desk.answer(done(desk.take_plan()));
+      channel.answer(done(channel.take_plan()));
     step.take();
   }
   void learn(std::uint32_t task, bool first) {
@@ -73,11 +73,11 @@ private:
                           .rounds_of_task = 2,
                           .seen_classes = {0, classes},
                           .current_classes = {0, classes}};
-    job_channel desk;
-    server_context ctx(desk, &central);
+    job_channel channel;
+    server_context ctx(channel, &central);
     memory_open_ = false;
     if (first)
-      drive(server->open_task(ctx, info), desk);
+      drive(server->open_task(ctx, info), channel);
     memory_open_ = true;
     auto in = server->open_round(info);
     in.info = info;
@@ -93,7 +93,7 @@ private:
     const auto result = std::get<client_result>(step);
     memory = result.memory;
     server->fold({.upload = result.upload, .rows = result.rows});
-    drive(server->close_round(ctx, info), desk);
+    drive(server->close_round(ctx, info), channel);
   }
   static std::vector<std::int64_t> rows_of_all() {
     std::vector<std::int64_t> values;

@@ -56,11 +56,11 @@ struct federation {
             .current_classes = {0, classes}};
   }
   void open(std::uint32_t task) {
-    job_channel desk;
+    job_channel channel;
     const listed_rows central(
         rows, [](std::uint32_t t) { return rows_of_task(t, 1); }, [](std::uint32_t t) { return rows_of_task(t, 2); });
-    server_context ctx(desk, &central);
-    run_shown_step(server->open_task(ctx, info(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
+    server_context ctx(channel, &central);
+    run_shown_step(server->open_task(ctx, info(task)), channel, *device, [this](const plan& wanted) { note(wanted); });
     warnings = ctx.take_warnings();
   }
   broadcast sent(std::uint32_t task) {
@@ -99,9 +99,10 @@ struct federation {
   }
   /// Runs the server's step and records its training jobs.
   void close(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
-    run_shown_step(server->close_round(ctx, info(task)), desk, *device, [this](const plan& wanted) { note(wanted); });
+    job_channel channel;
+    server_context ctx(channel);
+    run_shown_step(server->close_round(ctx, info(task)), channel, *device,
+                   [this](const plan& wanted) { note(wanted); });
   }
   void note(const plan& wanted) {
     if (const auto* const training = std::get_if<train_job>(&wanted.at(0)))

@@ -194,7 +194,7 @@ TEST_CASE("vectors count for the task in which they were made, even if they arri
 
 TEST_CASE("vanilla equals VER without server training bit by bit if clients have no earlier task") {
   // Scenario 4: another client in every task.
-  const auto learnt = [](const key_list& keys) {
+  const auto learned = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
     (void)federated.run(0, {0});
@@ -204,10 +204,10 @@ TEST_CASE("vanilla equals VER without server training bit by bit if clients have
     (void)federated.run(1, {1});
     return federated.model();
   };
-  const auto vanilla = learnt({{"system", "vanilla"}});
-  CHECK(at::equal(vanilla, learnt({{"server_training", "false"}})));
-  CHECK(at::equal(vanilla, learnt({{"system", "ver-sampled"}, {"server_training", "false"}})));
-  CHECK_FALSE(at::equal(vanilla, learnt({})));
+  const auto vanilla = learned({{"system", "vanilla"}});
+  CHECK(at::equal(vanilla, learned({{"server_training", "false"}})));
+  CHECK(at::equal(vanilla, learned({{"system", "ver-sampled"}, {"server_training", "false"}})));
+  CHECK_FALSE(at::equal(vanilla, learned({})));
 }
 
 TEST_CASE("classifiers are averaged by rows: 0 from 100 and 4 from 300 make 3") {
@@ -216,14 +216,14 @@ TEST_CASE("classifiers are averaged by rows: 0 from 100 and 4 from 300 make 3") 
   const auto size = federated.net->classifier()->size();
   for (const auto& [value, rows] : {std::pair{0.0F, 100}, std::pair{4.0F, 300}})
     federated.server->fold({.upload = weights_only(at::full({size}, value)), .rows = rows});
-  job_channel desk;
-  server_context ctx(desk);
-  run_step(federated.server->close_round(ctx, federated.info(0)), desk, *federated.device);
+  job_channel channel;
+  server_context ctx(channel);
+  run_step(federated.server->close_round(ctx, federated.info(0)), channel, *federated.device);
   CHECK(at::equal(federated.model().narrow(0, federated.net->encoder()->size(), size), at::full({size}, 3.0F)));
 }
 
 TEST_CASE("zero server steps mean no server training") {
-  const auto learnt = [](const key_list& keys) {
+  const auto learned = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
     (void)federated.run(0, {0, 1});
@@ -231,10 +231,10 @@ TEST_CASE("zero server steps mean no server training") {
     (void)federated.run(1, {0, 1});
     return federated.model();
   };
-  const auto without = learnt({{"server_training", "false"}});
-  CHECK(at::equal(learnt({{"server_steps", "0"}}), without));
-  CHECK_FALSE(at::equal(learnt({{"server_steps", "1"}}), without));
-  CHECK(at::equal(learnt({{"server_learning_rate", "0"}}), without));
+  const auto without = learned({{"server_training", "false"}});
+  CHECK(at::equal(learned({{"server_steps", "0"}}), without));
+  CHECK_FALSE(at::equal(learned({{"server_steps", "1"}}), without));
+  CHECK(at::equal(learned({{"server_learning_rate", "0"}}), without));
 }
 
 TEST_CASE("the server takes S steps of plain SGD on its pool, equal to PyTorch's") {
@@ -242,9 +242,9 @@ TEST_CASE("the server takes S steps of plain SGD on its pool, equal to PyTorch's
   federated.open(0);
   const auto result = federated.answer(0, 0); // a single vector: every batch is it, four times
   federated.server->fold({.from = {0}, .started_from = {0}, .upload = result.upload, .rows = result.rows});
-  job_channel desk;
-  server_context ctx(desk);
-  run_step(federated.server->close_round(ctx, federated.info(0)), desk, *federated.device);
+  job_channel channel;
+  server_context ctx(channel);
+  run_step(federated.server->close_round(ctx, federated.info(0)), channel, *federated.device);
   const auto trained =
       federated.model().narrow(0, federated.net->encoder()->size(), federated.net->classifier()->size());
 
@@ -315,8 +315,8 @@ TEST_CASE("a system with a wrong encoder, and a pool smaller than a batch, are r
 TEST_CASE("the classifier may be tested on samples, which follow the seed") {
   CHECK_FALSE(federation({}).server->predict().classifier->sampled);
   const federation sampled({{"embedding", "sample"}});
-  const auto learnt = sampled.server->predict();
-  REQUIRE(learnt.classifier->sampled);
-  CHECK(learnt.classifier->sampled->stream.seed == 5);
-  CHECK(learnt.classifier->reads == width);
+  const auto learned = sampled.server->predict();
+  REQUIRE(learned.classifier->sampled);
+  CHECK(learned.classifier->sampled->stream.seed == 5);
+  CHECK(learned.classifier->reads == width);
 }

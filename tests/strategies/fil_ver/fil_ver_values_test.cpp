@@ -253,11 +253,11 @@ TEST_CASE("two thousand rows, spread over all, are measured") {
   std::vector<std::int64_t> rows(4'000);
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i] = static_cast<std::int64_t>(10 * i);
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   auto step = encoder.train(ctx, view_of(from.rows, rows), {0, classes});
   step.start();
-  const auto looking = jobs_of_kind<extract_job>(desk.take_plan());
+  const auto looking = jobs_of_kind<extract_job>(channel.take_plan());
   REQUIRE(looking.size() == 1);
   REQUIRE(looking[0].samples.size() == 2'000);
   CHECK((*looking[0].samples.rows)[1] == 20);

@@ -15,7 +15,7 @@ constexpr std::int64_t classes = 10, embedding = 64;
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Residual net trained by Adam on these rows.
-tensors_ref learnt(const model_ref& net, const sample_view& samples, class_range covered, const loss_ref& objective) {
+tensors_ref learned(const model_ref& net, const sample_view& samples, class_range covered, const loss_ref& objective) {
   train_job job{.net = net, .start = weights_only(initial_weights(*net, 1)), .samples = samples};
   job.objective = objective;
   job.options = {.optimizer = optimizer_kind::adam,
@@ -32,7 +32,7 @@ tensors_ref learnt(const model_ref& net, const sample_view& samples, class_range
 double accuracy(const model_ref& net, const tensors_ref& weights, const sample_view& samples) {
   const std::vector<mneme::job> batch{
       {.id = {},
-       .request = evaluate_job{.learnt = {.net = net, .weights = weights}, .samples = samples, .mask = {0, classes}}}};
+       .request = evaluate_job{.learned = {.net = net, .weights = weights}, .samples = samples, .mask = {0, classes}}}};
   const auto outcome = make_executor("cpu")->run(batch).front();
   const auto& found = std::get<evaluate_output>(std::get<work_output>(outcome));
   return 100.0 * static_cast<double>(found.correct) / static_cast<double>(found.rows);
@@ -63,9 +63,9 @@ TEST_CASE("LANDER's generator makes images in few steps that its teacher assigns
   const auto net = model_named("resnet8", image, classes + embedding);
   anchored_terms terms{.classes = classes, .old = 0, .seen_classes = classes, .anchoring = 5.0, .radius = 0.015};
   terms.anchors = drawn({classes, embedding}, 7);
-  const auto teacher = learnt(net, half(tasks, 0), {0, classes + embedding}, anchored_objective(terms));
+  const auto teacher = learned(net, half(tasks, 0), {0, classes + embedding}, anchored_objective(terms));
   const auto plain = model_named("resnet8", image, classes);
-  const auto oracle = learnt(plain, half(tasks, 1), {0, classes}, nullptr);
+  const auto oracle = learned(plain, half(tasks, 1), {0, classes}, nullptr);
 
   // Three times the steps of scenarios/small: 12 rounds of 15 steps instead of 50 of 40, 80 images instead of 256.
   synthesis_settings with{.shape = image, .scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes};
@@ -87,13 +87,13 @@ TEST_CASE("LANDER's generator makes images in few steps that its teacher assigns
   generated_row_store store({.scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes});
   const auto dreamt = every_row_of(store.rows_of(images, out.at("labels")));
   const auto test = view_of(tasks.test, tasks.tasks[0].test);
-  const auto recognised = accuracy(plain, oracle, dreamt), known = accuracy(net, teacher, dreamt);
+  const auto recognized = accuracy(plain, oracle, dreamt), known = accuracy(net, teacher, dreamt);
   const auto* const apart = out.at("statistics").const_data_ptr<double>();
   WARN(images.size(0) << " images in " << took << " CPU seconds, " << static_cast<double>(images.size(0)) / took
                       << " a second; statistics " << apart[0] << " in the first round, " << apart[11]
                       << " in the last; of test rows teacher and oracle know " << accuracy(net, teacher, test)
                       << " % and " << accuracy(plain, oracle, test) << " %, of what is made " << known << " % and "
-                      << recognised << " %");
+                      << recognized << " %");
   CHECK(apart[11] < apart[0]);
   CHECK(known >= 40.0); // chance is 10
 }

@@ -25,9 +25,9 @@ const std::array<std::int64_t, 3> image{3, side, side};
 model_ref classifier() {
   network_builder net("two convolutions", image);
   add_convolution(net, "conv1", {.filters = 4, .padding = 1, .bias = false});
-  net.add_normalisation("bn1", 0, activation::relu);
+  net.add_normalization("bn1", 0, activation::relu);
   add_convolution(net, "conv2", {.filters = 6, .stride = 2, .padding = 1, .bias = false});
-  net.add_normalisation("bn2", 0, activation::relu);
+  net.add_normalization("bn2", 0, activation::relu);
   add_mean_pool(net);
   net.add_head("fc", classes + embedding);
   return net.build();
@@ -117,7 +117,7 @@ TEST_CASE("anchors without texts have the moments of the official table") {
 TEST_CASE("statistics are the batch's in the first round, later 0.1 of it plus 0.9 of the average") {
   network_builder net("a normalisation", std::array<std::int64_t, 3>{1, 1, 1});
   add_convolution(net, "conv", {.filters = 1, .kernel = 1, .bias = false});
-  net.add_normalisation("bn", 0, activation::none);
+  net.add_normalization("bn", 0, activation::none);
   add_mean_pool(net);
   net.add_head("fc", 2);
   const auto one = net.build();
@@ -145,10 +145,10 @@ TEST_CASE("a batch of 256 images has 26 noise layers, and eight runs of 30 class
   const auto noise = with.noise_layers() * (texts * with.noise + with.noise);
   CHECK(noise == 3'414'528);
   const auto generator = image_generator({3, 32, 32}, with.noise, with.filters);
-  auto learnt = noise + 2 * texts;
+  auto learned = noise + 2 * texts;
   for (const auto& entry : generator->layout())
-    learnt += entry.buffer ? 0 : entry.size;
-  CHECK(learnt == 5'744'451);
+    learned += entry.buffer ? 0 : entry.size;
+  CHECK(learned == 5'744'451);
   const auto labels = synthesis_labels(256, 30, {.seed = 1}), others = synthesis_labels(256, 30, {.seed = 2});
   CHECK(at::equal(labels.narrow(0, 0, 240), at::arange(240, at::kLong) % 30));
   CHECK_FALSE(at::equal(labels, others));
@@ -290,9 +290,9 @@ TEST_CASE("a client's later rounds replay the pool, and the map's head rows trai
     const auto current = setup.task_classes[task];
     const round_info info{
         .task = {task}, .rounds_of_task = 2, .seen_classes = {0, current.high}, .current_classes = current};
-    job_channel desk;
-    server_context ctx(desk, nullptr, &made);
-    run_step(server->open_task(ctx, info), desk, *device);
+    job_channel channel;
+    server_context ctx(channel, nullptr, &made);
+    run_step(server->open_task(ctx, info), channel, *device);
     auto in = server->open_round(info);
     in.info = info;
     CHECK((in.extra != nullptr) == (task > 0));
@@ -317,7 +317,7 @@ TEST_CASE("a client's later rounds replay the pool, and the map's head rows trai
     CHECK(first_epoch[0].item<float>() > 0.0F);
     CHECK(first_epoch[1].item<float>() == (task == 0 ? 2.0F : 4.0F)); // 16 rows, 32 rows
     server->fold({.upload = result.upload, .rows = result.rows});
-    run_step(server->close_round(ctx, info), desk, *device);
+    run_step(server->close_round(ctx, info), channel, *device);
     last = server->predict().weights->at(flat_weights).clone();
   }
   CHECK(server->summary_metrics().at("dream_objective") > 0.0);
@@ -364,9 +364,9 @@ struct small_server {
             .current_classes = current};
   }
   void open(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->open_task(ctx, place_of(task, 0, 1)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->open_task(ctx, place_of(task, 0, 1)), channel, *device);
   }
   struct first_epoch {
     float losses = 0.0F, steps = 1.0F;
@@ -378,9 +378,9 @@ struct small_server {
       upload->put("first_losses", floats({client.losses, client.steps}));
       server->fold({.upload = upload, .rows = 4});
     }
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->close_round(ctx, info), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->close_round(ctx, info), channel, *device);
   }
 };
 

@@ -56,7 +56,7 @@ synthesis_draws draws_of(const synthesis_settings& with, std::int64_t round, con
 }
 
 /// In float64 like the script: Adam turns values that are zero in exact arithmetic into full steps.
-void synthesise(official_steps& both, const char* rounds, bool views) {
+void synthesize(official_steps& both, const char* rounds, bool views) {
   const auto with = settings_of(both);
   const auto net = official_net();
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
@@ -104,12 +104,12 @@ void synthesise(official_steps& both, const char* rounds, bool views) {
 
 TEST_CASE("LANDER's generator descends like the official code's, with its adversary", "[official][lander]") {
   official_steps both("lander/synthesize");
-  synthesise(both, "rounds", false);
+  synthesize(both, "rounds", false);
 }
 
 TEST_CASE("LANDER's generator uses the official code's crops and flips", "[official][lander]") {
   official_steps both("lander/synthesize");
-  synthesise(both, "rounds_of_views", true);
+  synthesize(both, "rounds_of_views", true);
 }
 
 TEST_CASE("LANDER's student trains like the official code's", "[official][lander]") {

@@ -186,7 +186,7 @@ TEST_CASE("weights have a mean of 1 within their groups, and are bounded as in o
 
 TEST_CASE("a mixed target has the teacher's old classes and the label among the new ones") {
   const auto taught = at::tensor({30.0f, -30.0f, -30.0f, 30.0f}).view({2, 2});
-  const auto mixed = mixed_targets(taught, at::tensor(std::vector<std::int64_t>{2, 0}), 3, class_likelihood::sigmoid);
+  const auto mixed = mix_targets(taught, at::tensor(std::vector<std::int64_t>{2, 0}), 3, class_likelihood::sigmoid);
   check_close(mixed, {1, 0, 1, 0, 1, 0}, 1e-6); // the second row's own label is old: the teacher determines the target
 }
 

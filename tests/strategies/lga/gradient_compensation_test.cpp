@@ -308,7 +308,7 @@ TEST_CASE("with groups drawn by round, a share of clients with exemplars sees on
     CAPTURE(share);
     lone_client client("lga", {{"memory", "8"}, {"regroup", "round"}});
     CHECK(client.method->needs().assigns_old_task_clients);
-    client.setup.staying_share = share;
+    client.setup.keep_task_share = share;
     client.method->prepare(client.setup);
     CHECK(client.take_part(0, 0).rows == 40);      // no class is old yet
     CHECK(client.take_part(1, 10).rows == 60 + 8); // it had no exemplars when the round began
@@ -319,9 +319,9 @@ TEST_CASE("with groups drawn by round, a share of clients with exemplars sees on
 TEST_CASE("new clients are drawn into cohorts unless the pool is fixed", "[lga]") {
   for (const bool fixed : {false, true}) {
     lone_client client("lga", {{"pool", fixed ? "fixed" : "growing"}});
-    job_channel desk;
-    server_context ctx(desk);
-    const auto plan = run_step(client.server->open_task(ctx, class_task(0, 2)), desk, *client.device);
+    job_channel channel;
+    server_context ctx(channel);
+    const auto plan = run_step(client.server->open_task(ctx, class_task(0, 2)), channel, *client.device);
     CHECK(plan.first_enrolled_only == fixed);
   }
 }

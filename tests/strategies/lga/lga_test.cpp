@@ -113,15 +113,15 @@ TEST_CASE("a client keeps its rows until it detects the end of a task, and exemp
 TEST_CASE("the proxy sends no advice before its first model, and B1 follows B2 when gradients arrive") {
   observing_client client("glfc");
   const auto proxy = client.method->make_proxy();
-  job_channel desk;
+  job_channel channel;
   generated_row_store made(row_format{.scale = {1.0f / 255.0f}, .shift = {-0.5f}, .classes = classes});
-  server_context ctx(desk, nullptr, &made);
+  server_context ctx(channel, nullptr, &made);
   const auto advice_after = [&](std::uint32_t task, std::uint32_t round, float fill, const tensors_ref& sent) {
     if (sent)
       proxy->receive({.upload = sent});
     const auto model = weights_only(at::full_like(client.setup.initial->at(flat_weights), fill));
     const auto info = observing_client::place_in(task, round);
-    return read_advice(run_step(proxy->advise(ctx, info, model), desk, *client.device));
+    return read_advice(run_step(proxy->advise(ctx, info, model), channel, *client.device));
   };
   const auto fill_of = [](const old_model& which) {
     return which.weights ? which.weights->at(flat_weights)[0].item<float>() : -1.0f;
@@ -275,9 +275,9 @@ TEST_CASE("decays made for other numbers of rounds give a warning") {
     method->prepare(setup);
     const auto server = method->make_server();
     const auto device = make_executor("cpu");
-    job_channel desk;
-    server_context ctx(desk);
-    const auto plan = run_step(server->open_task(ctx, class_task(0, 2)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    const auto plan = run_step(server->open_task(ctx, class_task(0, 2)), channel, *device);
     CHECK(plan.observers == setup.clients);
     CHECK(ctx.take_warnings().size() == (rounds == 10 ? 0 : 1));
   }

@@ -58,10 +58,11 @@ protected:
       const double signal = schedule_.at(time);
       const auto x_t = x_0 * std::sqrt(signal) + noise[i] * std::sqrt(1.0 - signal);
       const auto v = noise[i] * std::sqrt(signal) - x_0 * std::sqrt(1.0 - signal);
-      const auto told = is_told ? net_.condition(weights, embedding.view({1, 1, -1}), latent_denoiser::plain)
-                                : net_.no_condition(weights).view({1, 1, -1});
-      const auto found = net_.velocities(weights, x_t.view({1, 1, -1}), told + net_.time(weights, {time}).unsqueeze(0),
-                                         latent_denoiser::plain);
+      const auto condition_rows = is_told ? net_.condition(weights, embedding.view({1, 1, -1}), latent_denoiser::plain)
+                                          : net_.no_condition(weights).view({1, 1, -1});
+      const auto found =
+          net_.velocities(weights, x_t.view({1, 1, -1}), condition_rows + net_.time(weights, {time}).unsqueeze(0),
+                          latent_denoiser::plain);
       sum = sum + (found.view({-1}) - v).square().sum();
     }
     return sum / static_cast<double>(count * small.latent());

@@ -17,7 +17,7 @@ constexpr std::int64_t classes = 10;
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Net trained by Adam on these rows, at a rate that falls by half a cosine over the passes.
-tensors_ref learnt(const model_ref& net, const sample_view& samples, std::int64_t passes) {
+tensors_ref learned(const model_ref& net, const sample_view& samples, std::int64_t passes) {
   auto weights = weights_only(initial_weights(*net, 1));
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const double angle = 3.14159265358979 * static_cast<double>(pass) / static_cast<double>(passes);
@@ -51,7 +51,7 @@ sample_view first_of_each(const std::shared_ptr<const dataset>& from, const std:
 double accuracy(const model_ref& net, const tensors_ref& weights, const sample_view& samples) {
   const std::vector<mneme::job> batch{
       {.id = {},
-       .request = evaluate_job{.learnt = {.net = net, .weights = weights}, .samples = samples, .mask = {0, classes}}}};
+       .request = evaluate_job{.learned = {.net = net, .weights = weights}, .samples = samples, .mask = {0, classes}}}};
   const auto outcome = make_executor("cpu")->run(batch).front();
   const auto& found = std::get<evaluate_output>(std::get<work_output>(outcome));
   return 100.0 * static_cast<double>(found.correct) / static_cast<double>(found.rows);
@@ -88,9 +88,9 @@ TEST_CASE("an oracle recognizes generated images, and a classifier trained on th
   };
   const open_rows open(tasks);
   const auto device = make_executor("cpu");
-  job_channel desk;
-  server_context ctx(desk, &open);
-  run_step(generator.train(ctx), desk, *device);
+  job_channel channel;
+  server_context ctx(channel, &open);
+  run_step(generator.train(ctx), channel, *device);
   const auto trained = cpu_seconds();
 
   // One client holds all rows that are not public.
@@ -113,15 +113,16 @@ TEST_CASE("an oracle recognizes generated images, and a classifier trained on th
 
   const auto lenet = model_named("lenet", {1, 28, 28}, classes), mlp = model_named("mlp", {1, 28, 28}, classes);
   const auto test = view_of(tasks.test, rows.test);
-  const auto oracle = learnt(lenet, held, 4);
-  const auto real = accuracy(lenet, oracle, test), recognised = accuracy(lenet, oracle, made);
-  const auto learnt_from_made = accuracy(mlp, learnt(mlp, made, 20), test);
-  const auto learnt_from_real = accuracy(mlp, learnt(mlp, first_of_each(tasks.train, rows.train, of_class), 20), test);
+  const auto oracle = learned(lenet, held, 4);
+  const auto real = accuracy(lenet, oracle, test), recognized = accuracy(lenet, oracle, made);
+  const auto learned_from_made = accuracy(mlp, learned(mlp, made, 20), test);
+  const auto learned_from_real =
+      accuracy(mlp, learned(mlp, first_of_each(tasks.train, rows.train, of_class), 20), test);
   WARN("generator trained in " << trained - before << " CPU seconds; class means " << described - trained << ", "
                                << classes * of_class << " images " << generated - described << "; oracle " << real
-                               << " % on test rows, " << recognised << " % on what is generated; a perceptron learnt "
-                               << "from that " << learnt_from_made << " % on test rows, from as many real rows "
-                               << learnt_from_real << " %");
-  CHECK(recognised >= 90.0);
-  CHECK(learnt_from_made >= 85.0);
+                               << " % on test rows, " << recognized << " % on what is generated; a perceptron learnt "
+                               << "from that " << learned_from_made << " % on test rows, from as many real rows "
+                               << learned_from_real << " %");
+  CHECK(recognized >= 90.0);
+  CHECK(learned_from_made >= 85.0);
 }

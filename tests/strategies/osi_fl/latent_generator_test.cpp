@@ -18,9 +18,9 @@ const latent_shape small{.image = {1, 8, 8}, .kinds = 2, .embedding = 24, .units
 at::Tensor drawn_weights(const parameter_list& list, std::uint64_t seed) { return drawn({list.size()}, seed) * 0.15; }
 
 /// Generation by nets of random weights, with a condition per job; with random moments if requested.
-std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& with, std::size_t count,
-                                         bool moments = false) {
-  const auto body = latent_generation(shape, with);
+std::vector<program_job> generation_jobs(const latent_shape& shape, const generation_settings& settings,
+                                         std::size_t count, bool moments = false) {
+  const auto body = latent_generation(shape, settings);
   tensor_map nets;
   nets.put("denoiser", drawn_weights(latent_denoiser(shape).parameters(), 1));
   nets.put("basis", drawn({shape.latent(), shape.pixels()}, 2) * 0.15);
@@ -46,7 +46,8 @@ std::vector<program_job> generation_jobs(const latent_shape& shape, const genera
 /// Descends the sum of (w_i - i)^2, one step at a time.
 class parabola final : public sliced_training {
 public:
-  explicit parabola(const adam_settings& with, std::int64_t of_slice) : sliced_training(with), of_slice_(of_slice) {}
+  explicit parabola(const adam_settings& settings, std::int64_t of_slice)
+      : sliced_training(settings), of_slice_(of_slice) {}
   [[nodiscard]] std::string name() const override { return "parabola"; }
   [[nodiscard]] std::string identity() const override { return std::to_string(of_slice_); }
 
@@ -116,8 +117,8 @@ TEST_CASE("components equal eigenvectors of the covariance and lose no more than
   auto source = halves(300);
   const auto parts = found_components(source, small, 12);
   const auto x = (source->images.to(at::kDouble) / 255.0).flatten(1);
-  const auto centred = x - x.mean(0);
-  const auto [variances, vectors] = at::linalg_eigh(at::mm(centred.t(), centred) / 300.0);
+  const auto centered = x - x.mean(0);
+  const auto [variances, vectors] = at::linalg_eigh(at::mm(centered.t(), centered) / 300.0);
   const auto best = vectors.flip(1).narrow(1, 0, 6), widest = variances.flip(0).narrow(0, 0, 6).sqrt();
   CHECK(largest_difference(parts.at("centre"), x.mean(0).to(at::kFloat)) < 1e-6);
   const auto roots = widest.sqrt() * std::sqrt(widest.mean().item<double>()); // variances of latents: widest / mean
@@ -131,7 +132,7 @@ TEST_CASE("components equal eigenvectors of the covariance and lose no more than
   const auto expected = widest / widest.mean();
   CHECK(largest_difference(latents.square().mean(0), expected.to(at::kFloat)) < 1e-3);
   const auto lost = [&](const at::Tensor& seen) { return (seen.to(at::kDouble) - x).square().sum().item<double>(); };
-  const auto fewest = lost((at::mm(at::mm(centred, best), best.t()) + x.mean(0)).clamp(0.0, 1.0));
+  const auto fewest = lost((at::mm(at::mm(centered, best), best.t()) + x.mean(0)).clamp(0.0, 1.0));
   CHECK_THAT(lost(components.pixels(latents.unsqueeze(0))[0]), WithinRel(fewest, 1e-3));
 }
 
@@ -140,7 +141,7 @@ TEST_CASE("equal rows have components of a small width and are reconstructed unc
   source->images.fill_(51);
   const image_components components(found_components(source, small, 4));
   CHECK(components.spread.min().item<float>() > 0.0F);
-  CHECK(largest_difference(components.centre, at::full({64}, 0.2)) < 1e-6);
+  CHECK(largest_difference(components.center, at::full({64}, 0.2)) < 1e-6);
   const auto latents = components.latents(at::full({2, 1, 8, 8}, 0.2));
   CHECK(largest_difference(components.pixels(latents.unsqueeze(0)).contiguous(), at::full({1, 2, 64}, 0.2)) < 1e-6);
 }
@@ -148,13 +149,13 @@ TEST_CASE("equal rows have components of a small width and are reconstructed unc
 TEST_CASE("an untrained denoiser predicts zero for any condition") {
   const latent_denoiser net(small);
   const auto flat = net.parameters().initial({.seed = 4});
-  const auto told = net.condition(flat, drawn({1, 5, 24}, 1), latent_denoiser::plain) + net.time(flat, {3});
-  const auto v = net.velocities(flat, drawn({1, 5, 6}, 2), told, latent_denoiser::plain);
+  const auto condition_rows = net.condition(flat, drawn({1, 5, 24}, 1), latent_denoiser::plain) + net.time(flat, {3});
+  const auto v = net.velocities(flat, drawn({1, 5, 6}, 2), condition_rows, latent_denoiser::plain);
   CHECK(v.abs().max().item<float>() == 0.0F);
 }
 
 TEST_CASE("steps equal AdamW with warm-up, cosine, clipping and averaged weights, for any slices") {
-  const adam_settings with{
+  const adam_settings settings{
       .rate = 0.2, .decay = 0.1, .last_share = 0.05, .warm_up = 4, .norm_max = 3.0, .averages = true};
   // Independent implementation, number by number, in double precision.
   std::array<double, 3> w{5.0, -4.0, 0.5}, m{}, v{}, mean = w;
@@ -177,7 +178,7 @@ TEST_CASE("steps equal AdamW with warm-up, cosine, clipping and averaged weights
   }
   at::Tensor first;
   for (const std::int64_t of_slice : {30, 7, 1}) {
-    const auto body = std::make_shared<const parabola>(with, of_slice);
+    const auto body = std::make_shared<const parabola>(settings, of_slice);
     const auto found = tensors_of(run_by_width({{.body = body}}, 1)[0]).at("weights");
     for (std::int64_t k = 0; k < 3; ++k)
       CHECK_THAT(found[k].item<float>(), WithinRel(mean[static_cast<std::size_t>(k)], 1e-4));
@@ -219,8 +220,8 @@ TEST_CASE("mapped latents have mean and covariance of rows, blended with their o
   const auto turned = at::mm(drawn({400, 3}, 1), mixing);
   const auto made = turned.to(at::kDouble), rows = drawn({47, 3}, 2).to(at::kDouble) * 0.6 + 2.0;
   const auto covariance = [](const at::Tensor& x) {
-    const auto centred = x - x.mean(0);
-    return at::mm(centred.t(), centred) / static_cast<double>(x.size(0));
+    const auto centered = x - x.mean(0);
+    return at::mm(centered.t(), centered) / static_cast<double>(x.size(0));
   };
   const auto moved = moment_map(made.to(at::kFloat), rows.to(at::kFloat)).moved(turned).to(at::kDouble);
   const double share = 47.0 / 50.0; // 47 rows, three numbers in a latent
@@ -241,9 +242,9 @@ TEST_CASE("moments are matched per kind, under the mean embedding of its rows") 
   in->put("embeddings", drawn({rows, small.embedding}, 2) / std::sqrt(static_cast<double>(small.embedding)));
   in->put("latents", drawn({rows, 6}, 3));
   in->put("kinds", at::arange(rows, at::kLong).remainder(3).clamp_max(1)); // twenty of kind 0, forty of kind 1
-  const generation_settings with{.steps = 3};
+  const generation_settings settings{.steps = 3};
   const program_job job{
-      .body = moment_matching(small, with), .in = in, .stream = {.seed = 4, .purpose = first_method_purpose}};
+      .body = moment_matching(small, settings), .in = in, .stream = {.seed = 4, .purpose = first_method_purpose}};
   check_program({job});
   const auto outcome = run_by_width({job}, 1);
   const auto found = tensors_of(outcome[0]);
@@ -252,7 +253,7 @@ TEST_CASE("moments are matched per kind, under the mean embedding of its rows") 
     const auto condition = in->at("embeddings").index_select(0, own).mean(0);
     auto key = job.stream;
     key.index = static_cast<std::uint64_t>(kind);
-    const auto made = latent_sampler(small, with)
+    const auto made = latent_sampler(small, settings)
                           .latents(in->at("denoiser"), condition.view({1, 1, -1}), normal_numbers({1, 1'000, 6}, key));
     const moment_map expected(made[0], in->at("latents").index_select(0, own));
     CHECK(largest_difference(found.at("turns")[kind].contiguous(), expected.turn) < 1e-4);
@@ -316,9 +317,9 @@ TEST_CASE("guidance of 1 uses only the condition, guidance of 0 none") {
   jobs[1].stream = jobs[0].stream;
   const auto alike = run_by_width(jobs, 2);
   CHECK(at::equal(tensors_of(alike[0]).at("images"), tensors_of(alike[1]).at("images")));
-  auto told = generation_jobs(small, {.images = 2, .steps = 5, .guidance = 1.0}, 2);
-  told[1].stream = told[0].stream;
-  const auto apart = run_by_width(told, 2);
+  auto condition_rows = generation_jobs(small, {.images = 2, .steps = 5, .guidance = 1.0}, 2);
+  condition_rows[1].stream = condition_rows[0].stream;
+  const auto apart = run_by_width(condition_rows, 2);
   CHECK_FALSE(at::equal(tensors_of(apart[0]).at("images"), tensors_of(apart[1]).at("images")));
   CHECK_FALSE(at::equal(images(1.0)[0], images(3.0)[0]));
 }
@@ -361,9 +362,9 @@ TEST_CASE("a generator trained on two kinds of images generates both from their 
     std::iota(every.begin(), every.end(), 0);
     return every;
   });
-  job_channel desk;
-  server_context ctx(desk, &rows);
-  run_step(generator.train(ctx), desk, *device);
+  job_channel channel;
+  server_context ctx(channel, &rows);
+  run_step(generator.train(ctx), channel, *device);
   const auto means = run_by_width({{.body = class_means(latent_generator::shape_of(setup), 2),
                                     .in = generator.encoder(),
                                     .samples = rows_from(source, 200, 40)}},

@@ -94,9 +94,9 @@ struct federation {
           open.push_back(row);
       return open;
     });
-    job_channel desk;
-    server_context ctx(desk, &central, &made);
-    return run_step(server->open_task(ctx, info(task)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel, &central, &made);
+    return run_step(server->open_task(ctx, info(task)), channel, *device);
   }
   client_result answer(std::uint32_t client, std::uint32_t task) {
     auto in = server->open_round(info(task));
@@ -111,16 +111,16 @@ struct federation {
     server->fold({.from = {client}, .upload = result.upload, .rows = result.rows});
   }
   void close(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk, nullptr, &made);
-    run_step(server->close_round(ctx, info(task)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel, nullptr, &made);
+    run_step(server->close_round(ctx, info(task)), channel, *device);
   }
   /// Training jobs at the end of a round.
   std::vector<train_job> closed(const round_info& where) {
-    job_channel desk;
-    server_context ctx(desk, nullptr, &made);
+    job_channel channel;
+    server_context ctx(channel, nullptr, &made);
     plan jobs;
-    run_shown_step(server->close_round(ctx, where), desk, *device,
+    run_shown_step(server->close_round(ctx, where), channel, *device,
                    [&](const plan& wanted) { jobs.insert(jobs.end(), wanted.begin(), wanted.end()); });
     return jobs_of_kind<train_job>(jobs);
   }
@@ -450,12 +450,12 @@ TEST_CASE("settings that the generator does not support are refused with reasons
   CHECK(found.size() == 1);
   CHECK_THAT(found["partition.public_share"], ContainsSubstring("rows that no client holds"));
   setup.transition = task_transition::staggered;
-  setup.staying_share = 0.2;
+  setup.keep_task_share = 0.2;
   found = found_with({});
   CHECK_THAT(found["tasks.transition"], ContainsSubstring("expected \"round\""));
   CHECK_THAT(found["tasks.keep_task_share"], ContainsSubstring("sends one message per task"));
   setup.transition = task_transition::round;
-  setup.staying_share = 0.0;
+  setup.keep_task_share = 0.0;
   found = found_with({{"condition", "sd77x768"}}); // needs no public rows but all parts
   CHECK(found.size() == 8);
   CHECK_THAT(found["strategy.denoiser"],

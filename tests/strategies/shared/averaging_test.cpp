@@ -27,10 +27,10 @@ delivery upload_of(std::uint32_t client, double value, std::int64_t rows) {
 }
 
 at::Tensor closed(averaging_server& server) {
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   const auto device = make_executor("cpu");
-  run_step(server.close_round(ctx, {}), desk, *device);
+  run_step(server.close_round(ctx, {}), channel, *device);
   return server.predict().weights->at(flat_weights);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("uploads are averaged by rows, or uniformly") {
 TEST_CASE("strategy.keep_share keeps a share of the old model") {
   auto setup = setup_of();
   setup.initial = weights_only(at::full({12}, 4.0F));
-  setup.keep_share = 0.5;
+  setup.old_model_share = 0.5;
   averaging_server server(setup);
   server.fold(upload_of(0, 1.0, 3));
   server.fold(upload_of(1, 1.0, 5));
@@ -104,9 +104,8 @@ TEST_CASE("with trainable = head only the head is sent, and the rest once") {
   CHECK(sent.weights->size() == 2);
   CHECK(sent.weights->bytes() == 4 * (100 * 4 + 4));
   CHECK(sent.initial_payload->bytes() == 4 * setup.net->size());
-  const transmitted_weights travelling(setup.net, trainable_part::head);
-  CHECK(
-      at::equal(travelling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
+  const transmitted_weights traveling(setup.net, trainable_part::head);
+  CHECK(at::equal(traveling.complete(setup.initial->at(flat_weights), *sent.weights), setup.initial->at(flat_weights)));
 }
 
 TEST_CASE("with adapters only these and the head are sent and averaged, and the rest is sent once") {
@@ -128,9 +127,9 @@ TEST_CASE("with adapters only these and the head are sent and averaged, and the 
   CHECK(sent.weights->bytes() == 4 * (2 * (12 * 3 + 3 + 3 * 12 + 12) + (12 + 1) * classes));
   CHECK(sent.initial_payload->bytes() == 4 * setup.net->size());
 
-  const transmitted_weights travelling(setup.net, trainable_part::all);
+  const transmitted_weights traveling(setup.net, trainable_part::all);
   const auto moved = setup.initial->at(flat_weights) + 1.0; // also changes the body, which a client must not do
-  server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = travelling.pick(moved), .rows = 3});
+  server.fold({.assignment = {0}, .from = {0}, .started_from = {}, .upload = traveling.pick(moved), .rows = 3});
   const auto end = closed(server);
   for (const auto& parameter : setup.net->layout()) {
     INFO(parameter.name);
@@ -202,5 +201,5 @@ TEST_CASE("joint trains on the rows of all tasks so far, or with one client on a
   method->keys(table);
   REQUIRE(table.find("centralised") != nullptr);
   *std::get<bool*>(table.find("centralised")->target) = true;
-  CHECK(method->needs().rows == row_visibility::centralised);
+  CHECK(method->needs().rows == row_visibility::centralized);
 }

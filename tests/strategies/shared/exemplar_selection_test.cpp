@@ -47,12 +47,12 @@ TEST_CASE("a memory is shared by its classes and shrinks to the first selected r
     return at_angles(angles);
   };
   const memory_rules rules{.rows_max = 7, .choice = exemplar_choice::greedy};
-  const auto first = updated_exemplars(*source, {}, first_task, features(first_task), rules);
+  const auto first = update_exemplars(*source, {}, first_task, features(first_task), rules);
   REQUIRE(first.size() == 6); // 7 / 2 of each
-  const auto second = updated_exemplars(*source, first, second_task, features(second_task), rules);
+  const auto second = update_exemplars(*source, first, second_task, features(second_task), rules);
   REQUIRE(second.size() == 6); // 7 / 3 of each
   CHECK(numbers(second.begin(), second.begin() + 4) == numbers{first[0], first[1], first[3], first[4]});
   CHECK(source->label(second[4]) == 2);
-  const auto again = updated_exemplars(*source, second, second_task, features(second_task), rules);
+  const auto again = update_exemplars(*source, second, second_task, features(second_task), rules);
   CHECK(again == second); // a class that is selected again uses its own share
 }

@@ -63,10 +63,10 @@ TEST_CASE("a task's exemplars become old when the next task begins, and stay wit
   CHECK(same_bits(later.old().features, floats({3, 0, 2, 1, 0, 5, 0, 4}).view({4, 2})));
   later.begin(4, points(), rules);
   CHECK((labels_of(later.old()) == places{0, 0, 1, 1, 2, 2, 3, 3}));
-  CHECK((labels_of(trimmed(later.old(), 7)) == places{0, 1, 2, 3}));
-  CHECK(same_bits(trimmed(later.old(), 7).features, floats({3, 0, 0, 5, 3, 0, 0, 5}).view({4, 2})));
-  CHECK(trimmed(later.old(), 3).size() == 0);
-  CHECK(trimmed(later.old(), 0).size() == 8);
+  CHECK((labels_of(limit_rows(later.old(), 7)) == places{0, 1, 2, 3}));
+  CHECK(same_bits(limit_rows(later.old(), 7).features, floats({3, 0, 0, 5, 3, 0, 0, 5}).view({4, 2})));
+  CHECK(limit_rows(later.old(), 3).size() == 0);
+  CHECK(limit_rows(later.old(), 0).size() == 8);
 }
 
 TEST_CASE("training rows are the concatenation of all parts") {

@@ -29,9 +29,9 @@ struct split_client {
     return info;
   }
   void open(std::uint32_t task) {
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->open_task(ctx, place_in(task)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->open_task(ctx, place_in(task)), channel, *device);
   }
   [[nodiscard]] broadcast sent(std::uint32_t task) const {
     auto in = server->open_round(place_in(task));
@@ -61,12 +61,12 @@ struct split_client {
     auto result = answer(task, sent(task));
     memory = result.memory;
     server->fold({.upload = result.upload, .rows = result.rows});
-    job_channel desk;
-    server_context ctx(desk);
-    run_step(server->close_round(ctx, place_in(task)), desk, *device);
+    job_channel channel;
+    server_context ctx(channel);
+    run_step(server->close_round(ctx, place_in(task)), channel, *device);
     return result;
   }
-  [[nodiscard]] model_ref learnt() const { return server->predict().classifier->net; }
+  [[nodiscard]] model_ref learned() const { return server->predict().classifier->net; }
 };
 
 } // namespace mneme::test::split_case

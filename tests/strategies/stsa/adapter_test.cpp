@@ -56,11 +56,11 @@ struct adapted_run {
     const auto source = drawn_rows_of_classes();
     std::uint32_t round = 0;
     for (std::uint32_t t = 0; t < adapted_tasks; ++t) {
-      job_channel desk;
-      server_context ctx(desk);
+      job_channel channel;
+      server_context ctx(channel);
       auto info = class_task(t, classes / adapted_tasks);
       info.round = {round};
-      info.rounds_of_task = run_step(server->open_task(ctx, info), desk, *device).rounds.value();
+      info.rounds_of_task = run_step(server->open_task(ctx, info), channel, *device).rounds.value();
       rounds.push_back(info.rounds_of_task);
       for (std::int64_t r = 0; r < info.rounds_of_task; ++r) {
         info.round = {round++};
@@ -84,16 +84,16 @@ struct adapted_run {
                         .rows = result.rows});
           uploads.push_back(result.upload);
         }
-        run_step(server->close_round(ctx, info), desk, *device);
+        run_step(server->close_round(ctx, info), channel, *device);
       }
-      learnt.push_back(server->predict());
+      learned.push_back(server->predict());
     }
   }
-  [[nodiscard]] at::Tensor readout() const { return learnt.back().readout.to(at::kDouble); }
+  [[nodiscard]] at::Tensor readout() const { return learned.back().readout.to(at::kDouble); }
 
   std::vector<std::int64_t> rounds; // by task
   std::vector<tensors_ref> uploads; // by round and client
-  std::vector<predictor> learnt;    // after each task
+  std::vector<predictor> learned;   // after each task
 };
 
 adapted_run adapted_by(const std::string& adapter) {
@@ -142,12 +142,12 @@ TEST_CASE("an adapting method affects STSA only by its weights after task 1", "[
     const auto adapted = stsa_by({{"adapter", adapter}});
     const adapted_run run(adapted, adapted.setup());
     CHECK(run.rounds == std::vector<std::int64_t>{3, 1});
-    CHECK(run.learnt[0].weights == run.learnt[1].weights);
+    CHECK(run.learned[0].weights == run.learned[1].weights);
 
     const auto frozen = stsa_by({{"adaptation", "none"}});
     auto given = adapted.setup();
-    CHECK_FALSE(at::equal(given.initial->at(flat_weights), run.learnt[0].weights->at(flat_weights)));
-    given.initial = run.learnt[0].weights;
+    CHECK_FALSE(at::equal(given.initial->at(flat_weights), run.learned[0].weights->at(flat_weights)));
+    given.initial = run.learned[0].weights;
     CHECK(at::equal(adapted_run(frozen, given).readout(), run.readout()));
   }
 }

@@ -49,9 +49,9 @@ public:
              const std::vector<std::vector<std::int32_t>>& marks = {}) {
     auto info = class_task(task, classes / tasks_);
     info.round = {task};
-    job_channel desk;
-    server_context ctx(desk);
-    const auto opened = run_step(server_->open_task(ctx, info), desk, *device_);
+    job_channel channel;
+    server_context ctx(channel);
+    const auto opened = run_step(server_->open_task(ctx, info), channel, *device_);
     CHECK((opened.rounds == 1 && opened.all_enrolled && opened.clients_without_rows));
     auto in = server_->open_round(info);
     in.info = info;
@@ -62,7 +62,7 @@ public:
     for (const auto c : order)
       server_->fold(
           answer(c, dealt.at(c), marks.empty() ? nullptr : std::make_shared<std::vector<std::int32_t>>(marks.at(c))));
-    run_shown_step(server_->close_round(ctx, info), desk, *device_, [this](const plan& wanted) {
+    run_shown_step(server_->close_round(ctx, info), channel, *device_, [this](const plan& wanted) {
       if (const auto* const asked = std::get_if<compute_job>(&wanted.at(0)); asked->in->find("ridge"))
         equations_ = asked->in;
     });
@@ -84,7 +84,7 @@ public:
   /// Inputs of the last solve: G [M, M] and C transposed [seen classes, M].
   [[nodiscard]] at::Tensor gram() const { return square(equations_->at("gram"), width); }
   [[nodiscard]] at::Tensor sums() const { return equations_->at("sums"); }
-  [[nodiscard]] predictor learnt() const { return server_->predict(); }
+  [[nodiscard]] predictor learned() const { return server_->predict(); }
   [[nodiscard]] std::map<std::string, double> summary_metrics() const { return server_->summary_metrics(); }
   [[nodiscard]] const tensor_map& last_upload() const { return *uploaded_; }
 

@@ -127,19 +127,19 @@ TEST_CASE("upload bytes are those of the paper", "[stsa]") {
     method->prepare(
         {.net = net, .initial = weights_only(at::zeros({net->size()})), .tasks = 10, .classes = 10 * c, .clients = 1});
     const auto server = method->make_server();
-    job_channel desk;
-    server_context ctx(desk);
+    job_channel channel;
+    server_context ctx(channel);
     tensor_map zeros;
     zeros.put("gram", at::zeros({triangle_size(width)}, at::kDouble));
     for (std::uint32_t t = 0; t < 10; ++t) {
       const auto info = class_task(t, c);
       auto step = server->close_round(ctx, info);
       for (step.start(); !step.done();) {
-        REQUIRE(desk.take_plan().size() == 1);
+        REQUIRE(channel.take_plan().size() == 1);
         zeros.put("readout", at::zeros({c * (t + 1), width}));
         outcomes answers;
         answers.emplace_back(work_output{compute_output{.out = std::make_shared<const tensor_map>(zeros)}});
-        desk.answer(std::move(answers));
+        channel.answer(std::move(answers));
       }
       step.take();
     }
@@ -261,7 +261,7 @@ TEST_CASE("invalid settings are refused with reasons", "[stsa]") {
   CHECK(error_text({}, file_with("W_R", at::zeros({12, 4}))).empty());
   const auto method = strategy_named("stsa");
   const auto staying = method->check(
-      {.net = model_named("linear", {1, 1, features}, classes), .staying_share = 0.01, .shape = {1, 1, features}});
+      {.net = model_named("linear", {1, 1, features}, classes), .keep_task_share = 0.01, .shape = {1, 1, features}});
   REQUIRE(staying.size() == 1); // clients that keep their old task have no statistics of the new one
   CHECK(staying[0].where == "tasks.keep_task_share");
   CHECK(setup_error(*method, model_named("identity", {1, 1, 4}, 2)).find("no head") != std::string::npos);

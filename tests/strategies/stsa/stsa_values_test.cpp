@@ -193,8 +193,8 @@ TEST_CASE("the read-out is linear or cosine, as the key says", "[stsa]") {
   for (const auto& [text, kind] : {std::pair{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}}) {
     stsa_run run({{"readout", text}}, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});
-    CHECK(run.learnt().kind == kind);
-    CHECK((run.learnt().projection.sizes() == at::IntArrayRef{features, width}));
+    CHECK(run.learned().kind == kind);
+    CHECK((run.learned().projection.sizes() == at::IntArrayRef{features, width}));
   }
 }
 
@@ -210,13 +210,13 @@ TEST_CASE("clients of the adaptation have equal weights, and one without rows ha
   const auto server = method->make_server();
   const round_info info{.rounds_of_task = 3, .seen_classes = {0, classes}, .current_classes = {0, classes}};
   const auto device = make_executor("cpu");
-  job_channel desk;
-  server_context ctx(desk);
-  CHECK(run_step(server->open_task(ctx, info), desk, *device).rounds == 3);
+  job_channel channel;
+  server_context ctx(channel);
+  CHECK(run_step(server->open_task(ctx, info), channel, *device).rounds == 3);
   (void)server->open_round(info);
   for (const auto& [value, held] : {std::pair{1.0, 1}, {4.0, 30}, {900.0, 0}})
     server->fold({.upload = weights_only(at::full({net->size()}, value)), .rows = held});
-  run_step(server->close_round(ctx, info), desk, *device);
+  run_step(server->close_round(ctx, info), channel, *device);
   CHECK(at::equal(server->predict().weights->at(flat_weights), at::full({net->size()}, 2.5)));
 }
 
@@ -246,12 +246,12 @@ TEST_CASE("a secure sum is exact to half a grid step per client", "[stsa]") {
                                        numbers({1e-9, 5.55, 7.0})};
   auto sum = at::zeros({3}, at::kLong), plain = at::zeros({3}, at::kDouble);
   for (std::uint32_t c = 0; c < 3; ++c) {
-    sum += masked(values[c], {c}, ring);
+    sum += add_masks(values[c], {c}, ring);
     plain += values[c];
   }
-  const auto apart = (unmasked(sum, {{0}, {1}, {2}}, ring) - plain).abs();
+  const auto apart = (remove_masks(sum, {{0}, {1}, {2}}, ring) - plain).abs();
   CHECK(apart.max().item<double>() <= 3 * 0.5 / fixed_point_scale);
-  const auto alone = unmasked(masked(values[0], {0}, ring), {{0}}, ring); // the others never responded
+  const auto alone = remove_masks(add_masks(values[0], {0}, ring), {{0}}, ring); // the others never responded
   CHECK((alone - values[0]).abs().max().item<double>() <= 0.5 / fixed_point_scale);
 }
 

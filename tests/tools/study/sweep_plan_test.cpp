@@ -69,7 +69,7 @@ TEST_CASE("all errors of a grid are reported once, before it runs") {
   CHECK(has_message(equal.error(), "", "are the same run"));
   CHECK_FALSE(plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"seed", {"1"}}}, .seeds = {1}}));
   CHECK_FALSE(plan_sweep({}));
-  const auto checked = checked_points(
+  const auto checked = check_sweep_points(
       {.scenarios = {here.path() / "a.toml"}, .axes = {{"rounds.cohort", {"5", "-1"}}}, .seeds = {1, 2}});
   CHECK(checked.runs.size() == 2); // valid points remain for further checks
   CHECK(has_message(checked.errors, "--over", "rounds.cohort = -1"));

@@ -1,5 +1,5 @@
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include "runtime/kernels/pooling.hpp"
 #include "tools/bench/kernels/kernel_comparison.hpp"
 #include <ATen/TensorOperators.h>
@@ -47,16 +47,16 @@ struct norm_shape {
   }
 };
 
-/// Mean and 1 / standard deviation of every channel, as normalisation_layer expects them.
+/// Mean and 1 / standard deviation of every channel, as normalization_layer expects them.
 void measure(const float* x, const norm_shape& shape, float* mean, float* scale) {
   std::vector<double> sums(static_cast<std::size_t>(shape.channels)), squares(sums.size());
   kernels::shifted_moments(x, shape.pixels(), shape.channels, sums.data(), squares.data());
   const auto n = static_cast<double>(shape.pixels());
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     const auto i = static_cast<std::size_t>(c);
-    const double centre = sums[i] / n;
-    mean[c] = static_cast<float>(x[c] + centre);
-    scale[c] = static_cast<float>(1.0 / std::sqrt(std::max(squares[i] / n - centre * centre, 0.0) + epsilon));
+    const double center = sums[i] / n;
+    mean[c] = static_cast<float>(x[c] + center);
+    scale[c] = static_cast<float>(1.0 / std::sqrt(std::max(squares[i] / n - center * center, 0.0) + epsilon));
   }
 }
 
@@ -99,7 +99,7 @@ kernel_comparison norm_backward_of(const norm_shape& shape) {
             const auto n = static_cast<double>(shape.pixels());
             std::vector<double> sums(count), products(count);
             std::vector<float> factor(count), slope(count), shift(count);
-            const kernels::normalised seen{.d = in[0].const_data_ptr<float>(),
+            const kernels::normalized seen{.d = in[0].const_data_ptr<float>(),
                                            .x = in[1].const_data_ptr<float>(),
                                            .mean = mean.const_data_ptr<float>(),
                                            .rows = shape.pixels(),
@@ -130,7 +130,7 @@ kernel_comparison pixels_of(std::int64_t count) {
           .out = at::empty({1, count}),
           .ours =
               [count](const operands& in, at::Tensor& out) {
-                kernels::normalise(out.mutable_data_ptr<float>(), in[0].const_data_ptr<std::uint8_t>(), count,
+                kernels::normalize(out.mutable_data_ptr<float>(), in[0].const_data_ptr<std::uint8_t>(), count,
                                    {.brightness = 1.0F, .scale = 0.5F, .shift = 0.25F});
               },
           .theirs = [](const operands& in) { return in[0].to(at::kFloat).mul_(0.5).add_(0.25); }};

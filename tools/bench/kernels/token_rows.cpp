@@ -70,7 +70,7 @@ kernel_comparison norm_of(const row_shape& shape) {
           .out = shape.made(4),
           .ours =
               [shape, statistics = at::empty({shape.rows, 2})](const operands& in, at::Tensor& out) {
-                kernels::normalise_rows(out.mutable_data_ptr<float>(), statistics.mutable_data_ptr<float>(),
+                kernels::normalize_rows(out.mutable_data_ptr<float>(), statistics.mutable_data_ptr<float>(),
                                         {.x = in[0].const_data_ptr<float>(),
                                          .weight = in[1].const_data_ptr<float>(),
                                          .bias = in[2].const_data_ptr<float>(),
@@ -88,8 +88,8 @@ kernel_comparison norm_backward_of(const row_shape& shape) {
   const auto x = shape.made(1), weight = drawn({1, shape.columns}, 2), bias = drawn({1, shape.columns}, 3);
   const auto seen = at::native_layer_norm(x, {shape.columns}, weight[0], bias[0], epsilon);
   const auto statistics = at::empty({shape.rows, 2});
-  auto normalised = at::empty_like(x);
-  kernels::normalise_rows(normalised.mutable_data_ptr<float>(), statistics.mutable_data_ptr<float>(),
+  auto normalized = at::empty_like(x);
+  kernels::normalize_rows(normalized.mutable_data_ptr<float>(), statistics.mutable_data_ptr<float>(),
                           {.x = x.const_data_ptr<float>(),
                            .weight = weight.const_data_ptr<float>(),
                            .bias = bias.const_data_ptr<float>(),
@@ -103,7 +103,7 @@ kernel_comparison norm_backward_of(const row_shape& shape) {
           .ours =
               [shape, statistics](const operands& in, at::Tensor& out) {
                 std::vector<double> sums(static_cast<std::size_t>(2 * shape.columns));
-                kernels::normalise_rows_backward(out.mutable_data_ptr<float>(), sums.data(),
+                kernels::normalize_rows_backward(out.mutable_data_ptr<float>(), sums.data(),
                                                  sums.data() + shape.columns, in[0].const_data_ptr<float>(),
                                                  statistics.const_data_ptr<float>(),
                                                  {.x = in[1].const_data_ptr<float>(),

@@ -37,7 +37,7 @@ double memory_rate(double seconds) {
 
 } // namespace
 
-machine_limits measured_limits(double seconds) {
+machine_limits measure_machine_limits(double seconds) {
   machine_limits found;
   for (const std::int64_t n : {512, 1024, 2048})
     found.flops_per_second = std::max(found.flops_per_second, product_rate(n, seconds));

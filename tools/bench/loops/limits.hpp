@@ -8,6 +8,6 @@ struct machine_limits {
 };
 /// Measures in CPU time of the calling thread. Takes the best of several tries, since the limits are peak rates.
 /// @param seconds approximate time per size
-[[nodiscard]] machine_limits measured_limits(double seconds);
+[[nodiscard]] machine_limits measure_machine_limits(double seconds);
 
 } // namespace mneme::bench

@@ -59,7 +59,7 @@ job_request* generator_run::job_of(nb::handle object) const {
   return request;
 }
 
-plan taken_stage(const std::vector<job_request*>& requests) {
+plan make_stage(const std::vector<job_request*>& requests) {
   plan stage;
   for (auto* request : requests)
     stage.push_back(std::move(request->request));

@@ -33,7 +33,7 @@ private:
 };
 
 /// Moves the content of the requests into a plan for the engine.
-[[nodiscard]] plan taken_stage(const std::vector<job_request*>& requests);
+[[nodiscard]] plan make_stage(const std::vector<job_request*>& requests);
 /// Results of the jobs of a stage. Throws job_error for the first failed one. @param owner id of the stage's first job
 [[nodiscard]] std::vector<work_output> outputs_of(outcomes results, job_id owner);
 [[nodiscard]] std::vector<nb::object> objects_of(const std::vector<work_output>& outputs);

@@ -342,7 +342,7 @@ job_request statistics_request(const job_defaults& world, const nb::kwargs& give
 
 job_request evaluate_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("evaluate", given);
-  evaluate_job job{.learnt = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
+  evaluate_job job{.learned = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
   job.samples = options.rows("rows", world);
   job.mask = world.info.seen_classes;
   options.classes("classes", job.mask, world.setup->classes);
@@ -380,7 +380,7 @@ bool same_job(const statistics_job& a, const statistics_job& b) {
   return equal_bits(a.weights.get(), b.weights.get()) && same_rows(a.samples, b.samples) && a.gram == b.gram;
 }
 bool same_job(const evaluate_job& a, const evaluate_job& b) {
-  return equal_bits(a.learnt.weights.get(), b.learnt.weights.get()) && same_rows(a.samples, b.samples) &&
+  return equal_bits(a.learned.weights.get(), b.learned.weights.get()) && same_rows(a.samples, b.samples) &&
          a.mask == b.mask;
 }
 bool same_job(const compute_job& a, const compute_job& b) {

@@ -22,10 +22,11 @@ void add_correction(double factor, const at::Tensor& weights, std::int64_t offse
   gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()), factor);
 }
 
-loss_ref pure_distillation(const distillation_options& with) {
-  return differentiable_objective({.identity = "distillation", .terms = {"distillation"}}, [with](const loss_rows& in) {
-    return std::vector{old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
-                       with.weight};
+loss_ref pure_distillation(const distillation_options& options) {
+  return differentiable_objective({.identity = "distillation", .terms = {"distillation"}}, [options](
+                                                                                               const loss_rows& in) {
+    return std::vector{old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = options.temperature}) *
+                       options.weight};
   });
 }
 
@@ -77,26 +78,26 @@ public:
     if (distillation_)
       add(sum, (*distillation_)(in), "distillation", 1.0);
     for (const auto& term : terms_.written)
-      if (!term.loss->regularises())
+      if (!term.loss->regularizes())
         add(sum, (*term.loss)(in), term.loss->main_term(), term.factor);
     return sum;
   }
 
-  bool regularises() const override {
-    return (pull_ && pull_->regularises()) || terms_.correction || quadratic_ ||
+  bool regularizes() const override {
+    return (pull_ && pull_->regularizes()) || terms_.correction || quadratic_ ||
            std::any_of(terms_.written.begin(), terms_.written.end(),
-                       [](const auto& term) { return term.loss->regularises(); });
+                       [](const auto& term) { return term.loss->regularizes(); });
   }
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
-    if (pull_ && pull_->regularises())
-      pull_->regularise(weights, start, offset, auxiliary, gradients);
+    if (pull_ && pull_->regularizes())
+      pull_->regularize(weights, start, offset, auxiliary, gradients);
     if (terms_.correction)
       add_correction(*terms_.correction, weights, offset, auxiliary, gradients);
     if (quadratic_)
-      quadratic_->regularise(weights, start, offset, auxiliary, gradients);
+      quadratic_->regularize(weights, start, offset, auxiliary, gradients);
     for (const auto& term : terms_.written)
-      if (term.loss->regularises())
+      if (term.loss->regularizes())
         term.loss->add_penalty(term.factor, weights, start, offset, auxiliary, gradients);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
@@ -158,8 +159,8 @@ std::optional<double> merged(const char* term, const std::optional<double>& a, c
   return a ? a : b;
 }
 
-std::string text_of(const distillation_options& with) {
-  return fmt::format("weight {} and temperature {}", with.weight, with.temperature);
+std::string text_of(const distillation_options& options) {
+  return fmt::format("weight {} and temperature {}", options.weight, options.temperature);
 }
 
 } // namespace
@@ -220,7 +221,7 @@ objective_terms objective_terms::plus(const objective_terms& others) const {
 
 bool objective_terms::has_rows() const {
   return cross_entropy || distillation ||
-         std::any_of(written.begin(), written.end(), [](const auto& term) { return !term.loss->regularises(); });
+         std::any_of(written.begin(), written.end(), [](const auto& term) { return !term.loss->regularizes(); });
 }
 
 bool objective_terms::reads_teacher() const {

@@ -40,12 +40,12 @@ public:
   python_loss& operator=(const python_loss&) = delete;
   [[nodiscard]] const python_function& function() const noexcept { return function_; }
 
-  [[nodiscard]] bool regularises() const override { return function_.is_penalty(); }
-  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
+  [[nodiscard]] bool regularizes() const override { return function_.is_penalty(); }
+  void regularize(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* auxiliary,
                   at::Tensor& gradients) const override {
     add_penalty(1.0, weights, start, offset, auxiliary, gradients);
   }
-  /// regularise() with a factor.
+  /// regularize() with a factor.
   void add_penalty(double factor, const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                    const tensor_map* auxiliary, at::Tensor& gradients) const;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,

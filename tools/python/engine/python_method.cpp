@@ -89,7 +89,7 @@ void python_method::bind_key(key_table& table, nb::handle described) {
     table.texts(name, std::get<std::vector<std::string>>(value), help);
 }
 
-nb::object python_method::made_instance() const {
+nb::object python_method::make_instance() const {
   nb::dict values;
   for (const auto& [name, value] : values_)
     values[name.c_str()] = nb::cast(value);
@@ -107,7 +107,7 @@ diagnostics python_method::check(const method_setup& setup) const {
                                        setup.net->identity())}};
   return under_gil("check", [&] {
     diagnostics errors;
-    const auto object = made_instance();
+    const auto object = make_instance();
     object.attr("__dict__")["setup"] = setup_object(setup);
     for (auto item : nb::object(object.attr("check")()))
       errors.push_back({nb::cast<std::string>(item[0]), nb::cast<std::string>(item[1])});
@@ -119,7 +119,7 @@ void python_method::prepare(const method_setup& setup) {
   setup_ = setup;
   transmitted_ = transmitted_weights(setup.net, setup.trainable);
   under_gil("prepare", [&] {
-    instance_ = made_instance();
+    instance_ = make_instance();
     instance_.attr("__dict__")["setup"] = setup_object(setup_);
     instance_.attr("prepare")();
     instance_.attr("_freeze")();

@@ -33,7 +33,7 @@ public:
 
   // Functions for its halves. They require the GIL.
   [[nodiscard]] const method_setup& setup() const { return setup_; }
-  [[nodiscard]] const transmitted_weights& travelling() const { return transmitted_; }
+  [[nodiscard]] const transmitted_weights& traveling() const { return transmitted_; }
   /// Instance of the user's class. @pre prepare() was called
   [[nodiscard]] const nb::object& instance() const { return instance_; }
   [[nodiscard]] const nb::object& client_function() const { return client_function_; }
@@ -46,7 +46,7 @@ public:
 
 private:
   void bind_key(key_table& table, nb::handle described);
-  [[nodiscard]] nb::object made_instance() const;
+  [[nodiscard]] nb::object make_instance() const;
 
   nb::object type_, instance_, client_function_;
   std::string name_;

@@ -42,7 +42,7 @@ void python_round::advance(const std::vector<work_output>& outputs) {
   }
   expect_agreement();
   if (!is_over())
-    stage_ = taken_stage(halves_.front().run.jobs());
+    stage_ = make_stage(halves_.front().run.jobs());
 }
 
 void python_round::resume(outcomes results) {
@@ -107,8 +107,8 @@ tensors_ref python_round::upload_of(const half& played, const upload_object& upl
   tensors_ref sent;
   if (!upload.weights.is_none()) {
     sent = weights_of(played, upload.weights);
-    if (!method_.travelling().whole())
-      sent = method_.travelling().pick(sent->at(flat_weights));
+    if (!method_.traveling().whole())
+      sent = method_.traveling().pick(sent->at(flat_weights));
   }
   if (upload.tensors.is_none())
     return sent ? sent : std::make_shared<const tensor_map>();

@@ -127,7 +127,7 @@ private:
       return;
     run_->advance(objects_of(outputs));
     if (!run_->is_over())
-      stage_ = taken_stage(run_->jobs());
+      stage_ = make_stage(run_->jobs());
   }
 
   server_context& context_;
@@ -322,17 +322,17 @@ public:
   // Called by Python, with the GIL. Tensors other than the weights are averaged by name, with the same client weights.
   void fold_natively(const delivery& in) {
     const double weight = weight_of(in);
-    auto learnt = in;
-    auto travelling = std::make_shared<tensor_map>();
-    const auto known = method_.travelling().pick(weights());
+    auto learned = in;
+    auto traveling = std::make_shared<tensor_map>();
+    const auto known = method_.traveling().pick(weights());
     for (const auto& [name, value] : *in.upload)
       if (known->find(name))
-        travelling->put(name, value);
+        traveling->put(name, value);
       else if (weight > 0.0)
         others_[name].add(value.to(at::kFloat).flatten().contiguous(), weight);
-    learnt.upload = std::move(travelling);
-    if (!learnt.upload->empty())
-      averaging_server::fold(learnt);
+    learned.upload = std::move(traveling);
+    if (!learned.upload->empty())
+      averaging_server::fold(learned);
   }
   nb::object shown_weights() {
     if (!shown_.is_valid() || !shown_of_.is_same(weights())) {

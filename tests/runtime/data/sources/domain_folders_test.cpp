@@ -24,7 +24,7 @@ void put_five(const path& folder, int level) {
   const auto value = static_cast<std::uint8_t>(level);
   for (int i = 0; i < 5; ++i)
     if (i == 1)
-      put(folder / "b.png", grey_png(value, 30, 24));
+      put(folder / "b.png", gray_png(value, 30, 24));
     else
       put(folder / (std::string(1, static_cast<char>('a' + i)) + ".jpg"),
           jpeg_of({.width = 24, .height = 30, .left = {value, value, value}, .right = {value, value, value}}));
@@ -101,8 +101,8 @@ TEST_CASE("open-image: each split, domain and class has a folder", "[data]") {
   for (int domain = 0; domain < 6; ++domain)
     for (int label = 0; label < 20; ++label) {
       const auto below = path("client_" + std::to_string(domain)) / std::to_string(label);
-      put(root.path() / "OpenImage" / "train" / below / "x.png", grey_png(static_cast<std::uint8_t>(label), 9, 9));
-      put(root.path() / "OpenImage" / "test" / below / "x.png", grey_png(static_cast<std::uint8_t>(domain), 9, 9));
+      put(root.path() / "OpenImage" / "train" / below / "x.png", gray_png(static_cast<std::uint8_t>(label), 9, 9));
+      put(root.path() / "OpenImage" / "test" / below / "x.png", gray_png(static_cast<std::uint8_t>(domain), 9, 9));
     }
   const auto data = load_data({.name = "open-image", .root = root.path(), .side = 8}, 1);
   REQUIRE(data);

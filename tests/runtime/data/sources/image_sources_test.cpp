@@ -15,7 +15,7 @@ namespace {
 using std::filesystem::path;
 
 /// A uniform gray image.
-std::string grey(int level, unsigned width, unsigned height) {
+std::string gray(int level, unsigned width, unsigned height) {
   const auto value = static_cast<std::uint8_t>(level);
   return jpeg_of({.width = width, .height = height, .left = {value, value, value}, .right = {value, value, value}});
 }
@@ -32,10 +32,10 @@ void put_tiny(const path& root) {
   int level = 10;
   for (const auto* const name : {"n00000001", "n00000002"})
     for (const auto* const number : {"_0", "_1", "_10"})
-      put(folder / "train" / name / "images" / (std::string(name) + number + ".JPEG"), grey(level += 10, 64, 64));
+      put(folder / "train" / name / "images" / (std::string(name) + number + ".JPEG"), gray(level += 10, 64, 64));
   put(folder / "train" / "n00000001" / "n00000001_boxes.txt", "n00000001_0.JPEG\t0\t10\t63\t58\n");
   for (int i = 0; i < 3; ++i)
-    put(folder / "val" / "images" / ("val_" + std::to_string(i) + ".JPEG"), grey(200 + i, 64, 64));
+    put(folder / "val" / "images" / ("val_" + std::to_string(i) + ".JPEG"), gray(200 + i, 64, 64));
   put(folder / "val" / "val_annotations.txt", "val_2.JPEG\tn00000002\t0\t32\t44\t62\n"
                                               "val_0.JPEG\tn00000001\t52\t55\t57\t59\n"
                                               "val_1.JPEG\tn00000002\t4\t0\t60\t55\n");
@@ -97,9 +97,9 @@ TEST_CASE("tiny-imagenet: damaged files are named", "[data]") {
   };
   CHECK_THAT(with("train/n00000001/images/n00000001_1.JPEG", "broken"),
              ContainsSubstring("n00000001_1.JPEG: error: is text; expected PNG or JPEG"));
-  CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 64, 63)),
+  CHECK_THAT(with("val/images/val_1.JPEG", gray(1, 64, 63)),
              ContainsSubstring("val_1.JPEG: error: the image has 64x63 pixels, but this data set has 64x64"));
-  CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 640, 640)),
+  CHECK_THAT(with("val/images/val_1.JPEG", gray(1, 640, 640)),
              ContainsSubstring("val_1.JPEG: error: the header states 409600 pixels, but images of this data set have "
                                "at most 262144"));
   for (const auto* const list : {"wnids.txt", "val/val_annotations.txt"}) {
@@ -126,7 +126,7 @@ TEST_CASE("imagenet-r: every fifth image of a class is a test row, and all are 2
   for (const auto* const name : {"n01443537", "n02000000"})
     for (int i = 0; i < 6; ++i) // art_0.jpg ... art_5.jpg
       put(folder / name / ("art_" + std::to_string(i) + ".jpg"),
-          grey(level += 10, 300 + 40 * static_cast<unsigned>(i), 256));
+          gray(level += 10, 300 + 40 * static_cast<unsigned>(i), 256));
   put(folder / "README.txt", "renditions");
   const auto data = load_data({.name = "imagenet-r", .root = root.path()}, 1);
   REQUIRE(data);
@@ -141,7 +141,7 @@ TEST_CASE("imagenet-r: every fifth image of a class is a test row, and all are 2
 TEST_CASE("mini-imagenet: the first 500 files of a class are training rows of 84 x 84 pixels", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "mini-imagenet";
-  const auto at_84 = grey(30, 84, 84), wide = grey(90, 168, 100);
+  const auto at_84 = gray(30, 84, 84), wide = gray(90, 168, 100);
   for (const auto* const name : {"n01532829", "n02000000"})
     for (int i = 0; i < 502; ++i)
       put(folder / name / fmt::format("{}{:08}.jpg", name, i), i < 500 ? at_84 : wide);
@@ -173,8 +173,8 @@ TEST_CASE("imagenet-subset: folders of classes, resized to data.side", "[data]")
   int level = 10;
   for (const auto* const name : {"n01440764", "n02000000"}) {
     for (int i = 0; i < 3; ++i)
-      put(folder / "train" / name / fmt::format("{}_{}.JPEG", name, i), grey(level += 10, 100, 80));
-    put(folder / "val" / name / "ILSVRC2012_val_1.JPEG", grey(200 + level, 64, 300));
+      put(folder / "train" / name / fmt::format("{}_{}.JPEG", name, i), gray(level += 10, 100, 80));
+    put(folder / "val" / name / "ILSVRC2012_val_1.JPEG", gray(200 + level, 64, 300));
   }
   const auto loaded = [&](std::int64_t side) {
     return load_data({.name = "imagenet-subset", .root = root.path(), .side = side}, 1);
@@ -188,7 +188,7 @@ TEST_CASE("imagenet-subset: folders of classes, resized to data.side", "[data]")
     CHECK(levels_of(data->train) == std::vector<int>{20, 30, 40, 50, 60, 70});
     CHECK(data->test.labels == std::vector<std::int32_t>{0, 1});
   }
-  put(folder / "val" / "n03000000" / "a.JPEG", grey(1, 64, 64));
+  put(folder / "val" / "n03000000" / "a.JPEG", gray(1, 64, 64));
   CHECK_THAT(error_text(loaded(64)), ContainsSubstring("n03000000: error: this class has no training images in "));
   std::filesystem::remove_all(folder / "val" / "n03000000");
   std::filesystem::remove_all(folder / "val" / "n02000000");

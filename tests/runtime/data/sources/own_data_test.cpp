@@ -27,13 +27,13 @@ void write_below(const std::filesystem::path& file, std::string_view content) {
 std::uint8_t pixel(int picture, int i) { return static_cast<std::uint8_t>(picture * 40 + i * 3); }
 
 /// RGB image, 2 high and 3 wide: planes as in arrays, or interleaved as in PNG.
-std::string colour_planes(int picture) {
+std::string color_planes(int picture) {
   std::string planes;
   for (int i = 0; i < 18; ++i)
     planes += static_cast<char>(pixel(picture, i));
   return planes;
 }
-std::string colour_png(int picture) {
+std::string color_png(int picture) {
   std::vector<std::uint8_t> samples;
   for (int place = 0; place < 6; ++place)
     for (int channel = 0; channel < 3; ++channel)
@@ -43,16 +43,16 @@ std::string colour_png(int picture) {
 
 /// Training images 0, 1 of "cat" and 2 of "dog"; test images 3 of "cat" and 4 of "dog".
 void write_pictures(const std::filesystem::path& root) {
-  write_below(root / "train/cat/a.png", colour_png(0));
-  write_below(root / "train/cat/b.PNG", colour_png(1));
-  write_below(root / "train/dog/c.png", colour_png(2));
-  write_below(root / "test/cat/d.png", colour_png(3));
-  write_below(root / "test/dog/e.png", colour_png(4));
+  write_below(root / "train/cat/a.png", color_png(0));
+  write_below(root / "train/cat/b.PNG", color_png(1));
+  write_below(root / "train/dog/c.png", color_png(2));
+  write_below(root / "test/cat/d.png", color_png(3));
+  write_below(root / "test/dog/e.png", color_png(4));
 }
 members picture_arrays() {
-  return {{"train_x.npy", npy_of("|u1", "(3, 3, 2, 3)", colour_planes(0) + colour_planes(1) + colour_planes(2))},
+  return {{"train_x.npy", npy_of("|u1", "(3, 3, 2, 3)", color_planes(0) + color_planes(1) + color_planes(2))},
           {"train_y.npy", npy_of<std::int64_t>("<i8", "(3,)", {0, 0, 1})},
-          {"test_x.npy", npy_of("|u1", "(2, 3, 2, 3)", colour_planes(3) + colour_planes(4))},
+          {"test_x.npy", npy_of("|u1", "(2, 3, 2, 3)", color_planes(3) + color_planes(4))},
           {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("gray images have one channel, and color images also if data.channels 
   const auto root = folder.path();
   for (const char* split : {"train", "test"})
     for (const char* name : {"x", "y"})
-      write_below(root / split / name / "1.png", grey_png(77, 4, 5));
+      write_below(root / split / name / "1.png", gray_png(77, 4, 5));
   const data_section data{.name = "folder", .root = root, .side = 0};
   CHECK(load_data(data, 1)->train.images.sizes() == at::IntArrayRef{2, 1, 5, 4});
   write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, std::vector<std::uint8_t>(60, 77)));
@@ -115,9 +115,9 @@ TEST_CASE("gray images have one channel, and color images also if data.channels 
   red[0] = 255;
   write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, red));
   CHECK(load_data(data, 1)->train.images.size(1) == 3);
-  auto grey = data;
-  grey.channels = 1;
-  CHECK(load_data(grey, 1)->test.images[2][0][0][0].item<int>() == 76); // 0.299 * 255
+  auto gray = data;
+  gray.channels = 1;
+  CHECK(load_data(gray, 1)->test.images[2][0][0][0].item<int>() == 76); // 0.299 * 255
 }
 
 TEST_CASE("domain folders are read by domain, class and name", "[own]") {
@@ -125,7 +125,7 @@ TEST_CASE("domain folders are read by domain, class and name", "[own]") {
   for (const char* domain : {"sketch", "photo"})
     for (const char* name : {"x", "y"})
       for (const char* file : {"1.png", "2.png", "3.png", "4.png", "5.png"})
-        write_below(folder.path() / domain / name / file, grey_png(domain[0] == 's' ? 9 : 200, 3, 3));
+        write_below(folder.path() / domain / name / file, gray_png(domain[0] == 's' ? 9 : 200, 3, 3));
   const auto data = load_data({.name = "folder", .root = folder.path(), .side = 0, .test_share = 0.2}, 1);
   REQUIRE(error_text(data) == "");
   CHECK(data->domain_names == std::vector<std::string>{"photo", "sketch"});
@@ -145,15 +145,15 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   const data_section data{.name = "folder", .root = root, .side = 0};
   CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("holds no folders; expected one for each class"));
   write_pictures(root);
-  write_below(root / "train/dog/c.png", colour_png(2).substr(0, 60));
-  write_below(root / "test/dog/e.png", grey_png(1, 4, 4));
+  write_below(root / "train/dog/c.png", color_png(2).substr(0, 60));
+  write_below(root / "test/dog/e.png", gray_png(1, 4, 4));
   const auto broken = error_text(load_data(data, 1));
   CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is a damaged or truncated PNG image") &&
                          ContainsSubstring("test/dog/e.png: error: the image has 4x4 pixels, but ") &&
                          ContainsSubstring("train/cat/a.png has 3x2; expected one size, or data.side"));
   write_below(root / "train/emu/x.webp", "RIFF....WEBPVP8 ");
   write_below(root / "test/gnu/labels.txt", "nothing");
-  write_below(root / "test/stray.png", colour_png(0));
+  write_below(root / "test/stray.png", color_png(0));
   CHECK_THAT(error_text(load_data(data, 1)),
              ContainsSubstring("x.webp: error: is a WebP image; expected PNG or JPEG") &&
                  ContainsSubstring("test/gnu: error: holds no PNG or JPEG files") &&
@@ -161,7 +161,7 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   std::filesystem::remove(root / "train/emu/x.webp");
   std::filesystem::remove_all(root / "test/gnu");
   std::filesystem::remove(root / "test/stray.png");
-  write_below(root / "train/emu/x.png", colour_png(0));
+  write_below(root / "train/emu/x.png", color_png(0));
   CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
   CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: is not set"));
   CHECK_THAT(error_text(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
@@ -173,8 +173,8 @@ TEST_CASE("the channel axis is the one of size 1 or 3, or the one that a key set
   const data_section data{.name = "arrays", .file = folder.path() / "a.npz"};
   const auto load_with = [&](const std::string& train, const std::string& test, const data_section& section) {
     auto arrays = picture_arrays();
-    arrays[0].second = npy_of("|u1", train, colour_planes(0) + colour_planes(1) + colour_planes(2));
-    arrays[2].second = npy_of("|u1", test, colour_planes(3) + colour_planes(4));
+    arrays[0].second = npy_of("|u1", train, color_planes(0) + color_planes(1) + color_planes(2));
+    arrays[2].second = npy_of("|u1", test, color_planes(3) + color_planes(4));
     write_file(folder.path() / "a.npz", zip_of(arrays));
     return load_data(section, 1);
   };
@@ -315,7 +315,7 @@ TEST_CASE("a scenario digest contains the content of user data, but not their lo
   write_pictures(folder.path() / "p");
   const auto pictures = content({.name = "folder", .root = folder.path() / "p"});
   CHECK(content({.name = "folder", .root = folder.path(), .folder = "p"}) == pictures);
-  write_below(folder.path() / "p/train/dog/more.png", colour_png(7));
+  write_below(folder.path() / "p/train/dog/more.png", color_png(7));
   CHECK(content({.name = "folder", .root = folder.path() / "p"}) != pictures);
   CHECK(user_data_digest({.name = "mnist"}).empty());
 }

@@ -31,7 +31,7 @@ void put_cifar10(const std::filesystem::path& folder) {
 }
 
 /// Record whose planes R, G and B have the values pixel, pixel + 1 and pixel + 2.
-std::string coloured(const std::string& before, int pixel) {
+std::string colored(const std::string& before, int pixel) {
   auto bytes = before;
   for (int plane = 0; plane < 3; ++plane)
     bytes += std::string(1024, static_cast<char>(pixel + plane));
@@ -70,8 +70,8 @@ TEST_CASE("CIFAR-10 has five training files in order, and a test file", "[data]"
 TEST_CASE("a record of CIFAR-100 has a coarse label, a fine label and planes R, G, B", "[data]") {
   const scratch_folder root;
   std::filesystem::create_directories(root.path() / "cifar-100-binary");
-  write_file(root.path() / "cifar-100-binary/train.bin.xz", xzipped(coloured("\x13\x63", 10) + coloured("\x2\x3", 50)));
-  write_file(root.path() / "cifar-100-binary/test.bin", coloured("\x1\x2A", 90));
+  write_file(root.path() / "cifar-100-binary/train.bin.xz", xzipped(colored("\x13\x63", 10) + colored("\x2\x3", 50)));
+  write_file(root.path() / "cifar-100-binary/test.bin", colored("\x1\x2A", 90));
   const auto data = load_data({.name = "cifar100", .root = root.path()}, 1);
   REQUIRE(error_text(data) == "");
   CHECK(data->train.labels == labels{99, 3});

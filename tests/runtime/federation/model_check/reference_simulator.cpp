@@ -176,18 +176,18 @@ private:
   void observe(client_id client) {
     const auto id = next_id_++;
     const auto visit = clients_.begin_visit(client);
-    const auto bytes = rules_.observing_costs ? toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0) : 0;
+    const auto bytes = rules_.observers_cost_time ? toy_.broadcast_bytes + (visit == 0 ? toy_.once_bytes : 0) : 0;
     out_.report.download_bytes += bytes;
-    out_.report.proxy_bytes += rules_.observing_costs && proxy_.advice != 0 ? toy_proxy::advice_bytes : 0;
+    out_.report.proxy_bytes += rules_.observers_cost_time && proxy_.advice != 0 ? toy_proxy::advice_bytes : 0;
     note("scheduler", "observe", client, bytes);
     auto work = work_of(client, visit);
     work.given.observes = true;
     work.stages = toy_.durations_of(work.given);
-    if (!rules_.observing_costs)
+    if (!rules_.observers_cost_time)
       std::fill(work.stages.begin(), work.stages.end(), virtual_duration{0});
     works_[id] = std::move(work);
     ++missing_;
-    push(rules_.observing_costs ? download_time(client, bytes) : virtual_duration{0}, happening::stage_over, id);
+    push(rules_.observers_cost_time ? download_time(client, bytes) : virtual_duration{0}, happening::stage_over, id);
   }
 
   void close() { open_ = false; }

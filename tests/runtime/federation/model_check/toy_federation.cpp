@@ -94,7 +94,7 @@ void toy_maker::draw_churn() {
     scenario_.tasks.transition = task_transition::staggered;
     scenario_.tasks.transition_spread = one_of<virtual_duration>({0s, 3s, 20s});
   }
-  scenario_.tasks.staying_share = one_of({0.0, 0.0, 0.0, 0.3, 0.6});
+  scenario_.tasks.keep_task_share = one_of({0.0, 0.0, 0.0, 0.3, 0.6});
 }
 
 void toy_maker::draw_rounds() {
@@ -120,7 +120,7 @@ void toy_maker::draw_work(toy_federation& made) {
   if (!settings.upload_size_known && chance(0.5))
     settings.other_parties = {party_id::proxy};
   settings.hide_task_from_clients = chance(0.2);
-  settings.observing_costs = chance(0.7);
+  settings.observers_cost_time = chance(0.7);
   made.upload_scale = has_large_uploads_ ? std::int64_t{1} << 21 : 1; // 16 MiB and more
   made.stages_max = settings.upload_size_known ? 1 : between(0, 3);
   made.broadcast_bytes = 8 * between(1, 3);
@@ -149,7 +149,7 @@ toy_federation toy_maker::make() {
   const auto clients = std::make_shared<const population>(scenario_);
   auto tasks = std::make_shared<task_stream>();
   tasks->tasks.resize(static_cast<std::size_t>(tasks_));
-  const auto shown = scenario_.rounds.mode == round_mode::sync && chance(0.05) ? row_visibility::centralised
+  const auto shown = scenario_.rounds.mode == round_mode::sync && chance(0.05) ? row_visibility::centralized
                      : chance(0.2)                                             ? row_visibility::cumulative
                                                                                : row_visibility::current;
   const auto split = std::make_shared<const toy_partition>(static_cast<std::uint64_t>(scenario_.seed));
@@ -159,7 +159,7 @@ toy_federation toy_maker::make() {
                                    .rounds = scenario_.rounds,
                                    .evaluation = scenario_.evaluation,
                                    .rejoin = scenario_.enrolment.rejoin,
-                                   .wire = wire_format::fp32,
+                                   .transfer_dtype = wire_format::fp32,
                                    .classes = 2 * tasks_,
                                    .method = "toy",
                                    .rounds_are_stated = chance(0.5),

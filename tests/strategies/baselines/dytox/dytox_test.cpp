@@ -161,11 +161,11 @@ TEST_CASE("the first task has neither teacher nor divergence loss, and later tok
   CHECK(job.teachers.empty());
   CHECK(job.options.maps.empty());
   CHECK(trainings(client, client.sent(0, true), client.rows_of(0, 0, 5)).size() == 1); // no tuning
-  const auto begun = client.setup.initial->at(flat_weights), learnt = weights_after(client, 0, true);
+  const auto begun = client.setup.initial->at(flat_weights), learned = weights_after(client, 0, true);
   for (const auto* const name : {"task_tokens.1.token", "head_norms.1.bias", "divergence.linear.weight"})
-    CHECK(at::equal(part(client, learnt, name), part(client, begun, name)));
+    CHECK(at::equal(part(client, learned, name), part(client, begun, name)));
   const auto later_rows = [&](const at::Tensor& flat) { return part(client, flat, "head.weight").narrow(0, 2, 2); };
-  CHECK(at::equal(later_rows(learnt), later_rows(begun)));
+  CHECK(at::equal(later_rows(learned), later_rows(begun)));
 }
 
 TEST_CASE("tuning uses only labels, equal numbers of rows per class, and drop path", "[dytox]") {
@@ -233,10 +233,10 @@ TEST_CASE("rates rise in the first round of a task and end at the minimum", "[dy
 TEST_CASE("the server draws only a divergence head for each task", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto server = client.method->make_server();
-  job_channel desk;
-  server_context ctx(desk);
+  job_channel channel;
+  server_context ctx(channel);
   const auto opened = [&](std::uint32_t task) {
-    (void)run_step(server->open_task(ctx, client.sent(task, false).info), desk, *client.device);
+    (void)run_step(server->open_task(ctx, client.sent(task, false).info), channel, *client.device);
     return server->predict().weights->at(flat_weights);
   };
   const auto first = opened(0), second = opened(1), third = opened(2);

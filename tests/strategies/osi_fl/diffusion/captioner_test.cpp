@@ -70,9 +70,9 @@ TEST_CASE("an image's caption and embedding do not depend on other images of the
 
 TEST_CASE("gray images of another size are converted to three channels and the captioner's size") {
   const auto by = tiny_captioner("text_encoder");
-  const auto grey = formula_tensor("grey", {2, 1, 8, 12}) * 0.5 + 0.5;
-  const auto colour = grey.expand({-1, 3, -1, -1}).contiguous();
-  CHECK(same_bits(by->embeddings(grey), by->embeddings(colour)));
+  const auto gray = formula_tensor("grey", {2, 1, 8, 12}) * 0.5 + 0.5;
+  const auto color = gray.expand({-1, 3, -1, -1}).contiguous();
+  CHECK(same_bits(by->embeddings(gray), by->embeddings(color)));
   // Repeating every pixel four times gives a captioner of 16 pixels the inside of an image of 8; uniform images are
   // exact.
   const auto flat = at::full({1, 1, 4, 4}, 0.25);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double bound = 1e-4;
 
-at::Tensor told() { return formula_tensor("told", {1, 12 * 16}); }
+at::Tensor condition_rows() { return formula_tensor("told", {1, 12 * 16}); }
 at::Tensor nothing() { return formula_tensor("nothing", {1, 12 * 16}); }
 at::Tensor noise() { return formula_tensor("noise", {2, 4, 4, 4}); }
 
@@ -17,7 +17,7 @@ at::Tensor noise() { return formula_tensor("noise", {2, 4, 4, 4}); }
 
 TEST_CASE("the denoiser equals diffusers' U-Net, with a time and a text for each row") {
   const auto rows =
-      at::cat({noise().flatten(1), at::tensor({801.0F, 1.0F}).view({2, 1}), at::cat({told(), nothing()})}, 1);
+      at::cat({noise().flatten(1), at::tensor({801.0F, 1.0F}).view({2, 1}), at::cat({condition_rows(), nothing()})}, 1);
   const auto found = results_of(part_named("denoiser"), rows.view({2, 1, 1, -1}));
   CHECK(worst_difference(found, recorded(parts_record("generation")["denoised_once"])) < bound);
 }
@@ -32,7 +32,7 @@ TEST_CASE("a whole generation equals diffusers': times, guidance, DDIM, decoder"
     CHECK((by.latent_shape() == std::array<std::int64_t, 3>{4, 4, 4}));
     auto latents = noise();
     for (std::int64_t i = 0; i < steps; ++i)
-      latents = by.step(i, latents, told().expand({2, -1}), nothing().expand({2, -1}));
+      latents = by.step(i, latents, condition_rows().expand({2, -1}), nothing().expand({2, -1}));
     CHECK(worst_difference(latents, recorded(line["latents"])) < bound);
     const auto images = by.images(latents);
     CHECK((images.sizes() == at::IntArrayRef{2, 3, 8, 8}));
@@ -75,8 +75,7 @@ TEST_CASE("images with one channel are the brightness of color images") {
     const auto found = make_executor("cpu")->run(std::vector{wanted});
     return std::get<program_output>(std::get<work_output>(found.front())).out->at("images").to(at::kFloat);
   };
-  const auto colour = made(3), grey = made(1);
-  const auto expected =
-      0.299 * colour.narrow(1, 0, 1) + 0.587 * colour.narrow(1, 1, 1) + 0.114 * colour.narrow(1, 2, 1);
-  CHECK((grey - expected).abs().max().item<double>() <= 1.0); // both are rounded to integers
+  const auto color = made(3), gray = made(1);
+  const auto expected = 0.299 * color.narrow(1, 0, 1) + 0.587 * color.narrow(1, 1, 1) + 0.114 * color.narrow(1, 2, 1);
+  CHECK((gray - expected).abs().max().item<double>() <= 1.0); // both are rounded to integers
 }

@@ -1,4 +1,4 @@
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include <algorithm>
 #include <vector>
@@ -105,9 +105,9 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 }
 
 template <class Set>
-MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
+MNEME_INLINE void sum_gradients_body(const normalized& in, double* sums, double* products) {
   using vec = typename floats<Set::lanes>::type;
-  const normalised read = in; // a copy: stores could otherwise change it
+  const normalized read = in; // a copy: stores could otherwise change it
   const std::int64_t count = read.rows * read.columns;
   std::vector<float> means(read.mean, read.mean + read.columns); // padded to whole vectors
   means.resize(static_cast<std::size_t>(read.columns + Set::lanes));
@@ -129,10 +129,10 @@ MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double*
 }
 
 template <class Set>
-MNEME_INLINE void scale_gradients_body(const normalised& in, const float* __restrict scale,
+MNEME_INLINE void scale_gradients_body(const normalized& in, const float* __restrict scale,
                                        const float* __restrict slope, const float* __restrict shift,
                                        float* __restrict dx) {
-  const normalised rows = in;
+  const normalized rows = in;
   for (std::int64_t r = 0; r < rows.rows; ++r, dx += rows.columns) {
     const float* const d = rows.d + r * rows.columns;
     const float* const x = rows.x + r * rows.columns;
@@ -157,9 +157,9 @@ MNEME_KERNEL(scale_columns,
              (const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
               bool relu, float* y),
              (x, rows, columns, scale, shift, relu, y))
-MNEME_KERNEL(sum_gradients, (const normalised& in, double* sums, double* products), (in, sums, products))
+MNEME_KERNEL(sum_gradients, (const normalized& in, double* sums, double* products), (in, sums, products))
 MNEME_KERNEL(scale_gradients,
-             (const normalised& in, const float* scale, const float* slope, const float* shift, float* dx),
+             (const normalized& in, const float* scale, const float* slope, const float* shift, float* dx),
              (in, scale, slope, shift, dx))
 
 } // namespace
@@ -178,8 +178,8 @@ void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, cons
                    bool relu, float* y) {
   best_scale_columns(x, rows, columns, scale, shift, relu, y);
 }
-void sum_gradients(const normalised& in, double* sums, double* products) { best_sum_gradients(in, sums, products); }
-void scale_gradients(const normalised& in, const float* scale, const float* slope, const float* shift, float* dx) {
+void sum_gradients(const normalized& in, double* sums, double* products) { best_sum_gradients(in, sums, products); }
+void scale_gradients(const normalized& in, const float* scale, const float* slope, const float* shift, float* dx) {
   best_scale_gradients(in, scale, slope, shift, dx);
 }
 

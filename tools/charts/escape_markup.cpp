@@ -1,7 +1,7 @@
-#include "tools/charts/escaped_markup.hpp"
+#include "tools/charts/escape_markup.hpp"
 namespace mneme {
 
-std::string escaped_markup(const std::string& text) {
+std::string escape_markup(const std::string& text) {
   std::string result;
   for (const char letter : text)
     switch (letter) {

@@ -8,7 +8,7 @@ namespace mneme {
 /// evaluation mode, batch normalization uses the running statistics. Constants are those of PyTorch: momentum 0.1,
 /// unbiased running variance, and epsilon 1e-5 by default. A step with a single value per channel, which PyTorch
 /// rejects, does not update the running statistics.
-class normalisation_layer final : public kernel_layer {
+class normalization_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
@@ -18,7 +18,7 @@ public:
     activation after = activation::none;
     double epsilon = 1e-5;
   };
-  explicit normalisation_layer(const shape& sizes);
+  explicit normalization_layer(const shape& sizes);
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;

@@ -1,17 +1,17 @@
-#include "runtime/models/normalisation.hpp"
+#include "runtime/models/normalization.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/var_mean.h>
 #include <cmath>
 namespace mneme {
-normalisation_layer::normalisation_layer(const shape& sizes) : shape_(sizes) {
+normalization_layer::normalization_layer(const shape& sizes) : shape_(sizes) {
   MNEME_CHECK(batch() || shape_.in.channels % shape_.groups == 0, shape_.in.channels, shape_.groups);
 }
 
-void normalisation_layer::place_statistics(std::int64_t mean_offset, std::int64_t variance_offset) {
+void normalization_layer::place_statistics(std::int64_t mean_offset, std::int64_t variance_offset) {
   shape_.mean_offset = mean_offset;
   shape_.variance_offset = variance_offset;
 }
@@ -19,7 +19,7 @@ void normalisation_layer::place_statistics(std::int64_t mean_offset, std::int64_
 // kept: [K, parts, 2, channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
 
 /// Computes mean, scale and variance over `rows` pixels; all channels of a group share them.
-void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean, float* scale,
+void normalization_layer::measure(const float* x, std::int64_t rows, float* mean, float* scale,
                                   double* variance) const {
   const auto channels = shape_.in.channels, group = batch() ? 1 : channels / shape_.groups;
   std::vector<double> sums(static_cast<std::size_t>(channels)), squares(sums.size());
@@ -33,16 +33,16 @@ void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean
       sum += sums[i] + static_cast<double>(rows) * shift;
       square += squares[i] + 2.0 * shift * sums[i] + static_cast<double>(rows) * shift * shift;
     }
-    const double centre = sum / n, spread = std::max(square / n - centre * centre, 0.0);
+    const double center = sum / n, spread = std::max(square / n - center * center, 0.0);
     for (std::int64_t c = first; c < first + group; ++c) {
-      mean[c] = static_cast<float>(x[first] + centre);
+      mean[c] = static_cast<float>(x[first] + center);
       scale[c] = static_cast<float>(1.0 / std::sqrt(spread + shape_.epsilon));
       variance[c] = spread;
     }
   }
 }
 
-void normalisation_layer::take_running(const float* weights, float* mean, float* scale) const {
+void normalization_layer::take_running(const float* weights, float* mean, float* scale) const {
   for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
     mean[c] = weights[shape_.mean_offset + c];
     scale[c] =
@@ -50,7 +50,7 @@ void normalisation_layer::take_running(const float* weights, float* mean, float*
   }
 }
 
-void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, const float* mean,
+void normalization_layer::move_running(const layer_pass& pass, std::int64_t k, const float* mean,
                                        const double* variance, std::int64_t rows) const {
   if (rows < 2)
     return;
@@ -67,7 +67,7 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
   }
 }
 
-void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+void normalization_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                   at::Tensor& kept) const {
   if (!in.is_cpu())
     return composite_forward(pass, in, out, kept);
@@ -100,7 +100,7 @@ void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, 
 
 // Gradient (Ioffe and Szegedy 2015, section 3), with the weights g, h = (x - mean) * scale, and means over the n values
 // that share statistics: dx = scale * (g d - mean(g d) - h mean(g d h)).
-void normalisation_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
+void normalization_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
     return composite_backward(pass, data, sink);
   const auto channels = shape_.in.channels, rows = pass.rows * shape_.in.pixels() / parts(pass);
@@ -113,7 +113,7 @@ void normalisation_layer::backward(const layer_pass& pass, const backward_data& 
     const float* const mean = data.kept.const_data_ptr<float>() + part * 2 * channels;
     const float* const scale = mean + channels;
     const float* const weight = pass.weights_of(k) + shape_.weight_offset;
-    const kernels::normalised in{.d = data.d_out.const_data_ptr<float>() + at,
+    const kernels::normalized in{.d = data.d_out.const_data_ptr<float>() + at,
                                  .x = data.in.const_data_ptr<float>() + at,
                                  .y =
                                      shape_.after == activation::relu ? data.out.const_data_ptr<float>() + at : nullptr,
@@ -153,7 +153,7 @@ void normalisation_layer::backward(const layer_pass& pass, const backward_data& 
 
 // -- as a differentiable function -------------------------------------------------------------------------------------
 
-at::Tensor normalisation_layer::function(const function_pass& pass, const at::Tensor& in) const {
+at::Tensor normalization_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
   const auto of_channels = [&](std::int64_t offset) {
     return pass.weights_at(offset, {1, 1, groups, channels / groups});

@@ -1,5 +1,5 @@
 #include "runtime/base/rng.hpp"
-#include "runtime/kernels/normalisation.hpp"
+#include "runtime/kernels/normalization.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <vector>
@@ -7,11 +7,11 @@ using namespace mneme;
 
 namespace {
 
-std::vector<float> drawn(std::int64_t n, std::uint64_t seed, double centre = 0.0) {
+std::vector<float> drawn(std::int64_t n, std::uint64_t seed, double center = 0.0) {
   rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
   for (auto& value : values)
-    value = static_cast<float>(centre + draw.normal());
+    value = static_cast<float>(center + draw.normal());
   return values;
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("gradients of a normalization pass only where its ReLU was active", "[
         const auto d = drawn(rows * columns, 1), x = drawn(rows * columns, 2), y = drawn(rows * columns, 3);
         const auto mean = drawn(columns, 4), scale = drawn(columns, 5), slope = drawn(columns, 6),
                    shift = drawn(columns, 7);
-        const kernels::normalised in{.d = d.data(),
+        const kernels::normalized in{.d = d.data(),
                                      .x = x.data(),
                                      .y = relu ? y.data() : nullptr,
                                      .mean = mean.data(),
@@ -126,15 +126,16 @@ TEST_CASE("gradients of a normalization pass only where its ReLU was active", "[
                                      .columns = columns};
         const auto place = static_cast<std::size_t>(columns);
         const auto shown = [&](std::size_t i) { return relu && y[i] <= 0.0F ? 0.0 : static_cast<double>(d[i]); };
-        const auto centred = [&](std::size_t i) { return static_cast<double>(x[i]) - mean[i % place]; };
+        const auto centered = [&](std::size_t i) { return static_cast<double>(x[i]) - mean[i % place]; };
         std::vector<double> sums(place), products(place), expected(x.size());
         std::vector<float> dx(x.size());
         kernels::sum_gradients(in, sums.data(), products.data());
         CHECK(worst(sums, column_sums(rows, columns, shown)) < 1e-6);
-        CHECK(worst(products, column_sums(rows, columns, [&](std::size_t i) { return shown(i) * centred(i); })) < 1e-6);
+        CHECK(worst(products, column_sums(rows, columns, [&](std::size_t i) { return shown(i) * centered(i); })) <
+              1e-6);
         kernels::scale_gradients(in, scale.data(), slope.data(), shift.data(), dx.data());
         for (std::size_t i = 0; i < dx.size(); ++i)
-          expected[i] = shown(i) * scale[i % place] + centred(i) * slope[i % place] + shift[i % place];
+          expected[i] = shown(i) * scale[i % place] + centered(i) * slope[i % place] + shift[i % place];
         CHECK(worst(dx, expected) < 1e-6);
       }
 }

@@ -1,4 +1,4 @@
-/// shown_actors: metrics of an actor system in a live view.
+/// actor_metrics_exporter: metrics of an actor system in a live view.
 #pragma once
 #include "actors/protocol/process_state.hpp"
 #include "runtime/results/live_view.hpp"
@@ -6,10 +6,10 @@
 namespace mneme {
 
 /// Exposes the system's metrics until this object is destroyed. @pre the system lives longer
-class shown_actors {
+class actor_metrics_exporter {
 public:
   /// @param live may be null
-  shown_actors(const caf::actor_system& system, live_view* live) : source_(std::make_shared<source>()) {
+  actor_metrics_exporter(const caf::actor_system& system, live_view* live) : source_(std::make_shared<source>()) {
     source_->metrics = &system.metrics();
     if (live)
       live->has_actors([source = source_] {
@@ -17,9 +17,9 @@ public:
         return source->metrics ? prometheus_text(*source->metrics) : std::string();
       });
   }
-  shown_actors(const shown_actors&) = delete;
-  shown_actors& operator=(const shown_actors&) = delete;
-  ~shown_actors() {
+  actor_metrics_exporter(const actor_metrics_exporter&) = delete;
+  actor_metrics_exporter& operator=(const actor_metrics_exporter&) = delete;
+  ~actor_metrics_exporter() {
     const std::lock_guard hold(source_->mutex);
     source_->metrics = nullptr;
   }

@@ -1,4 +1,4 @@
-/// normalisation: column statistics of matrices on a CPU, and the steps of batch and group normalization that use them.
+/// normalization: column statistics of matrices on a CPU, and the steps of batch and group normalization that use them.
 #pragma once
 #include <cstdint>
 namespace mneme::kernels {
@@ -17,7 +17,7 @@ void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, cons
                    bool relu, float* y);
 
 /// Gradient of a normalization. If `y`, the output of a following ReLU, is given, d counts only where y > 0.
-struct normalised {
+struct normalized {
   const float* d = nullptr;
   const float* x = nullptr;
   const float* y = nullptr;
@@ -25,8 +25,8 @@ struct normalised {
   std::int64_t rows = 0, columns = 0;
 };
 /// Sums over rows of d and of d * (x - mean), per column.
-void sum_gradients(const normalised& in, double* sums, double* products);
+void sum_gradients(const normalized& in, double* sums, double* products);
 /// dx = d * scale[c] + (x - mean[c]) * slope[c] + shift[c]
-void scale_gradients(const normalised& in, const float* scale, const float* slope, const float* shift, float* dx);
+void scale_gradients(const normalized& in, const float* scale, const float* slope, const float* shift, float* dx);
 
 } // namespace mneme::kernels
