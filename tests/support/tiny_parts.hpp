@@ -23,7 +23,7 @@ inline std::string text_of_part(const std::string& name) {
 }
 
 inline loaded_module part_named(const std::string& name) {
-  const auto net = load_module(parts_folder() / (name + ".pt2"), {.own_rows = true, .layers = {.sandbox = false}});
+  const auto net = load_module(parts_folder() / (name + ".pt2"), {.own_rows = true, .guards = {.sandbox = false}});
   REQUIRE(net);
   auto flat = new_tensor({(*net)->size()}, at::kFloat);
   (*net)->put_own_values(flat);

@@ -40,7 +40,7 @@ expected<std::shared_ptr<const module_net>> load(const made_program& program, mo
   write_file(folder.path() / "net.pt2", program.bytes());
   wanted.input = image;
   wanted.classes = classes;
-  wanted.layers.sandbox = false;
+  wanted.guards.sandbox = false;
   return load_module(folder.path() / "net.pt2", wanted);
 }
 

@@ -16,7 +16,7 @@ namespace {
 std::string complaint_about(const std::filesystem::path& file, module_requirements wanted = {}) {
   wanted.input = {1, 6, 6};
   wanted.classes = 5;
-  wanted.layers.sandbox = false; // run the checks of the sandbox in this process
+  wanted.guards.sandbox = false; // run the checks of the sandbox in this process
   const auto net = load_module(file, wanted);
   std::string text;
   if (!net)

@@ -24,7 +24,7 @@ expected<std::shared_ptr<const module_net>> load(const made_program& program, mo
   requirements.input = {1, 6, 6};
   requirements.classes = 5;
   requirements.trained = requirements.training = true;
-  requirements.layers.sandbox = false;
+  requirements.guards.sandbox = false;
   return load_module(folder.path() / "net.pt2", requirements);
 }
 

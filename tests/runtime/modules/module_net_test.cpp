@@ -22,7 +22,7 @@ std::shared_ptr<const module_net> loaded(const made_program& made, module_requir
   write_module(folder.path() / "net.pt2", made);
   wanted.input = image;
   wanted.classes = classes;
-  wanted.layers.sandbox = false;
+  wanted.guards.sandbox = false;
   auto net = load_module(folder.path() / "net.pt2", wanted);
   if (!net)
     FAIL(diagnostic_text(net.error().front()));

@@ -70,7 +70,7 @@ std::shared_ptr<const module_net> loaded(const made_program& program, module_req
   wanted.input = image;
   wanted.classes = classes;
   wanted.scores = wanted.fused = wanted.trained = wanted.training = true;
-  wanted.layers.sandbox = false;
+  wanted.guards.sandbox = false;
   auto net = load_module(folder.path() / "net.pt2", wanted);
   if (!net)
     FAIL(diagnostic_text(net.error().front()));

@@ -21,7 +21,7 @@ void read_archive(bytes in) {
 /// Loads a module and probes it in this process.
 void read_module(bytes in) {
   static_cast<void>(
-      load_module(file_of(in, "net.pt2"), {.input = rows_of_run, .classes = 3, .layers = {.sandbox = false}}));
+      load_module(file_of(in, "net.pt2"), {.input = rows_of_run, .classes = 3, .guards = {.sandbox = false}}));
 }
 
 } // namespace
