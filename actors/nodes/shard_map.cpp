@@ -93,7 +93,7 @@ bool shard_map::return_to_preferred(shard_id shard) {
   auto& place = places_.at(shard.value);
   const auto& preferred = preferred_[shard.value];
   const bool must_move = place.where == shard_location::kind::node && nodes_[place.node].is_leaving;
-  if (place == preferred || (!must_move && !is_available(preferred)))
+  if (!must_move && (place == preferred || !is_available(preferred)))
     return false;
   place = host_for(shard);
   return true;

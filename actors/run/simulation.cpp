@@ -154,7 +154,11 @@ std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const
   return plan.every > 0 ? folder : nullptr;
 }
 
-void warn_of(const diagnostics& problems, progress& view) {
+void warn_of(const diagnostics& problems, const run_options& options, progress& view) {
+  if (options.warnings) {
+    append(*options.warnings, problems);
+    return;
+  }
   for (const auto& warning : problems)
     view.warned(warning.where + ": " + warning.text);
 }
@@ -323,7 +327,7 @@ expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const sc
   if (!unwritten.empty())
     return failed_before_it_began(unwritten);
   run.view->started(settings.title, run.files->path().string(), settings.seed, run.digest);
-  warn_of(loaded->warnings, *run.view);
+  warn_of(loaded->warnings, options, *run.view);
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options, {});
 }
 
@@ -374,7 +378,7 @@ expected<std::optional<run_summary>> resume_with(const std::shared_ptr<node_pool
     setup.recorder.past = from->past->recorded;
   const auto& done = setup.recorder.past;
   run.view->started(read->value.title, run.files->path().string(), read->value.seed, run.digest);
-  warn_of(loaded->warnings, *run.view);
+  warn_of(loaded->warnings, options, *run.view);
   say_where(run, *from);
   const auto reason = exception_message_of([&] {
     run.files->truncate_to_checkpoint(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),

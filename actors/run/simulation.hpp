@@ -32,6 +32,8 @@ struct run_options {
   std::shared_ptr<live_view> live{}; ///< Receives the progress of the run; may be null.
   bool measures_actors = false;      ///< true: measures mailbox lengths and processing times of actors, for `live`.
   accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: no drawing.
+  /// Receives warnings about the inputs, before `live` shows the run's folder; null: the run prints them.
+  diagnostics* warnings = nullptr;
 };
 
 /// Formats <scenario>-<strategy>-s<seed>-<digest8>.

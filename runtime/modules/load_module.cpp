@@ -134,7 +134,7 @@ tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vec
              : all_failed(name, texts);
 }
 
-/// Adds the net of mneme's layers, or the reasons why there is none. Does nothing for TorchScript.
+/// Adds the net of mneme's layers, or the reasons why there is none.
 void add_native_net(const std::shared_ptr<const module_graph>& graph, const module_rows& rows, module_shape& shape) {
   const auto* const exported = dynamic_cast<const exported_graph*>(graph.get());
   if (exported == nullptr)

@@ -86,7 +86,7 @@ std::string add_head(const module_net& module, const module_shape& shape, std::v
   auto& last = layers.back();
   const auto ending = fmt::format(": linear {}", shape.classes);
   if (shape.head != head_kind::linear || !last.ends_with(ending))
-    return "the result: the last layer is no linear layer with a bias";
+    return "the result: the last layer is no linear layer with a bias; expected one, the head";
   last.replace(last.size() - ending.size(), ending.size(), ": linear classes");
   return "";
 }

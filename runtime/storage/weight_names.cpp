@@ -198,7 +198,7 @@ tensor_map with_net_names(const model& net, const tensor_map& in_file, const std
     if (own.empty())
       continue;
     if (result.find(own) || (own != name && in_file.find(own)))
-      errors.push_back({file, "tensor '" + own + "' is there a second time, as '" + name + "'; remove one"});
+      errors.push_back({file, "tensor '" + own + "' occurs a second time, as '" + name + "'; remove one"});
     else
       result.put(own, with_leading_axes(net, own, value));
   }

@@ -364,7 +364,7 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   const auto memory = mneme_in(here.path(), "help strategy.memory").out; // each meaning once
   CHECK(contains(memory, "  strategy.memory = 2000\n"));
   CHECK(contains(memory, "      A key of strategy glfc, lga.\n"));
-  CHECK(contains(mneme_in(here.path(), "help depth").out, "      A key of model vit.\n"));
+  CHECK(contains(mneme_in(here.path(), "help depth").out, "      A key of model clip, vit.\n"));
   CHECK(contains(mneme_in(here.path(), "help layers").out, "  model.layers = 2\n"));
 }
 

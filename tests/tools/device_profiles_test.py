@@ -270,7 +270,7 @@ class FedScale(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = self.convert(folder, {1: subprocess.Popen})
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("it names subprocess.Popen", done.stderr)
+            self.assertIn("it refers to subprocess.Popen", done.stderr)
 
 
 if __name__ == "__main__":

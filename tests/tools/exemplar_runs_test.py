@@ -67,7 +67,7 @@ class ExemplarRuns(NodesCase):
                 ("dytox", 'model.name="mlp"',
                  r"error: dytox: the net 'mlp.*has no token per task.*\"convit\""),
                 ("dytox", "model.patch=3", r"10 x 10 pixels into patches of 3; model\.patch must divide"),
-                ("dytox", "strategy.memory=9", r"strategy\.memory = 9: 9 exemplars .* fewer than the 10 classes"),
+                ("dytox", "strategy.memory=9", r"strategy\.memory = 9: 9 exemplars .* cannot cover the 10 classes"),
                 ("dytox", 'model.trainable="head"', r"model\.trainable.*expected \"all\""),
                 ("fed-codap", 'model.name="mlp"',
                  r"error: fed-codap: the net 'mlp.*has no attention blocks to read prompts.*\"vit\""),

@@ -83,16 +83,17 @@ void check_numbers(const keyed_scenario& from, const std::string& name, const ke
   const auto refuses = [&](const std::string& value) { return from.refuses(name, value, bounds_text(option)); };
   const double limit = form.is_integer ? 1e15 : number_max;
   CHECK(bounds.low >= -limit);
-  CHECK((bounds.high <= limit || name == "seed"));
+  const bool is_seed = name == "seed" || name == "data.seed"; // any int64
+  CHECK((bounds.high <= limit || is_seed));
   CHECK(bounds.low < bounds.high);
   const auto step = form.is_integer ? 1.0 : std::max(1.0, 1e-3 * std::abs(bounds.high));
-  if (name != "seed") {
+  if (!is_seed) {
     CHECK_FALSE(refuses(form.text(bounds.high)));
     CHECK(refuses(form.text(bounds.high + step)));
     CHECK(refuses(form.text(bounds.low - step)));
   }
   std::vector<std::string> errors{"nan", "inf", "-inf", "1e300", "9223372036854775808", "-9223372036854775808"};
-  if (name != "seed")
+  if (!is_seed)
     errors.emplace_back("9223372036854775807");
   if (!form.is_integer)
     errors.insert(errors.end(), {"1e-300", "-1e-300", "5e-324"});

@@ -194,10 +194,10 @@ class Launchers(NodesCase):
         rank = self.rank(2, 3, scenario, *options, MNEME_SECRET=SECRET, program=other)
         said, _ = rank.communicate(timeout=300)
         self.assertEqual(rank.returncode, 2, said)
-        self.assertIn("rejects this node, because it has another build of mneme: ", said)
+        self.assertIn("rejects this node, because it has a different build of mneme: ", said)
         said, _ = run.communicate(timeout=300)
         self.assertEqual(run.returncode, 2, said)
-        for cause in ("is rejected: it does not have the same secret", "error: has another build of mneme: "):
+        for cause in ("is rejected: it does not have the same secret", "error: has a different build of mneme: "):
             self.assertIn(cause, said)
         self.assertFalse(os.path.exists(folder))
 

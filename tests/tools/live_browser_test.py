@@ -55,7 +55,7 @@ class LiveBrowserTest(unittest.TestCase):
         self.assertIn("FedAvg", self.browser.value("document.querySelector('h1').innerText"))
         self.assertRegex(self.browser.value("document.title"), r"^0 % ")
         self.assertRegex(self.browser.value("document.getElementById('progress').innerText"),
-                         r"^running: round \d+ of [1-9]000000, task 1 of \d, .* gone, about .* left; "
+                         r"^running: round \d+ of [1-9]000000, task 1 of \d, .* elapsed, about .* left; "
                          r"accuracy [\d.]+ %; virtual time ")
         self.run_.terminate()
         self.run_.wait()
@@ -73,7 +73,8 @@ class LiveBrowserTest(unittest.TestCase):
         self.run_.kill()
         self.run_.wait()
         self.wait_while("!" + STATE)
-        self.assertRegex(self.browser.value(STATE), r"^This run has not been served since .*: its last known state")
+        self.assertRegex(self.browser.value(STATE),
+                         r"^This run has not been served since .*; the page shows its last known state\.$")
         self.assertGreater(self.browser.value("document.querySelectorAll('figure svg').length"), 3)
 
     def test_selections_survive_page_updates(self):

@@ -284,12 +284,14 @@ class Modules(unittest.TestCase):
         self.addCleanup(node.end)
         return ("--accept", address, "--workers-min", "1"), node
 
-    def test_a_module_that_ends_its_run_does_not_kill_its_node(self):
+    def test_a_module_that_ends_its_run_ends_its_node_with_the_reason(self):
         accept, node = self.over_a_node()
         code, said = self.run_with(divides_by_zero(), *accept)
         self.assertEqual(code, 1, said)
         self.assertIn("a size of 8 is divided by 0", said)
-        self.assertEqual(node.process.wait(timeout=60), 0, node.text())
+        self.assertEqual(node.process.wait(timeout=60), 1, node.text())  # the exit code of the run
+        self.assertIn("error: the run has failed: client ", node.text())
+        self.assertIn("a size of 8 is divided by 0", node.text())
         accept, _ = self.over_a_node()
         self.assertEqual(self.digest(*accept), self.digest())
 

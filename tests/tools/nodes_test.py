@@ -328,7 +328,7 @@ class Nodes(NodesCase):
                        "[strategy]\nname = \"fedavg\"\n")
         accept, (node,) = self.cluster(1, environment={"MNEME_DATA": theirs})
         said = self.run_without([node], scenario, *accept, environment={**os.environ, "MNEME_DATA": ours})
-        self.assertIn("has another data set", said)
+        self.assertIn("has a different data set", said)
 
     def test_a_secret_or_certificates_admit_nodes(self):
         alone = self.digest("scenarios/smoke/fedavg.toml")
@@ -433,7 +433,7 @@ class Nodes(NodesCase):
                 (["node", "--listen", "127.0.0.1:1"], "option '--listen' was removed: " + removed),
                 (["node", "--status", "127.0.0.1:1"], "option '--status' was removed: nodes accept no connections"),
                 (["run", scenario, "--set", "worker.node_answer=\"1 s\""], "key 'worker.node_answer' was removed: "),
-                (["run", scenario, "--accept", "a"], "--accept: error: 'a' is no address"),
+                (["run", scenario, "--accept", "a"], "--accept: error: 'a' is not an address"),
                 (["run", scenario, "--accept", "192.0.2.1:1"], "not on the loopback"),
                 (["run", scenario, "--accept", "0.0.0.0:1"], "expected MNEME_SECRET=$(openssl rand -hex 32)"),
                 (["run", scenario, "--cert", "a"], "are for runs with --accept or --distributed"),
@@ -441,11 +441,11 @@ class Nodes(NodesCase):
                 (["run", scenario, "--accept", "127.0.0.1:0", "--cert", "/there/is/none"], "'/there/is/none' cannot"),
                 (["run", scenario, "--distributed"], "expected the variables of a launcher; start it with one of:"),
                 (["node"], "expected one of mneme node --join"),
-                (["node", "--join", "nowhere"], "--join: error: 'nowhere' is no address"),
+                (["node", "--join", "nowhere"], "--join: error: 'nowhere' is not an address"),
                 (["node", "--join", "127.0.0.1:0"], "port 0 cannot be reached"),
                 (["node", "--join", "192.0.2.1:1"], "not on the loopback"),
                 (["node", "--metrics-port", "1"], "write --metrics 127.0.0.1:PORT"),
-                (["node", "--join", "127.0.0.1:1", "--grace", "soon"], "--grace: error: 'soon' is no duration"),
+                (["node", "--join", "127.0.0.1:1", "--grace", "soon"], "--grace: error: 'soon' is not a duration"),
                 (["node", "--join", "127.0.0.1:1", "--key", "/there/is/none"], "--cert: error: is missing")):
             done = mneme(*options, *(["--out", self.out()] if options[0] == "run" else []))
             self.assertEqual((done.returncode, done.stdout), (2, ""), f"{options}: {done.stderr}")
@@ -458,9 +458,9 @@ class Nodes(NodesCase):
             file.write(b"\0")
         address = f"127.0.0.1:{free_port()}"
         nodes = [(self.node(address, "--threads", "1", **how), cause) for how, cause in (
-            ({"program": other}, "has another build of mneme: "),
+            ({"program": other}, "has a different build of mneme: "),
             ({"environment": {**os.environ, "MNEME_KERNELS": "plain"}},
-             "has another instruction set of mneme's kernels: plain"))]
+             "has a different instruction set of mneme's kernels: plain"))]
         said = self.run_without([node for node, _ in nodes], "scenarios/smoke/fedavg.toml", "--accept", address,
                                 "--workers-min", "2")
         for node, cause in nodes:

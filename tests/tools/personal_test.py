@@ -89,7 +89,7 @@ class Runs(unittest.TestCase):
         with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
             return json.load(file)
 
-    def tests_of(self, folder):
+    def accuracy_lines(self, folder):
         return lines_of(os.path.join(folder, "client_accuracy.csv"))
 
 
@@ -105,7 +105,7 @@ class Personal(Runs):
             owner = int(line["client"]), int(line["task"])
             held[owner] = held.get(owner, 0) + int(line["rows"])
         self.assertEqual(held, rows)
-        tests = self.tests_of(run)
+        tests = self.accuracy_lines(run)
         self.assertEqual({int(line["round"]) for line in tests}, set(range(1, 7)))
         for line in tests:
             client, task = int(line["client"]), int(line["task"])
@@ -124,7 +124,7 @@ class Personal(Runs):
         classes = {}
         for line in lines_of(os.path.join(run, "client_classes.csv")):
             classes.setdefault(int(line["client"]), set()).add(int(line["class"]))
-        tests = self.tests_of(run)
+        tests = self.accuracy_lines(run)
         self.assertEqual({int(line["client"]) for line in tests}, set(classes))
         accuracies = []
         for line in tests:
@@ -143,7 +143,7 @@ class Personal(Runs):
 
     def test_fine_tuning_of_the_only_client_is_its_next_round(self):
         run = self.run_of(clients=1, cohort=1, batch=0, count=1, tasks="single", keys="personal_share = 0.5")
-        tests = self.tests_of(run)
+        tests = self.accuracy_lines(run)
         self.assertEqual(len(tests), 3)
         for now, after in zip(tests, tests[1:]):
             self.assertEqual(now["accuracy"], after["accuracy_before"])
@@ -151,7 +151,7 @@ class Personal(Runs):
 
     def test_the_local_model_of_the_only_client_is_the_servers(self):
         run = self.run_of(clients=1, cohort=1, personal="local")
-        tests = self.tests_of(run)
+        tests = self.accuracy_lines(run)
         self.assertEqual(len(tests), 6)
         for line in tests:
             self.assertEqual(line["accuracy"], line["accuracy_before"])
@@ -159,8 +159,8 @@ class Personal(Runs):
     def test_local_tests_the_clients_that_have_uploaded(self):
         run = self.run_of("--trace", personal="local")
         uploaded = {line["client"] for line in lines_of(os.path.join(run, "deliveries.csv")) if line["round"] == "1"}
-        self.assertEqual({line["client"] for line in self.tests_of(run) if line["round"] == "1"}, uploaded)
-        self.assertTrue(any(line["accuracy"] != line["accuracy_before"] for line in self.tests_of(run)))
+        self.assertEqual({line["client"] for line in self.accuracy_lines(run) if line["round"] == "1"}, uploaded)
+        self.assertTrue(any(line["accuracy"] != line["accuracy_before"] for line in self.accuracy_lines(run)))
 
     def test_results_are_equal_for_any_number_of_threads(self):
         for personal in ("fine-tuned", "local"):
@@ -168,8 +168,8 @@ class Personal(Runs):
                                 name=f"{personal}-{threads}", personal=personal)
                     for threads, width in ((1, 0), (2, 1), (3, 4))]
             self.assertEqual(len({self.summary(run)["run_digest"] for run in runs}), 1)
-            self.assertEqual(self.tests_of(runs[0]), self.tests_of(runs[1]))
-            self.assertEqual(self.tests_of(runs[0]), self.tests_of(runs[2]))
+            self.assertEqual(self.accuracy_lines(runs[0]), self.accuracy_lines(runs[1]))
+            self.assertEqual(self.accuracy_lines(runs[0]), self.accuracy_lines(runs[2]))
 
     def test_the_results_are_part_of_the_digest(self):
         plain = self.summary(self.run_of(name="plain", personal="none"))
@@ -193,14 +193,14 @@ class Personal(Runs):
                 done = mneme("resume", out, "--quiet", "--threads", "1")
                 self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.summary(out)["run_digest"], self.summary(whole)["run_digest"])
-            self.assertEqual(self.tests_of(out), self.tests_of(whole))
+            self.assertEqual(self.accuracy_lines(out), self.accuracy_lines(whole))
 
     def test_bad_values_are_explained_at_their_place(self):
-        cases = (({"personal": "tuned"}, "test.toml:25:12: error: ", '"none" | "fine-tuned" | "local"'),
-                 ({"keys": "personal_share = 1.0"}, "test.toml:26:18: error: ", "0.9"),
-                 ({"keys": "personal_epochs = 0"}, "test.toml:26:19: error: ", ">= 1"),
-                 ({"keys": 'personal_rows = "class"'}, "test.toml:26:17: error: ", "held-out"),
-                 ({"keys": "personal_share = 0.001"}, "test.toml:26:18: error: ", "no client has a test row"))
+        cases = (({"personal": "tuned"}, "test.toml:27:12: error: ", '"none" | "fine-tuned" | "local"'),
+                 ({"keys": "personal_share = 1.0"}, "test.toml:28:18: error: ", "0.9"),
+                 ({"keys": "personal_epochs = 0"}, "test.toml:28:19: error: ", "in [1, 1000000]"),
+                 ({"keys": 'personal_rows = "class"'}, "test.toml:28:17: error: ", "held-out"),
+                 ({"keys": "personal_share = 0.001"}, "test.toml:28:18: error: ", "no client has a test row"))
         for given, place, text in cases:
             with self.subTest(text):
                 done = mneme("validate", self.file(**given))
@@ -226,7 +226,7 @@ class Splits(Runs):
         runs = {}
         for name, words in (("a", ["--set", "data.seed=7"]), ("b", ["--set", "data.seed=7", "--set", "seed=4"]),
                             ("c", ["--set", "seed=4"]), ("d", ["--set", "data.seed=3"]), ("e", [])):
-            runs[name] = self.run_of("--trace", "--set", "tasks.class_order=random", *words, name=name)
+            runs[name] = self.run_of("--trace", "--set", "tasks.class_order=seeded", *words, name=name)
         split = {}
         for name, run in runs.items():
             with open(os.path.join(run, "partition.csv"), encoding="utf-8") as file:

@@ -79,7 +79,7 @@ class PortableNodes(NodesCase):
         other = mneme("run", "scenarios/smoke/fedavg.toml", *portable_node(), "--out", self.out(), "--set",
                       "worker.join_timeout=\"3 s\"")
         self.assertEqual(other.returncode, 2, other.stderr)
-        self.assertIn("has another arithmetic: portable; expected that of the run, machine", other.stderr)
+        self.assertIn("has a different arithmetic: portable; expected that of the run, machine", other.stderr)
 
 
 if __name__ == "__main__":

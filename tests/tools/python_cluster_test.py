@@ -123,7 +123,7 @@ class Ends(unittest.TestCase):
     def test_nodes_end_with_a_scenario_that_has_errors(self):
         cluster = Threads(2)
         with self.assertRaises(mneme.ScenarioError):
-            mneme.run(os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), {"rounds.cohort": 0}, out=self.folder,
+            mneme.run(os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), {"rounds.cohort": -1}, out=self.folder,
                       cluster=cluster)
         self.assertEqual(cluster.codes, [2, 2])
 

@@ -88,7 +88,8 @@ class Described(unittest.TestCase):
         for name, wrong in (("torch.int64 of 3 axes", dict(train_x=IMAGES.long())),
                             ("labels of 40 rows", dict(train_y=LABELS[:3])),
                             ("row 2: label -1", dict(train_y=torch.tensor([0, 1, -1] + [0] * 37))),
-                            ("whole numbers", dict(train_y=LABELS.float())), ("no array", dict(train_x="picture"))):
+                            ("whole numbers", dict(train_y=LABELS.float())),
+                            ("not an array of numbers", dict(train_x="picture"))):
             with self.subTest(name), self.assertRaisesRegex(mneme.ScenarioError, name):
                 mneme.Data(**{"train_x": IMAGES, "train_y": LABELS, **wrong})
         with self.assertRaisesRegex(mneme.ScenarioError, "expected both or none"):
@@ -334,7 +335,8 @@ class Forms(unittest.TestCase):
         reordered = mneme.Data(x, texts, x, texts, class_names=names[::-1])
         self.assertEqual(reordered.arrays["train_y"].tolist(), (3 - y).tolist())
         for wrong, text in ((["ant", 1] * 20, "row 1 is 1 among texts"), (y.float(), "expected whole numbers"),
-                            (torch.eye(4).long()[y], "of 2 axes"), ([2**63 + 5] * 40, "no array|beyond int64"),
+                            (torch.eye(4).long()[y], "of 2 axes"),
+                            ([2**63 + 5] * 40, "not an array of numbers|beyond int64"),
                             (numpy.array([2**63 + 5] * 40, dtype="uint64"), "9223372036854775813 is beyond int64")):
             with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.Data(x, wrong)

@@ -200,7 +200,8 @@ class Hooks(unittest.TestCase):
                 raise error
             return type("Failing", (mneme.Method,), {
                 "name": "py-failing", "Server": type("Server", (mneme.AveragingServer,), {"close_round": close_round})})
-        for error, words in ((LookupError("\ud800 x"), r"LookupError: \\ud800 x"), (Unprintable(), "cannot be shown"),
+        for error, words in ((LookupError("\ud800 x"), r"LookupError: \\ud800 x"),
+                             (Unprintable(), "an exception that cannot be formatted"),
                              (SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt")):
             with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mneme.RunFailed, words):
                 mneme.run(scenario("py-failing"), methods=[raising(error)], out=os.path.join(folder, "run"))

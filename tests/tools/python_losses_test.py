@@ -210,7 +210,7 @@ NO_ARGUMENTS = [
 NO_JOB = [  # a call in client_round(), and the error
     (lambda ctx: ctx.train(loss=mneme.loss(to_anchor)), "no value for each row; expected a sum"),
     (lambda ctx: ctx.train(loss=ce() + mneme.quadratic(None, torch.ones(3))), "quadratic.. has 3 numbers; expected"),
-    (lambda ctx: ctx.train(loss=mneme.loss(from_teacher)), "there is none; expected teacher=weights"),
+    (lambda ctx: ctx.train(loss=mneme.loss(from_teacher)), "a teacher, but none is given; expected teacher=weights"),
     (lambda ctx: ctx.train(lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
     (lambda ctx: ctx.train(batch_size=8), "no option 'batch_size'; did you mean 'batch'"),
     (lambda ctx: ctx.train(torch.zeros(3)), "an argument without a name; expected every option by name"),

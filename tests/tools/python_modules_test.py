@@ -65,7 +65,7 @@ class Stateful(nn.Module):
         self.lstm = nn.LSTM(inputs, width // 2, num_layers=2, bidirectional=True, batch_first=batch_first)
 
     def forward(self, x):
-        zeros = torch.zeros(4, x.size(0), self.lstm.hidden_size)
+        zeros = torch.zeros(4, x.size(0), self.lstm.hidden_size, dtype=x.dtype)
         y, (h, _) = self.lstm(x, (zeros, zeros))
         return y, h
 
@@ -160,7 +160,8 @@ class Trained(unittest.TestCase):
         texts = [str(each.message) for each in caught if issubclass(each.category, mneme.MnemeWarning)]
         self.assertEqual(len(texts), int(bool(unmatched)), texts)
         self.assertEqual(net.layers is None, bool(unmatched))
-        self.assertRegex("".join(texts), unmatched)
+        for text in texts:
+            self.assertRegex(text, unmatched)
         run = mneme.run(scenario(net.model(), **sections), data=split(rows, labels),
                         out=tempfile.mkdtemp(dir=".") + "/run")
         after = net.state_dict(run)
@@ -230,19 +231,26 @@ class Trained(unittest.TestCase):
         data = split(rows, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            five = Residual()
-            five.fc = nn.Linear(16, 5)
-            small = Residual()
-            small.embedding = nn.Embedding(5, 16)
-            few = torch.zeros(2, LENGTH, dtype=torch.int64)
-            for module, example, text in (
-                    (five, few, "forward returns 5 numbers for a row, but the run has 4 classes"),
-                    (small, few, r"shape \[16, 12\] and type int64 \(tokens below 30\): .*index out of range"),
-                    (Average(), torch.zeros(2, 3, 12, 12), "forward failed on rows of shape")):
+            five, small = Residual(), Residual()  # layers
+            five_unfused, small_unfused = Recurrent(nn.GRU), Recurrent(nn.GRU)  # files
+            five.fc = five_unfused.fc = nn.Linear(16, 5)
+            small.embedding, small_unfused.embedding = nn.Embedding(5, 16), nn.Embedding(5, 8)
+            few, pictures = torch.zeros(2, LENGTH, dtype=torch.int64), torch.zeros(2, 3, 12, 12)
+            for module, example, is_fused, text in (
+                    (five, few, True, r"'fc.weight' has shape \[5, 16\], but the model needs \[4, 16\]"),
+                    (five_unfused, few, False, "forward returns 5 numbers for a row, but the run has 4 classes"),
+                    (small, few, True, '"embedding: embedding 16 tokens 5": the data have 30 distinct tokens'),
+                    (small_unfused, few, False,
+                     r"shape \[16, 12\] and type int64 \(tokens below 30\): .*index out of range"),
+                    (Average(), pictures, True, '"layers" reads images, and the data are rows of tokens'),
+                    (nn.Sequential(Average(), nn.Softmax(1)), pictures, False, "forward failed on rows of shape")):
+                net = mneme.net(module, example=example)
+                self.assertEqual(net.layers is not None, is_fused)
                 with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
-                    mneme.run(scenario(mneme.net(module, example=example).model()), data=data, out="never")
+                    mneme.run(scenario(net.model()), data=data, out="never")
             with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
-                mneme.net(Average(), weights=False)
+                mneme.net(five_unfused, weights=False, example=few)
+        self.assertNotIn("seed_weights", mneme.net(Average(), weights=False).model())
 
     def test_a_module_for_several_sizes_needs_an_example(self):
         module = Recurrent(nn.GRU)

@@ -169,7 +169,8 @@ class Nodes(Scratch):
             mneme.run(scenario("fedavg"), out=self.path("never"), cluster=cluster, accept="127.0.0.1:7100")
 
     def test_short_secrets_and_addresses_without_a_port_are_refused(self):
-        for how, expected in (({"secret": "short"}, "at least 16 characters"), ({"accept": "nowhere"}, "no address")):
+        for how, expected in (({"secret": "short"}, "at least 16 characters"),
+                              ({"accept": "nowhere"}, "'nowhere' is not an address")):
             with self.assertRaisesRegex(ValueError, expected):
                 mneme.run(scenario("fedavg"), out=self.path("never"), **{"accept": "127.0.0.1:0", **how})
 

@@ -79,7 +79,7 @@ def foreign(ctx):
 
 class Foreign(Runs):
     def test_rows_that_a_client_never_held_are_refused_by_name(self):
-        words = r"python_rows_test.py:\d+: .*row \d+ is none of client \d"
+        words = r"python_rows_test.py:\d+: .*row \d+ does not belong to client \d"
         for use in (lambda ctx, w: ctx.train(rows=ctx.rows.pick(foreign(ctx))),
                     lambda ctx, w: ctx.train(rows=foreign(ctx)),
                     lambda ctx, w: ctx.train(rows=torch.tensor(foreign(ctx))),
@@ -96,10 +96,12 @@ class Foreign(Runs):
         self.assert_refused(half, rf"row {held(2, [0])[0]} does not belong to client 1, which holds 10 rows now and 10")
 
     def test_rows_of_a_later_task_are_refused(self):
-        self.assert_refused(using(lambda ctx, w: ctx.rows.pick(held(ctx.client, [1])) and None), "row .* is none of")
+        self.assert_refused(using(lambda ctx, w: ctx.rows.pick(held(ctx.client, [1])) and None),
+                            "row .* does not belong to client")
 
     def test_invalid_row_numbers_are_refused(self):
-        for numbers, words in (([-1], "row -1 is none of client"), ([10 ** 9], "row 1000000000 is none"),
+        for numbers, words in (([-1], "row -1 does not belong to client"),
+                               ([10 ** 9], "row 1000000000 does not belong"),
                                ([0.5], "whole numbers"), ([True, False], "Bool of 1 axes; expected whole numbers"),
                                ([[0]], "of 2 axes"), (3, "of 0 axes"), ("ab", "expected a torch tensor"),
                                (None, "expected a torch tensor|whole numbers")):
@@ -135,7 +137,7 @@ class Own(Runs):
         def use(ctx, weights):
             return ctx.train(rows=held(ctx.client, [0]))
         self.run_of(using(use), hide_task_from_clients=True)
-        self.assert_refused(using(lambda ctx, w: ctx.train(rows=foreign(ctx))), "is none of client",
+        self.assert_refused(using(lambda ctx, w: ctx.train(rows=foreign(ctx))), "does not belong to client",
                             hide_task_from_clients=True)
 
     def test_row_numbers_of_any_integer_type_are_accepted(self):
@@ -183,7 +185,7 @@ class Own(Runs):
         for number in (3, -1):
             def use_of(ctx, weights, number=number):
                 ctx.rows_of(torch.zeros(3, 1, 1, 6), torch.zeros(3).long()).pick([number])
-            self.assert_refused(using(use_of), f"row {number} is none of the 3 rows of this set")
+            self.assert_refused(using(use_of), f"row {number} is not one of the 3 rows of this set")
 
 
 class OnTheServer(Runs):
@@ -205,7 +207,8 @@ class OnTheServer(Runs):
     def test_unknown_tasks_and_rows_are_refused(self):
         for step, words in ((lambda server: server.ctx.rows_of_task(2) and None, "the run has the tasks 0 to 1"),
                             (lambda server: server.ctx.rows_of_task(-1) and None, "the run has the tasks 0 to 1"),
-                            (lambda server: server.ctx.rows_of_task(0).pick([2]) and None, "row 2 is none of the 30"),
+                            (lambda server: server.ctx.rows_of_task(0).pick([2]) and None,
+                             "row 2 is not one of the 30"),
                             (lambda server: server.ctx.train(start=server.weights, rows=[0]), "expected rows")):
             self.assert_refused(using(lambda ctx, w: None), words, server=self.server(step), central_data=True)
 
@@ -215,7 +218,8 @@ class OnTheServer(Runs):
 
         def step(server):
             return server.ctx.train(start=server.weights, rows=KEPT[0])
-        self.assert_refused(using(keep), r"rows are rows of client \d, and the server asks", server=self.server(step))
+        self.assert_refused(using(keep), r"rows are rows of client \d, but the server requests the job",
+                            server=self.server(step))
 
 
 if __name__ == "__main__":

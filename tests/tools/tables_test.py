@@ -177,7 +177,7 @@ class Tables(unittest.TestCase):
             data="test_share = 0.25", rest='[devices]\ncapacity_file = "fleet.csv"'))
         for header, words in (("client,row_per_second", "did you mean 'rows_per_second'?"),
                               ("client", "names no column but client"),
-                              ("client,rows_per_second,note", "a column 'note', which nothing reads")):
+                              ("client,rows_per_second,note", "an unknown column 'note'; expected client,")):
             self.write("fleet.csv", header + "\n0,1,1\n")
             self.assertIn(words, self.refused("validate", scenario))
 

@@ -56,7 +56,7 @@ class Verify(unittest.TestCase):
     def test_a_round_beyond_the_run_is_named(self):
         done = mneme("verify", self.folder("a"), "--dump-round", "5", "--quiet")
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "warning: --dump-round 5: the run has 4 rounds, so no values were written\n"))
+                         (0, "warning: --dump-round 5: the run has only 4 rounds, so no values were written\n"))
         done = mneme("verify", self.folder("a"), "--keep", self.folder("a"))
         self.assertEqual((done.returncode, done.stderr),
                          (2, f"error: --keep '{self.folder('a')}' already exists; choose a new folder\n"))

@@ -114,7 +114,7 @@ class WrongAnswers(NodesCase):
         _, run, node = self.forged(with_odd(GREETING, b"LibTorch"))  # a field of the fingerprint
         refused = mneme("run", *run, "--out", self.out())
         self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("has another LibTorch: unknown", refused.stderr)
+        self.assertIn("has a different LibTorch: unknown", refused.stderr)
         self.assertEqual(node.process.wait(timeout=30), 2)
         self.assertTrue(shown.fullmatch(refused.stderr + node.text()), node.text())
 

@@ -39,6 +39,7 @@ SMALL = {
     "model.filters": ["[3, 4]"], "model.embedding": [5], "model.classifier": ["[]", "[6]"],
     "model.hidden": ["[]", "[3]", "[17, 5]"], "model.width": [4, 8, 12], "model.depth": [1, 2],
     "model.heads": [1, 2, 4], "model.patch": [2, 4],
+    "model.low_rank_targets": ['["query", "value"]', '["key", "projection", "mlp"]', '["qkv"]', "[]"],
     "strategy.length": [2, 4], "strategy.general_length": [2, 4], "strategy.blocks": ["[0]", "[1]", "[0, 1]", "[]"],
     "strategy.general_blocks": ["[0]", "[1]", "[]"], "strategy.components": [1, 1, 2, 3], "strategy.rank": [1, 2],
     "strategy.tuning_epochs": [0, 1, 2], "strategy.student_batch": [1, 6], "strategy.code_width": [3, 8],

@@ -89,11 +89,17 @@ struct ended_actor {
   ~ended_actor() { caf::anon_send_exit(handle, caf::exit_reason::user_shutdown); }
 };
 
+/// CAF's types, which must be registered before an actor system starts.
+struct registered_types {
+  registered_types() {
+    caf::init_global_meta_objects<caf::id_block::mneme>();
+    caf::core::init_global_meta_objects();
+  }
+};
+
 /// A run with one node, one shard and one round. Without nodes the shard waits.
 struct run_of_one_node {
   explicit run_of_one_node(const std::string& device) {
-    caf::init_global_meta_objects<caf::id_block::mneme>();
-    caf::core::init_global_meta_objects();
     run->scenario.clients.count = 1;
     run->population = std::make_shared<const population>(run->scenario);
     *run->busy_ns = 1;
@@ -140,6 +146,7 @@ struct run_of_one_node {
   std::shared_ptr<node_pool> pool =
       std::make_shared<node_pool>(node_pool_settings{.listen = {.host = "127.0.0.1", .port = 0}});
   node_by_hand node{pool->listen().value(), events};
+  registered_types types;
   caf::actor_system_config config;
   caf::actor_system system{config};
   std::optional<ended_actor<report_sink_actor>> scheduler;

@@ -145,7 +145,7 @@ TEST_CASE("errors of a run are reported before its backbone is trained") {
   CHECK_THAT(shared.refusal(), ContainsSubstring("on classes that the tasks use: 0, 1, 2, 3 of 'synthetic'"));
   CHECK_FALSE(run_simulation(shared.read(), {.out = shared.folder.path() / "out", .style = progress_style::quiet}));
   const two_scenarios wide(trained_scenario().with({{"model.hidden", raw_toml("[12, 7]")}}), learning);
-  CHECK_THAT(wide.refusal(), ContainsSubstring("hidden = [12, 9], there [12, 7]"));
+  CHECK_THAT(wide.refusal(), ContainsSubstring("hidden = [12, 9], but [12, 7] in that scenario"));
   const two_scenarios chained(trained_scenario().with({{"model.backbone", "test.toml"}}), learning);
   CHECK_THAT(chained.refusal(), ContainsSubstring("has a model.backbone, too"));
   const two_scenarios both(trained_scenario(), learning);

@@ -154,7 +154,7 @@ TEST_CASE("a failing proxy ends the run and is named with its job") {
   const auto deaf = run_toml(whispers, {.over = {{"strategy.fault", "deaf"}}});
   CHECK(deaf.summary.status == "failed");
   CHECK_THAT(deaf.summary.error,
-             ContainsSubstring("proxy") && ContainsSubstring("taking in") && ContainsSubstring("cannot hear"));
+             ContainsSubstring("proxy") && ContainsSubstring("receiving uploads") && ContainsSubstring("cannot hear"));
   const auto job = run_toml(whispers, {.over = {{"strategy.fault", "job"}}});
   CHECK(job.summary.status == "failed");
   CHECK_THAT(job.summary.error,

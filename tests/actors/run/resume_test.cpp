@@ -161,7 +161,7 @@ TEST_CASE("resuming a finished run does nothing") {
 
 TEST_CASE("a run that cannot be resumed is rejected with the reason and stays unchanged") {
   const workshop shop(eventful);
-  CHECK_THAT(shop.refusal("nowhere"), ContainsSubstring("no folder"));
+  CHECK_THAT(shop.refusal("nowhere"), ContainsSubstring("is not a folder"));
   fs::create_directory(shop.path("empty"));
   CHECK_THAT(shop.refusal("empty"), ContainsSubstring("no scenario.toml"));
   REQUIRE(shop.run("run", {.events_max = 60}).status == "interrupted");

@@ -163,7 +163,7 @@ TEST_CASE("a name that does not fit the compression is refused, with the correct
   const scratch_folder folder;
   write_file(folder.path() / "a.gz", "plain bytes");
   CHECK_THAT(error_text(byte_stream::open(folder.path() / "a.gz")),
-             ContainsSubstring("a.gz: byte 0: error: the name ends with .gz, but this is no gzip file"));
+             ContainsSubstring("a.gz: byte 0: error: the name ends with .gz, but this is not a gzip file"));
   write_file(folder.path() / "a", xzipped("content"));
   CHECK_THAT(error_text(byte_stream::open(folder.path() / "a")),
              ContainsSubstring("these are xz data: add .xz to the name"));

@@ -73,7 +73,7 @@ TEST_CASE("a run fails as stalled at the end of time or after many events withou
   auto owner = numbered(1);
   clock.expect(owner, kind::arrival, end_of_runs, party_id::proxy);
   CHECK(clock.is_stalled());
-  CHECK_THAT(clock.stall_reason({2}), ContainsSubstring("in round 3: devices.proxy_uplink_mbit"));
+  CHECK_THAT(clock.stall_reason({2}), ContainsSubstring("in round 3 because of devices.proxy_uplink_mbit"));
 
   run_clock busy(settings);
   const auto fruitless_max = tuning::stalled_events_max + 10 * tuning::stalled_events_per_client;

@@ -24,9 +24,10 @@ struct subject {
 std::vector<subject> subjects() {
   const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // few values in deep nets, so that rounding switches no ReLU
   const model_keys tokens{{"patch", "4"}, {"width", "12"}, {"depth", "2"}, {"heads", "3"}};
-  auto adapted = tokens, resized = tokens;
+  auto adapted = tokens, resized = tokens, low_rank = tokens;
   adapted.insert(adapted.end(), {{"adapter", "5"}});
   resized.insert(resized.end(), {{"image", "12"}});
+  low_rank.insert(low_rank.end(), {{"low_rank", "2"}});
   return {
       {"cnn", {3, 8, 7}},
       {"ebr", {1, 28, 28}},
@@ -61,6 +62,8 @@ std::vector<subject> subjects() {
       {"resnet8", small, {{"last_relu", "off"}}},
       {"vit", {3, 8, 8}, tokens},
       {"vit", {3, 8, 8}, adapted},
+      {"vit", {3, 8, 8}, low_rank},
+      {"clip", {3, 8, 8}, tokens},
       {"vit", {3, 8, 8}, resized}};
 }
 

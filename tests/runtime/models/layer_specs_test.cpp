@@ -146,7 +146,7 @@ TEST_CASE("a last block that computes only the first token equals one that compu
   CHECK(at::allclose(gradients[0], gradients[1], 1e-4, 1e-5));
   CHECK(gradients[0].abs().sum().item<float>() > 0.0F);
   CHECK_THAT(refusal("patch-embedding 4 12, attention 3 first-token, attention 3, linear classes"),
-             ContainsSubstring("rows of 12 numbers arrive; expected tokens"));
+             ContainsSubstring("the input is rows of 12 numbers; expected tokens"));
 }
 
 TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]") {
@@ -156,22 +156,24 @@ TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]
   CHECK_THAT(refusal("conv 3x3" + head),
              ContainsSubstring("model.layers[0] = \"conv 3x3\": found '3x3' as the number of filters; expected an "
                                "integer from 1 to 65536; expected \"conv FILTERS KERNEL [stride N]"));
-  CHECK_THAT(refusal("conv 4 3x5" + head), ContainsSubstring("the kernel 3x5 is no square"));
+  CHECK_THAT(refusal("conv 4 3x5" + head), ContainsSubstring("the kernel 3x5 is not square"));
   CHECK_THAT(refusal("conv 4 3x3 padding 1" + head), ContainsSubstring("'padding' is not an option of this layer"));
   CHECK_THAT(refusal("conv 4 3x3 pad" + head), ContainsSubstring("'pad' must be followed by an integer from 0 to 15"));
   CHECK_THAT(refusal("conv 4 9x9" + head),
              ContainsSubstring("a window of 9 x 9 does not fit into images of 3 x 8 x 8"));
   CHECK_THAT(refusal("conv 4 3x3, linear 5" + head),
-             ContainsSubstring("images of 4 x 6 x 6 (channels, height, width) arrive; expected flatten or "
+             ContainsSubstring("the input is images of 4 x 6 x 6 (channels, height, width); expected flatten or "
                                "global-avg-pool before it"));
-  CHECK_THAT(refusal("flatten, conv 4 3x3" + head), ContainsSubstring("rows of 192 numbers arrive; expected images"));
-  CHECK_THAT(refusal("batch-norm" + head), ContainsSubstring("images of 3 x 8 x 8 (channels, height, width) arrive; "
-                                                             "expected flatten or global-avg-pool before it"));
+  CHECK_THAT(refusal("flatten, conv 4 3x3" + head),
+             ContainsSubstring("the input is rows of 192 numbers; expected images"));
+  CHECK_THAT(refusal("batch-norm" + head),
+             ContainsSubstring("the input is images of 3 x 8 x 8 (channels, height, width); "
+                               "expected flatten or global-avg-pool before it"));
   CHECK_THAT(refusal("relu, patch-embedding 4 12" + head),
              ContainsSubstring("expected images with sides that the patch divides"));
   CHECK_THAT(refusal("layer-norm, flatten" + head), ContainsSubstring("expected batch-norm or group-norm"));
   CHECK_THAT(refusal("residual [, relu, ], last-token" + head, {1, 1, 8}, 9),
-             ContainsSubstring("rows of 8 tokens arrive; expected embedding before the first block"));
+             ContainsSubstring("the input is rows of 8 tokens; expected embedding before the first block"));
   CHECK_THAT(refusal("flatten, linear 7"),
              ContainsSubstring("the last layer has 7 rows, but the run has 10 classes; expected \"linear classes\""));
   CHECK_THAT(refusal("flatten, linear 7, relu"), ContainsSubstring("the net has no head"));
@@ -183,11 +185,11 @@ TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]
              ContainsSubstring("[1] = \"residual [\": the block is not closed"));
   CHECK_THAT(refusal("conv 4 3x3, ], residual [, ], flatten" + head),
              ContainsSubstring("[1] = \"]\": closes no block"));
-  CHECK_THAT(refusal("a: flatten, a: linear classes"), ContainsSubstring("the name a is there twice"));
+  CHECK_THAT(refusal("a: flatten, a: linear classes"), ContainsSubstring("the name a occurs twice"));
   CHECK_THAT(refusal("conv 4 3x3, group-norm 3" + head), ContainsSubstring("4 channels do not divide into 3 groups"));
   CHECK_THAT(refusal("dropout 1.5" + head, {1, 1, 8}), ContainsSubstring("a number from 0 to 0.999"));
   CHECK_THAT(refusal("linear 4" + head, {1, 1, 8}, 9),
-             ContainsSubstring("rows of 8 tokens arrive; expected embedding"));
+             ContainsSubstring("the input is rows of 8 tokens; expected embedding"));
   CHECK_FALSE(parse_layers({}));
   CHECK_FALSE(parse_layers({"conv 4 3x3", ""}));
 }

@@ -131,7 +131,7 @@ TEST_CASE("an existing --out is refused, and missing parents are created") {
     const auto refused = run_directory::create(again, "name");
     REQUIRE_FALSE(refused);
     REQUIRE(refused.error().size() == 1);
-    CHECK_THAT(refused.error()[0].text, ContainsSubstring("exists already") && ContainsSubstring(out.string()));
+    CHECK_THAT(refused.error()[0].text, ContainsSubstring("already exists") && ContainsSubstring(out.string()));
   }
   test::write_file(folder.path() / "file", "");
   CHECK_FALSE(run_directory::create(folder.path() / "file", "name"));
@@ -309,8 +309,8 @@ TEST_CASE("a folder without a scenario, and a file, are no run directories") {
   test::write_file(folder.path() / "file", "");
   const auto complaint = [](const fs::path& path) { return run_directory::open(path).error().at(0).text; };
   CHECK_THAT(complaint(folder.path()), ContainsSubstring("no scenario.toml"));
-  CHECK_THAT(complaint(folder.path() / "file"), ContainsSubstring("no folder"));
-  CHECK_THAT(complaint(folder.path() / "nothing"), ContainsSubstring("no folder"));
+  CHECK_THAT(complaint(folder.path() / "file"), ContainsSubstring("is not a folder"));
+  CHECK_THAT(complaint(folder.path() / "nothing"), ContainsSubstring("is not a folder"));
 }
 
 TEST_CASE("a run directory records its origin and its end") {

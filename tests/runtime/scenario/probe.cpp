@@ -21,6 +21,7 @@ public:
              "[clients]\ncount = 8\n[strategy]\nmu = 0.5\n[training]\nepochs = 3\n[partition]\nbeta = 0.1\n"},
             {"broken", "Cannot be.", "[clients]\ncount = 4\n[rounds]\ncohort = 5\ncohrt = 1\n"}};
   }
+  [[nodiscard]] upload_content uploads() const override { return upload_content::weights; }
   void prepare(const method_setup&) override {}
   task<client_result> client_round(client_context&, const broadcast&) const override { co_return client_result{}; }
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override { return nullptr; }

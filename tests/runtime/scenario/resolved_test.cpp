@@ -46,6 +46,22 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"tasks.transition_spread", "1 s"},
     {"clients.count", "30"},
     {"clients.memory_limit", "1 kB"},
+    {"clients.attack", "noise"},
+    {"clients.attackers", "0.2"},
+    {"clients.attack_scale", "2"},
+    {"uploads.clip_norm", "1"},
+    {"uploads.noise_multiplier", "0.5"},
+    {"uploads.noise", "client"},
+    {"uploads.delta", "1e-6"},
+    {"uploads.top_k", "0.5"},
+    {"uploads.quantise", "8"},
+    {"uploads.rounding", "nearest"},
+    {"uploads.error_feedback", "true"},
+    {"uploads.secure_aggregation", "masked"},
+    {"aggregation.rule", "median"},
+    {"aggregation.trim", "0.1"},
+    {"aggregation.byzantine", "1"},
+    {"aggregation.selected", "2"},
     {"enrolment.kind", "growing"},
     {"enrolment.table", "[\"AAAAA\"]"},
     {"enrolment.initial", "9"},
@@ -131,6 +147,10 @@ overrides possible_with(const std::pair<std::string, std::string>& entry) {
     over.emplace_back("enrolment.added_per_task", "2");
   if (entry.first == "tasks.first_classes")
     over.emplace_back("tasks.count", "5");
+  if (entry.first == "clients.attack")
+    over.emplace_back("clients.attackers", "0.1");
+  if (entry.first == "uploads.noise_multiplier")
+    over.insert(over.end(), {{"uploads.clip_norm", "2"}, {"strategy.weighting", "uniform"}});
   return over;
 }
 

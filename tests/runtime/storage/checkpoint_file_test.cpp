@@ -116,7 +116,7 @@ TEST_CASE("if no checkpoint is intact, none is found and all are named") {
   CHECK_FALSE(search->newest);
   REQUIRE(search->broken.size() == 2);
   CHECK_THAT(search->broken[0].where, ContainsSubstring("0000000002.checkpoint"));
-  CHECK_THAT(search->broken[0].text, ContainsSubstring("not whole: its checksum is wrong"));
+  CHECK_THAT(search->broken[0].text, ContainsSubstring("incomplete: its checksum is wrong"));
 }
 
 TEST_CASE("an intact but unusable checkpoint is skipped with the reason") {

@@ -15,7 +15,7 @@ TEST_CASE("a malformed address is refused and named") {
   for (const char* text : {"", "b", ":5", "c:70000", "::1:7", "d:", "e f:1", "@list:1"}) {
     const auto found = parse_address(text);
     REQUIRE_FALSE(found);
-    CHECK_THAT(found.error().front().text, ContainsSubstring("'" + std::string(text) + "' is no address"));
+    CHECK_THAT(found.error().front().text, ContainsSubstring("'" + std::string(text) + "' is not an address"));
   }
 }
 

@@ -351,7 +351,7 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
     return findings;
   };
   auto findings = findings_of();
-  CHECK_THAT(findings["model.name"], ContainsSubstring("no batch normalisations"));
+  CHECK_THAT(findings["model.name"], ContainsSubstring("no batch norms"));
   CHECK_FALSE(findings.contains("model.head"));
   network_builder net("hidden", image);
   add_convolution(net, "conv1", {.filters = 4});

@@ -217,7 +217,7 @@ TEST_CASE("TARGET refuses nets without batch norms, rows of numbers and tasks th
   std::map<std::string, std::string> findings;
   for (const auto& errors : method->check(setup))
     findings[errors.where] = errors.text;
-  CHECK_THAT(findings["model.name"], ContainsSubstring("no batch normalisations"));
+  CHECK_THAT(findings["model.name"], ContainsSubstring("no batch norms"));
   CHECK_THAT(findings["data.name"], ContainsSubstring("expected images"));
-  CHECK_THAT(findings["tasks.kind"], ContainsSubstring("repeat classes"));
+  CHECK_THAT(findings["tasks.kind"], ContainsSubstring("repeat their classes"));
 }

@@ -293,7 +293,7 @@ TEST_CASE("incomplete settings of a split net are refused with reasons") {
     found[errors.where] = errors.text;
   CHECK_THAT(found["strategy.exemplar_ratio"], ContainsSubstring("losses that read them are on"));
   CHECK_THAT(found["strategy.ce_rows"], ContainsSubstring("ablation = \"cross-entropy\""));
-  CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat classes"));
+  CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat their classes"));
   CHECK_THAT(found["model.trainable"], ContainsSubstring("expected \"all\""));
   CHECK_THAT(found["training.augment"], ContainsSubstring("expected \"none\""));
   CHECK(found.size() == 5);

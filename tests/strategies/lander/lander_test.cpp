@@ -449,7 +449,7 @@ TEST_CASE("nets without batch norms and impossible schedules are refused") {
   std::map<std::string, std::string> found;
   for (const auto& errors : method->check(setup))
     found[errors.where] = errors.text;
-  CHECK_THAT(found["model.name"], ContainsSubstring("no batch normalisations"));
+  CHECK_THAT(found["model.name"], ContainsSubstring("no batch norms"));
   CHECK_THAT(found["strategy.warm_up"], ContainsSubstring("at most strategy.generator_rounds = 3"));
-  CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat classes"));
+  CHECK_THAT(found["tasks.kind"], ContainsSubstring("repeat their classes"));
 }

@@ -207,7 +207,8 @@ TEST_CASE("a client that uploads twice in a task violates the method's rule") {
   archive loaded(bytes, 0, bytes->size());
   const auto elsewhere = federated.method->make_server();
   elsewhere->persist(loaded);
-  CHECK_THROWS_WITH(elsewhere->fold({.from = {1}, .upload = sent.upload, .rows = 40}), ContainsSubstring("spoken"));
+  CHECK_THROWS_WITH(elsewhere->fold({.from = {1}, .upload = sent.upload, .rows = 40}),
+                    ContainsSubstring("already sent its message in task 1"));
 }
 
 TEST_CASE("the order in which clients arrive changes nothing") { CHECK(same_bits(model_of({}), model_of({}, true))); }

@@ -101,7 +101,7 @@ TEST_CASE("errors in a sweep file are reported with their location") {
   CHECK(errors.error().size() == 5);
   CHECK(has_message(errors.error(), "s.toml:1", "unknown section 'data'"));
   CHECK(has_message(errors.error(), "s.toml:4:1", "unknown key 'scenario' in [sweep]; did you mean 'scenarios'?"));
-  CHECK(has_message(errors.error(), "s.toml:5", "seed 1 is there twice"));
+  CHECK(has_message(errors.error(), "s.toml:5", "seed 1 occurs twice"));
   CHECK(has_message(errors.error(), "s.toml:6", "expected the path of a scenario, found 3"));
   CHECK(has_message(errors.error(), "s.toml:8", "rounds.cohort = 5: expected a list"));
 }

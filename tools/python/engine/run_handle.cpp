@@ -139,7 +139,8 @@ void run_handle::begin() {
                       .interrupts = &interrupts_,
                       .accept = request_.accept,
                       .live = live_,
-                      .draw_accuracy = accuracy_plot_svg};
+                      .draw_accuracy = accuracy_plot_svg,
+                      .warnings = &warnings_};
   if (request_.resumes) {
     auto ended = resume_simulation(request_.scenario, options);
     if (!ended)

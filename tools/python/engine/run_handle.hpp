@@ -42,7 +42,7 @@ public:
   [[nodiscard]] nb::tuple pace() const;
   /// Number of rounds that were done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
-  /// Warnings of the scenario, each a location and a text.
+  /// Warnings of the scenario and its inputs, each a location and a text; complete when pace() has a folder.
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
   /// Errors of a scenario that could not start; available after the end.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }

@@ -163,13 +163,13 @@ class Data:
         if not rows:
             rows = [name for name in tables[0].column_names if name not in (labels, domains)]
             rows = rows[0] if len(rows) == 1 else rows
-        placed = {}
-        labelled = [parquet_column(table, labels, "labels") for table in tables]
-        shown = [parquet_rows(table, rows) for table in tables]
+        splits = dict(zip(("train", "test"), tables))
+        parts: dict[str, Any] = {f"{name}_y": parquet_column(table, labels, "labels") for name, table in splits.items()}
+        parts.update({f"{name}_x": parquet_rows(table, rows) for name, table in splits.items()})
         if domains:
-            placed = dict(zip(("train_domain", "test_domain"),
-                              [parquet_column(table, domains, "domains") for table in tables]))
-        return cls(*[array for part in zip(shown, labelled) for array in part], **placed, **options)
+            parts.update({f"{name}_domain": parquet_column(table, domains, "domains")
+                          for name, table in splits.items()})
+        return cls(**parts, **options)
 
     def keys(self) -> dict[str, Any]:
         """Returns the keys of [data]. Writes the data file if it does not exist."""

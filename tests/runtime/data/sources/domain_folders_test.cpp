@@ -157,10 +157,10 @@ TEST_CASE("nico-common: lists determine training rows, test rows and classes", "
                                        "dim/car/b.png 1\n/etc/x.jpg 0\n");
   const auto broken = error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
   CHECK_THAT(broken, ContainsSubstring("dim_train.txt:1: error: expected a path, a space and a label") &&
-                         ContainsSubstring("dim_train.txt:2: error: '../car/a.jpg' lies elsewhere") &&
-                         ContainsSubstring("dim_train.txt:3: error: '-1' is no label") &&
-                         ContainsSubstring("dim_train.txt:5: error: 'dim/car/b.png' is there twice") &&
-                         ContainsSubstring("dim_train.txt:6: error: '/etc/x.jpg' lies elsewhere"));
+                         ContainsSubstring("dim_train.txt:2: error: '../car/a.jpg' is outside the data set's folder") &&
+                         ContainsSubstring("dim_train.txt:3: error: '-1' is not a label") &&
+                         ContainsSubstring("dim_train.txt:5: error: 'dim/car/b.png' is listed twice") &&
+                         ContainsSubstring("dim_train.txt:6: error: '/etc/x.jpg' is outside the data set's folder"));
   write_file(folder / "dim_train.txt", "dim/car/a.jpg 0\ndim/car/missing.jpg 2\n");
   CHECK_THAT(error_text(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),
              ContainsSubstring("dim/car/missing.jpg"));

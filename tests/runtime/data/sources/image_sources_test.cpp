@@ -164,7 +164,7 @@ TEST_CASE("mini-imagenet: the first 500 files of a class are training rows of 84
     for (const auto* const name : {"n01532829", "n02000000"})
       std::filesystem::remove(folder / name / fmt::format("{}{:08}.jpg", name, i));
   CHECK_THAT(error_text(load_data({.name = "mini-imagenet", .root = root.path()}, 1)),
-             ContainsSubstring("no class has more than 500 photographs"));
+             ContainsSubstring("no class has more than 500 images"));
 }
 
 TEST_CASE("imagenet-subset: folders of classes, resized to data.side", "[data]") {

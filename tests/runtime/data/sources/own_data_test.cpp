@@ -165,7 +165,7 @@ TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   CHECK_THAT(error_text(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
   CHECK_THAT(error_text(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: is not set"));
   CHECK_THAT(error_text(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
-             ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
+             ContainsSubstring("data.folder: error: '../x' is not below the data"));
 }
 
 TEST_CASE("the channel axis is the one of size 1 or 3, or the one that a key sets", "[own]") {
@@ -241,8 +241,8 @@ TEST_CASE("errors of arrays name array and row and are reported together", "[own
                     {"test_x.npy", npy_of<double>("<f8", "(2, 2)", {1, 2, 3, 4})},
                     {"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}},
                    numbers));
-  CHECK_THAT(bad, ContainsSubstring("train_x: error: row 1 has a number that is nan") &&
-                      ContainsSubstring("train_x: error: row 3 has a number that is inf") &&
+  CHECK_THAT(bad, ContainsSubstring("train_x: error: row 1 has a value that is nan") &&
+                      ContainsSubstring("train_x: error: row 3 has a value that is inf") &&
                       ContainsSubstring("train_y: error: row 1 has the label -1; expected 0 to ") &&
                       ContainsSubstring("test_x: error: the dtype is float64; expected uint8 (images), float32"));
   CHECK_THAT(error_text_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 0.5F})}}, numbers)),

@@ -83,10 +83,10 @@ TEST_CASE("vocabularies and merges that do not fit are refused with their locati
   CHECK_THAT(error_text("{\"a\": 0, \"b\": {}}"), ContainsSubstring(misshapen(2)));
   CHECK_THAT(error_text("{\"a\": -1}"), ContainsSubstring(misshapen(1)));
   CHECK_THAT(error_text("{\"a\": 0.5}"), ContainsSubstring(misshapen(1)));
-  CHECK_THAT(error_text("{\"a\": 0, \"a\": 1}"), ContainsSubstring("entry 2: 'a' is there twice"));
+  CHECK_THAT(error_text("{\"a\": 0, \"a\": 1}"), ContainsSubstring("entry 2: 'a' occurs twice"));
   CHECK_THAT(error_text("{\"a\": 0, \"b\": 2}"),
              ContainsSubstring("entry 2: number 2 of 'b' is too large; 2 tokens count"));
-  CHECK_THAT(error_text("{\"a\": 0, \"b\": 0}"), ContainsSubstring("entry 2: number 0 of 'b' is there twice"));
+  CHECK_THAT(error_text("{\"a\": 0, \"b\": 0}"), ContainsSubstring("entry 2: number 0 of 'b' is used twice"));
   CHECK_THAT(error_text("{\"a\": 0"), ContainsSubstring("byte 7: is not valid JSON"));
   CHECK_THAT(error_text("{\"a"), ContainsSubstring("byte 3: is not valid JSON"));
   CHECK_THAT(error_text("{\"\\x\": 0}"), ContainsSubstring("byte 3: is not valid JSON"));
