@@ -26,6 +26,7 @@ public:
   void fold(const delivery& in) override;
   task<void> close_round(server_context& ctx, const round_info& info) override;
   [[nodiscard]] predictor predict() const override { return method_->predict(); }
+  [[nodiscard]] predictor predict_for(client_id client) const override { return method_->predict_for(client); }
   [[nodiscard]] std::map<std::string, double> summary_metrics() const override { return method_->summary_metrics(); }
   [[nodiscard]] std::map<std::string, at::Tensor> sample_images() const override { return method_->sample_images(); }
   void persist(archive& state) override;

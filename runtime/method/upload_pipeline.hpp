@@ -38,6 +38,7 @@ public:
 
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] upload_content uploads() const override { return method_->uploads(); }
+  [[nodiscard]] bool uploads_models() const override { return method_->uploads_models(); }
   /// Does nothing: the method is prepared already.
   void prepare(const method_setup&) override {}
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

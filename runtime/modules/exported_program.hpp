@@ -76,9 +76,9 @@ struct exported_program {
   std::vector<module_graph::held_tensor> tensors{};
   std::vector<held_slot> held{};
   std::vector<exported_call> calls{};
-  std::vector<std::int64_t> own_rows{}; ///< Values of the buffer `rows`; empty if there is none.
+  std::vector<std::int64_t> own_rows{};  ///< Values of the buffer `rows`; empty if there is none.
   std::vector<std::int64_t> row_sizes{}; ///< Shape of the rows in the export; -1 for a size that may vary.
-  std::int64_t fixed_rows = 0;          ///< Fixed batch size of the export; 0 if it is dynamic.
+  std::int64_t fixed_rows = 0;           ///< Fixed batch size of the export; 0 if it is dynamic.
   std::int32_t rows_slot = -1, result_slot = -1, slots = 0;
   std::int64_t draws = 0;      ///< Random masks per pass in training mode.
   std::string unseeded_draw{}; ///< A call that uses LibTorch's own generator in training mode; "" if there is none.

@@ -134,7 +134,7 @@ public:
   [[nodiscard]] method_needs needs() const override { return {.upload_size_known = true}; }
   [[nodiscard]] upload_content uploads() const override { return upload_content::weights; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
-  [[nodiscard]] bool uploads_models() const override { return true; }
+  [[nodiscard]] bool uploads_models() const override { return uploads() != upload_content::other; }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;

@@ -215,6 +215,13 @@ class Personal(Runs):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(text, done.stderr)
 
+    def test_the_local_model_of_a_client_is_its_processed_upload(self):
+        plain = self.run_of(name="plain", personal="local")
+        clipped = self.run_of("--set", "uploads.clip_norm=1e-3", name="clipped", personal="local")
+        self.assertEqual(len(self.accuracy_lines(clipped)), len(self.accuracy_lines(plain)))
+        for line in self.accuracy_lines(clipped):  # updates of at most 1e-3 hardly change the model
+            self.assertAlmostEqual(float(line["accuracy"]), float(line["accuracy_before"]), delta=10.0)
+
     def test_keys_without_effect_are_reported(self):
         done = mneme("validate", self.file(personal="none", keys="personal_share = 0.5"))
         self.assertEqual(done.returncode, 0)

@@ -114,7 +114,7 @@ class Personal(unittest.TestCase):
         self.assertEqual([int(word) for word in str(shown).splitlines()[1].split()],
                          [0, *shown.rows[0], sum(shown.rows[0])])
         self.assertIn(f">{shown.rows[3][2]}</td>", shown._repr_html_())
-        self.assertEqual(len(mneme.partition(plan, {"clients.count": 5}).rows), 5)
+        self.assertEqual(len(mneme.partition(plan, {"clients.count": 5, "rounds.cohort": 5}).rows), 5)
         self.assertEqual(mneme.partition(plan, {"data.seed": 4}).rows, mneme.partition(plan, {"seed": 4}).rows)
         with self.assertRaisesRegex(mneme.ScenarioError, "partition.beta"):
             mneme.partition(plan, {"partition": {"kind": "dirichlet", "beta": -1.0}})
