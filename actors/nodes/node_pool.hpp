@@ -143,6 +143,7 @@ private:
   const node_pool_settings settings_;
   node_address address_;         // address of the listening socket
   recorder_stopwatch listening_; // since listen()
+  bool is_listening_ = false;
   std::mutex mutex_;             // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<node_state> nodes_;

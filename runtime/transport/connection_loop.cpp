@@ -75,8 +75,10 @@ expected<std::uint16_t> connection_loop::listen(const node_address& address) {
   auto socket = new_socket(*place);
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (socket.get() < 0 || ::bind(socket.get(), place->get(), place->size) != 0 || ::listen(socket.get(), 128) != 0)
-    return failed(address.text(), "cannot be listened on: " + system_text());
+  if (socket.get() < 0 || ::bind(socket.get(), place->get(), place->size) != 0 || ::listen(socket.get(), 128) != 0) {
+    const std::string fix = errno == EADDRINUSE ? "; choose another port, or end the program that uses it" : "";
+    return failed(address.text(), "cannot be listened on: " + system_text() + fix);
+  }
   socket_address bound;
   bound.size = sizeof bound.storage;
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.size);

@@ -57,6 +57,16 @@ TEST_CASE("read_launcher() reads torchrun's variables and uses another port than
   CHECK(found.host + ":" + std::to_string(found.port) == "node1:29401");
 }
 
+TEST_CASE("read_launcher() derives a port below the ephemeral range from a port that torchrun chose") {
+  const auto port_for = [](const std::string& master) {
+    return read(with(torchrun, {{"MASTER_PORT", master}})).value().port;
+  };
+  CHECK(port_for("32766") == 32767);
+  CHECK(port_for("32767") == 22767);
+  CHECK(port_for("41989") == 11989);
+  CHECK(port_for("65535") == 15535);
+}
+
 TEST_CASE("read_launcher() reads Slurm's variables and finds rank 0 on the first host") {
   const auto found = read(slurm).value();
   CHECK(found.rank == 3);
