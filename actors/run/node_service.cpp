@@ -132,6 +132,8 @@ expected<std::optional<node_exit>> node_service::check_time() {
   }
   if (connection_ != 0)
     return std::nullopt;
+  if (lost_limit_ && is_over(idle_, *lost_limit_))
+    return node_exit::lost;
   if (settings_.idle_timeout.count() > 0 && is_over(idle_, settings_.idle_timeout))
     return node_exit::idle;
   if (is_over(waited_, backoff_))
@@ -168,6 +170,10 @@ void node_service::handle(const connection_closed& in) {
     return;
   connection_ = 0;
   const bool had_run = session_ != nullptr;
+  if (had_run && settings_.is_rank) {
+    const auto& loaded = session_->context;
+    lost_limit_ = node_timeouts_of_lost_run * (loaded ? loaded->scenario.worker : worker_section{}).node_timeout;
+  }
   end_session();
   if (failure_)
     ended_ = tl::unexpected(*failure_);

@@ -13,13 +13,17 @@ namespace mneme {
 /// Serves the state of a process until the returned handle is destroyed. Fails with the reason.
 using state_server = std::function<expected<std::shared_ptr<const void>>(process_state)>;
 
+/// How long a rank waits for its lost run to come back, in multiples of worker.node_timeout.
+inline constexpr int node_timeouts_of_lost_run = 20;
+
 struct node_settings {
   node_address join{};                      ///< Address at which the run accepts nodes.
   credentials trust{};                      ///< Required for addresses other than loopback.
   std::int64_t threads = 0;                 ///< Number of workers; 0: one per core.
   std::optional<std::int64_t> local_rank{}; ///< Selects a CUDA device of this machine.
   std::chrono::nanoseconds idle_timeout{};  ///< Longest time without a run; 0: unlimited.
-  std::chrono::nanoseconds grace{};         ///< Longest time for leaving a run after an interrupt.
+  bool is_rank = false; ///< true: ends node_timeouts_of_lost_run times worker.node_timeout after the loss of its run.
+  std::chrono::nanoseconds grace{}; ///< Longest time for leaving a run after an interrupt.
   bool native_code = false;   ///< true: accepts model.native_code, which loads modules without a trial in a sandbox.
   state_server serve_state{}; ///< Called at the start; null: no metrics.
   const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
@@ -31,6 +35,7 @@ enum class node_exit : std::uint8_t {
   left,     ///< Interrupted: the node has no shards any more.
   overdue,  ///< Interrupted, and the grace period is over: other hosts rerun its rounds.
   idle,     ///< No run within the idle timeout.
+  lost,     ///< A rank has lost its run, and the run has not come back.
 };
 struct node_outcome {
   node_exit end = node_exit::run_over;
@@ -103,6 +108,7 @@ private:
   connection_id connection_ = 0;          // 0: not connected
   std::shared_ptr<node_session> session_; // null: no run joined
   recorder_stopwatch idle_, waited_;      // since the end of the last run; since the last attempt to connect
+  std::optional<std::chrono::duration<double>> lost_limit_; // of a rank that has lost its run, for idle_
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
   std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work

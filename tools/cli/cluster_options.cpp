@@ -47,6 +47,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
                               .threads = plan.threads,
                               .local_rank = rank.local_rank,
                               .idle_timeout = std::chrono::minutes(10),
+                              .is_rank = true,
                               .grace = std::chrono::seconds(20)};
     return plan;
   }

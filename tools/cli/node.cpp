@@ -106,6 +106,14 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
     std::fprintf(stderr, "error: no run at %s within the idle timeout\n", settings.join.text().c_str());
     code = exit_failed;
     break;
+  case node_exit::lost:
+    std::fprintf(
+        stderr,
+        "error: lost rank 0 at %s, and it has not come back within %d times worker.node_timeout; continue with "
+        "mneme resume RUN_DIR --distributed on all ranks\n",
+        settings.join.text().c_str(), node_timeouts_of_lost_run);
+    code = exit_failed;
+    break;
   }
   if (ended->is_loading)
     std::_Exit(code); // lines are flushed as they are printed
