@@ -10,7 +10,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import SlurmCluster, mpirun, plain_environment, torch_python  # noqa: E402
 from made_data import write_data  # noqa: E402
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_nodes, run_tests  # noqa: E402
+
+setUpModule = needs_nodes
 
 SCENARIOS = ("fedavg", "fedasync", "stsa", "lga")
 LONG = ["rounds.per_task=200"]

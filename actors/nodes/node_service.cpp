@@ -1,6 +1,6 @@
-#include "actors/run/node_service.hpp"
+#include "actors/nodes/node_service.hpp"
+#include "actors/nodes/run_fingerprint.hpp"
 #include "actors/run/process.hpp"
-#include "actors/run/run_fingerprint.hpp"
 #include "runtime/base/exception_message.hpp"
 #include "runtime/base/random_number.hpp"
 #include "runtime/base/tuning.hpp"
@@ -17,7 +17,7 @@ std::int64_t workers_of(std::int64_t threads) {
 
 } // namespace
 
-expected<node_outcome> join_run(const node_settings& settings) {
+expected<node_outcome> serve_run(const node_settings& settings) {
   prepare_process();
   static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than the run waits
   auto identity = tls_identity::load(settings.trust);
