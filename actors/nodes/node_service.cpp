@@ -64,6 +64,7 @@ expected<node_exit> node_service::serve() {
 // -- called on the connection's thread --------------------------------------------------------------------------------
 
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
+  was_opened_ = true;
   set_pending("waits for the run's scenario");
   loop_.mark_authenticated(id); // TLS has authenticated the run by its secret or certificate
   loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
@@ -132,7 +133,7 @@ expected<std::optional<node_exit>> node_service::check_time() {
   }
   if (connection_ != 0)
     return std::nullopt;
-  if (lost_limit_ && is_over(idle_, *lost_limit_))
+  if (lost_ && is_over(*lost_, lost_limit_))
     return node_exit::lost;
   if (settings_.idle_timeout.count() > 0 && is_over(idle_, settings_.idle_timeout))
     return node_exit::idle;
@@ -170,8 +171,9 @@ void node_service::handle(const connection_closed& in) {
     return;
   connection_ = 0;
   const bool had_run = session_ != nullptr;
-  if (had_run && settings_.is_rank) {
-    const auto& loaded = session_->context;
+  if (was_opened_.exchange(false) && settings_.is_rank && !lost_) {
+    const auto loaded = session_ ? session_->context : nullptr;
+    lost_.emplace();
     lost_limit_ = node_timeouts_of_lost_run * (loaded ? loaded->scenario.worker : worker_section{}).node_timeout;
   }
   end_session();
@@ -249,6 +251,7 @@ void node_service::take_offer(archive& content) {
   content(session_->offer);
   content.expect_end();
   last_problem_.clear();
+  lost_.reset();
   settings_.say("has joined the run at " + settings_.join.text());
   set_pending("loads the scenario");
   for (const auto& file : session_->offer.files)

@@ -72,10 +72,12 @@ private:
   const node_settings settings_;
   const std::uint64_t process_; // random number; distinguishes a reconnect from a new node
   node_files files_;
-  connection_id connection_ = 0;          // 0: not connected
-  std::shared_ptr<node_session> session_; // null: no run joined
-  recorder_stopwatch idle_, waited_;      // since the end of the last run; since the last attempt to connect
-  std::optional<std::chrono::duration<double>> lost_limit_; // of a rank that has lost its run, for idle_
+  connection_id connection_ = 0;           // 0: not connected
+  std::shared_ptr<node_session> session_;  // null: no run joined
+  recorder_stopwatch idle_, waited_;       // since the end of the last run; since the last attempt to connect
+  std::optional<recorder_stopwatch> lost_; // of a rank: since it lost rank 0; nullopt: it has an offer
+  std::chrono::duration<double> lost_limit_{};
+  std::atomic<bool> was_opened_ = false; // true: the latest connection was established
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
   std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work
