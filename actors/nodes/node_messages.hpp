@@ -1,6 +1,6 @@
 /// node_messages: messages between a run and a node, in the order of a run.
 #pragma once
-#include "runtime/base/archive.hpp"
+#include "actors/protocol/run_end.hpp"
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,14 +78,6 @@ struct node_layout {
 struct node_leave {
   std::int64_t grace_ms = 0; ///< Time until the node disconnects, with or without shards.
   void persist(archive& state) { state(grace_ms); }
-};
-
-/// How a run ends.
-enum class run_outcome : std::uint8_t { done, failed, bad_input, interrupted };
-struct run_end {
-  run_outcome outcome = run_outcome::failed;
-  std::string reason = "it ended without giving a reason"; ///< Error of the run; empty if there is none.
-  void persist(archive& state) { state(outcome)(reason); }
 };
 
 /// Counters of a node, sent with each report.

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/protocol/recorder_clock.hpp"
+#include "actors/run/run_nodes.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <atomic>
 #include <condition_variable>
@@ -32,12 +33,6 @@ struct node_pool_settings {
 struct node_minimum {
   std::int64_t nodes = 0, workers = 0;
   std::chrono::milliseconds timeout{};
-};
-
-/// Why a run cannot begin with its nodes.
-struct node_shortage {
-  run_outcome outcome = run_outcome::failed; ///< failed: timeout; bad_input: a node was rejected; interrupted.
-  diagnostics reasons{};
 };
 
 /// Callbacks on the connections' thread; they must not block.

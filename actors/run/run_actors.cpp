@@ -1,11 +1,9 @@
 #include "actors/run/run_actors.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/compute/sharing_worker.hpp"
-#include "actors/nodes/placement.hpp"
 #include "actors/parties/proxy.hpp"
 #include "actors/parties/server.hpp"
 #include "actors/run/checkpoint_writer.hpp"
-#include "actors/run/replayed_rounds.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -61,24 +59,15 @@ public:
     parties_ = {server_, {}};
     if (context->needs.has_proxy)
       parties_[index_of(party_id::proxy)] = system.spawn<party_actor::stateful_impl<proxy_state>>(party);
-    auto peers = [this, &system, context, queues, nodes = setup.nodes,
-                  records = setup.records](const scheduler_actor& scheduler) {
+    auto peers = [this, &system, context, queues](const scheduler_actor& scheduler) {
       scheduler_links peers{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < context->shards; ++s)
         peers.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_sink_actor reported = scheduler;
-      if (nodes) {
-        replays_ = std::make_unique<replayed_rounds>(
-            context, [this](replay_report report) { caf::anon_send(placement_, std::move(report)); });
-        const placement_links placement{
-            .scheduler = scheduler,
-            .recorder = recorder_,
-            .local = peers.shards,
-            .replay = [replays = replays_.get()](assignment given) { replays->compute(std::move(given)); }};
+      if (nodes_) {
         reported = peers.placement = placement_ =
-            system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placement);
+            nodes_->start(system, context, {.scheduler = scheduler, .recorder = recorder_, .local = peers.shards});
         peers.shards.assign(peers.shards.size(), placement_);
-        begin_nodes(*context);
       }
       for (const auto& worker : workers_)
         caf::anon_send(
@@ -94,7 +83,8 @@ public:
     if (nodes_)
       nodes_->detach();
     end(scheduler_);
-    replays_.reset(); // its thread sends to placement, so it ends first
+    if (nodes_)
+      nodes_->end_replays(); // its thread sends to placement, so it ends first
     for (const auto& party : parties_)
       if (party)
         end(party);
@@ -124,40 +114,18 @@ private:
     }
     return queues;
   }
-  /// Starts the work of nodes. Their messages go to the placement actor.
-  void begin_nodes(const run_context& context) {
-    const auto changed = [to = placement_](node_number number, node_event event, std::string reason = {}) {
-      caf::anon_send(to, node_status_change{.node = number, .event = event, .reason = std::move(reason)});
-    };
-    nodes_->begin(
-        {.shards = context.shards,
-         .node_workers = context.node_workers,
-         .batches_per_worker = context.batches_per_worker},
-        {.reported =
-             [to = placement_](node_number number, archive::buffer message) {
-               caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
-             },
-         .joined = [changed](node_number number) { changed(number, node_event::joined); },
-         .leaving =
-             [to = placement_](node_number number, std::chrono::milliseconds grace) {
-               caf::anon_send(to, node_status_change{.node = number, .event = node_event::leaving, .grace = grace});
-             },
-         .lost = [changed](node_number number, const std::string& error) { changed(number, node_event::lost, error); },
-         .warn = [to = recorder_](const std::string& text) { caf::anon_send(to, run_warning{.text = text}); }});
-  }
   template <class Handle>
   static void end(const Handle& who) {
     caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
   }
 
-  std::shared_ptr<node_pool> nodes_; // null: the run accepts no nodes
+  run_nodes_ref nodes_; // null: the run accepts no nodes
   checkpoint_writer_actor writer_;
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
-  std::vector<party_actor> parties_;         // by party_id; null if the method has no such party
-  placement_actor placement_;                // null: the run accepts no nodes
-  std::unique_ptr<replayed_rounds> replays_; // null: the run accepts no nodes
+  std::vector<party_actor> parties_; // by party_id; null if the method has no such party
+  placement_actor placement_;        // null: the run accepts no nodes
   scheduler_actor scheduler_;
 };
 

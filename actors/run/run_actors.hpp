@@ -1,8 +1,7 @@
 /// run_actors: creates the actors of a run and waits for its end.
 #pragma once
-#include "actors/nodes/node_pool.hpp"
-#include "actors/nodes/node_records.hpp"
 #include "actors/run/recorder.hpp"
+#include "actors/run/run_nodes.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
 #include <atomic>
 #include <caf/actor_system.hpp>
@@ -14,8 +13,7 @@ struct run_actors_setup {
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: no checkpoints are written.
   resume_state_ref past{};                          ///< Null for a new run.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
-  std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: all shards are local.
-  std::shared_ptr<node_records> records{};          ///< Filled for the summary; null without nodes.
+  run_nodes_ref nodes{};                            ///< Hosts of the shards; null: all shards are local.
 };
 
 /// Runs the actors to the end of the run. Returns the summary even if summary.json could not be written.

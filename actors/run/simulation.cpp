@@ -60,7 +60,7 @@ void set_pending(const run_options& options, std::string reason) {
 
 /// Loads all inputs of a scenario. @param nodes null: the run accepts no nodes
 /// @param split receives the partition for partition.csv; may be null
-expected<loaded_run> load_run(const scenario& settings, const run_options& options, node_pool* nodes,
+expected<loaded_run> load_run(const scenario& settings, const run_options& options, run_nodes* nodes,
                               std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
   set_pending(options, "loads the scenario");
@@ -72,7 +72,7 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
       offered.model.backbone.clear();
       offered.model.weights = backbone;
     }
-    if (auto sent = offer_scenario(*nodes, offered); !sent) // nodes load while this process loads
+    if (auto sent = nodes->offer(offered); !sent) // nodes load while this process loads
       return tl::unexpected{sent.error()};
   }
   diagnostics warnings;
@@ -105,12 +105,12 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
       return failed(settings.where("worker.verify_share"),
                     "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
     set_pending(options, "waits for nodes");
-    if (auto ready = await_nodes(*nodes, context, options.accept); !ready) {
+    if (auto ready = nodes->await_ready(context); !ready) {
       if (ready.error().outcome == run_outcome::failed)
         return loaded_run{.failure = ready.error().reasons.front().text};
       return tl::unexpected{ready.error().reasons};
     }
-    lay_out_for_nodes(context, *nodes, options.accept);
+    nodes->lay_out(context);
   }
   set_pending(options, "starts the run");
   return loaded_run{.context = *loaded, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
@@ -119,7 +119,7 @@ expected<loaded_run> load_run(const scenario& settings, const run_options& optio
 /// Everything that a run needs before its actors are created: inputs, directory and progress.
 struct prepared_run {
   std::shared_ptr<run_context> context{};
-  std::shared_ptr<node_pool> nodes{}; // null: the run accepts no nodes
+  run_nodes_ref nodes{}; // null: the run accepts no nodes
   std::shared_ptr<run_directory> files{};
   std::string digest{};
   std::shared_ptr<progress> view{};
@@ -201,12 +201,10 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.interrupts = options.interrupts;
   if (run.nodes) {
     setup.nodes = run.nodes;
-    setup.records = std::make_shared<node_records>();
-    setup.recorder.nodes = [nodes = setup.nodes, records = setup.records] { return records_of(*nodes, *records); };
+    setup.recorder.nodes = [nodes = run.nodes] { return nodes->records(); };
   }
   const bool resumable = setup.checkpoints != nullptr;
   const auto checkpoints = setup.checkpoints;
-  const auto records = setup.records;
   run.context->interrupts = options.interrupts;
   if (resumable) {
     run.context->slices = std::make_shared<slice_store>(programs_of(run), label_of(run));
@@ -216,7 +214,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   auto summary = run_to_end(system, run.context, std::move(setup));
   for (const auto& damage : run.context->features->damaged())
     run.view->warned(damage.where + ": " + damage.text + "; it was recomputed");
-  const bool is_trusted = !records || records->results_trusted();
+  const bool is_trusted = !run.nodes || run.nodes->results_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
   // Without saved features the run is still complete. Without saved slices a resumed run restarts its programs.
@@ -289,8 +287,7 @@ expected<trained_net> backbone_of(const scenario& settings, const run_options& o
   return load_or_train_backbone(settings, options);
 }
 
-expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const scenario& settings,
-                               const run_options& options) {
+expected<run_summary> run_with(const run_nodes_ref& nodes, const scenario& settings, const run_options& options) {
   std::shared_ptr<const partition> split;
   const auto backbone = backbone_of(settings, options);
   if (!backbone)
@@ -331,8 +328,8 @@ expected<run_summary> run_with(const std::shared_ptr<node_pool>& nodes, const sc
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options, {});
 }
 
-expected<std::optional<run_summary>> resume_with(const std::shared_ptr<node_pool>& nodes,
-                                                 const std::filesystem::path& folder, const run_options& options) {
+expected<std::optional<run_summary>> resume_with(const run_nodes_ref& nodes, const std::filesystem::path& folder,
+                                                 const run_options& options) {
   auto directory = run_directory::open(folder);
   if (!directory)
     return tl::unexpected{directory.error()};
@@ -405,7 +402,7 @@ run_end outcome_of(const run_summary* ended) {
 /// Opens the address for nodes, calls run(nodes), and sends its outcome to the nodes.
 template <class Run>
 auto run_and_end_nodes(const run_options& options, virtual_duration silence, Run run)
-    -> decltype(run(std::shared_ptr<node_pool>())) {
+    -> decltype(run(run_nodes_ref())) {
   prepare_process();
   const auto nodes = accept_nodes(options.accept, silence, options.interrupts);
   if (!nodes)
@@ -429,15 +426,15 @@ auto run_and_end_nodes(const run_options& options, virtual_duration silence, Run
 
 expected<run_summary> run_simulation(const scenario& settings, const run_options& options) {
   return run_and_end_nodes(options, settings.worker.node_timeout,
-                           [&](const std::shared_ptr<node_pool>& nodes) { return run_with(nodes, settings, options); });
+                           [&](const run_nodes_ref& nodes) { return run_with(nodes, settings, options); });
 }
 
 expected<std::optional<run_summary>> resume_simulation(const std::filesystem::path& folder,
                                                        const run_options& options) {
   const auto read = read_scenario(folder / "scenario.toml", {});
   const auto silence = read ? read->value.worker.node_timeout : worker_section{}.node_timeout;
-  return run_and_end_nodes(
-      options, silence, [&](const std::shared_ptr<node_pool>& nodes) { return resume_with(nodes, folder, options); });
+  return run_and_end_nodes(options, silence,
+                           [&](const run_nodes_ref& nodes) { return resume_with(nodes, folder, options); });
 }
 
 diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {

@@ -1,7 +1,7 @@
 /// simulation: runs or resumes one scenario, for `mneme run` and `mneme resume`.
 #pragma once
-#include "actors/run/accept_nodes.hpp"
 #include "actors/run/progress.hpp"
+#include "actors/run/run_nodes.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <atomic>

@@ -1,7 +1,7 @@
 /// connection_loop: the thread that sends and receives the messages of all peers of a process.
 #pragma once
+#include "runtime/base/node_address.hpp"
 #include "runtime/transport/connection.hpp"
-#include "runtime/transport/node_address.hpp"
 #include <map>
 #include <mutex>
 #include <thread>

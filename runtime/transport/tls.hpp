@@ -1,22 +1,12 @@
 /// tls: this process's identity for peers, and verification of theirs.
 #pragma once
+#include "runtime/base/credentials.hpp"
 #include "runtime/base/diagnostic.hpp"
 #include <array>
-#include <filesystem>
 #include <memory>
 struct ssl_ctx_st;
 struct ssl_st;
 namespace mneme {
-
-/// Mutual authentication of this process and its peers, by a shared secret or by three PEM files. Without either, only
-/// loopback addresses are allowed, unencrypted.
-struct credentials {
-  std::string secret{}; ///< The secret of the job.
-  std::filesystem::path certificate{}, key{}, authority{};
-  [[nodiscard]] bool has_files() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
-  [[nodiscard]] bool any() const { return !secret.empty() || has_files(); }
-};
-inline constexpr std::size_t secret_letters_min = 16;
 
 struct freed_ssl {
   void operator()(ssl_st* session) const;

@@ -41,6 +41,15 @@ class Core(unittest.TestCase):
             self.assertIn(switch, done.stderr)
             self.assertIn(place, done.stderr)
 
+    def test_runs_on_several_processes_are_refused_with_the_switch(self):
+        for words in (["run", "scenarios/smoke/fedavg.toml", "--accept", "127.0.0.1:0"],
+                      ["run", "scenarios/smoke/fedavg.toml", "--distributed"],
+                      ["resume", "runs/none", "--distributed"], ["node", "--join", "127.0.0.1:1"],
+                      ["node", "--make-keys", "keys"]):
+            done = subprocess.run([CORE, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("MNEME_NODES=ON", done.stderr)
+
 
 if __name__ == "__main__":
     run_tests()

@@ -10,7 +10,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import SlurmCluster, mpirun, plain_environment, torch_python  # noqa: E402
 from made_data import write_data  # noqa: E402
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_nodes, run_tests  # noqa: E402
+
+setUpModule = needs_nodes
 
 SCENARIOS = ("fedavg", "fedasync", "stsa", "lga")
 LONG = ["rounds.per_task=200"]
@@ -179,6 +181,28 @@ class Launchers(NodesCase):
         self.ends([first], 130)
         for said in self.ends(others, 130):
             self.assertIn("the run was interrupted", said)
+
+    def killed_rank_0(self, settings, folder):
+        """Starts three ranks and kills rank 0 once it computes. Returns the others."""
+        first, *others = self.ranks(3, "scenarios/smoke/fedprox.toml", "--out", folder, *words([*LONG, *settings]))
+        while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            pass
+        first.kill()
+        first.wait()
+        return others
+
+    def test_other_ranks_end_when_a_killed_rank_0_does_not_come_back(self):
+        for said in self.ends(self.killed_rank_0(["worker.node_timeout=\"200 ms\""], self.out()), 1):
+            self.assertIn(f"error: lost rank 0 at 127.0.0.1:{self.port}, and it has not come back within 20 times "
+                          "worker.node_timeout", said)
+
+    def test_other_ranks_continue_with_a_restarted_rank_0(self):
+        folder = self.out()
+        others = self.killed_rank_0(["checkpoint.force=true"], folder)
+        found, said = self.ended(self.rank(0, 3, folder, command="resume"), folder)
+        self.assertEqual(found["run_digest"], self.digest("scenarios/smoke/fedprox.toml", "--threads", "1",
+                                                          *words([*LONG, "checkpoint.force=true"])), said)
+        self.ends(others, 0)
 
     def test_ranks_of_another_build_or_secret_are_rejected_and_the_run_does_not_begin(self):
         other, folder = os.path.join(self.scratch.name, "mneme"), self.out()

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, mneme, run_tests  # noqa: E402
+from program import PROGRAM, mneme, needs_nodes, run_tests  # noqa: E402
 
 TINY = """[data]
 name = "synthetic"
@@ -152,6 +152,7 @@ class Limits(unittest.TestCase):
                 self.assertIn("a named pipe", self.refused(own))
 
     def test_special_files_are_refused_as_secrets_and_keys(self):
+        needs_nodes()
         pipe, scenario = self.pipe(), self.scenario("")
         accept = ("--accept", "127.0.0.1:0", "--secret")
         self.assertIn("a named pipe", self.refused(scenario, *accept, pipe, command="run"))

@@ -9,7 +9,9 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import mneme, run_tests  # noqa: E402
+from program import mneme, needs_nodes, run_tests  # noqa: E402
+
+setUpModule = needs_nodes
 
 SCENARIO = "scenarios/smoke/fedprox.toml"
 ENDLESS = words(["rounds.per_task=100000", "worker.no_nodes=\"wait\""])

@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, mneme  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_nodes  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from free_port import free_port  # noqa: E402
@@ -35,6 +35,7 @@ class Node:
     count = 0
 
     def __init__(self, folder, address, *options, environment=None, before=(), program=PROGRAM):
+        needs_nodes()
         Node.count += 1
         self.log = os.path.join(folder, f"node{Node.count}.log")
         around = {**(environment or os.environ), "TMPDIR": folder}  # so that files of killed nodes are removed, too

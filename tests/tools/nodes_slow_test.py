@@ -10,7 +10,9 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import plain_environment  # noqa: E402
 from node_processes import LONG, Link, NodesCase, free_port, kib_of, words  # noqa: E402
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, needs_nodes, run_tests  # noqa: E402
+
+setUpModule = needs_nodes
 
 SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
              "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal", "smoke/devices")
@@ -75,10 +77,10 @@ class LostNodes(NodesCase):
 
 
 class Disturbed(NodesCase):
-    """Twenty runs with six nodes each, of which five are disturbed, and a seventh that joins late: a hundred killed,
-    stopped or drained nodes and twenty late ones. In seeds 2, 3, 6, 7 and so on all five are drained."""
+    """Forty runs with six nodes each, of which five are disturbed, and a seventh that joins late: two hundred killed,
+    stopped or drained nodes and forty late ones. In seeds 2, 3, 6, 7 and so on all five are drained."""
 
-    def test_a_hundred_disturbed_and_twenty_late_nodes_change_no_digest(self):
+    def test_two_hundred_disturbed_and_forty_late_nodes_change_no_digest(self):
         """The number of a failure is its seed."""
         scenarios = (("scenarios/smoke/fedprox.toml", ["rounds.per_task=50"]),
                      ("scenarios/smoke/fedasync.toml", ["rounds.per_task=300"]))
@@ -88,9 +90,9 @@ class Disturbed(NodesCase):
             found = self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * 6)
             undisturbed.append((time.monotonic() - began, self.rounds_of(found)))
             self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)))
-        totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "late that computed", "rounds again",
-                                "rounds rerun"), 0)
-        for seed in range(20):
+        totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "joined late", "joined late and computed",
+                                "rounds again", "rounds rerun"), 0)
+        for seed in range(40):
             which = seed % 2
             self.disturb(seed, *scenarios[which], *undisturbed[which], totals)
         print(", ".join(f"{count} {name}" for name, count in totals.items()), flush=True)
@@ -134,7 +136,9 @@ class Disturbed(NodesCase):
         totals["lost"] += sum(node["disconnects"] for node in found["nodes"])
         totals["rounds again"] += again
         totals["rounds rerun"] += rerun
-        totals["late that computed"] += len(found["nodes"]) > 6 and found["nodes"][-1]["client_rounds"] > 0
+        late = found["nodes"][6:]
+        totals["joined late"] += len(late)
+        totals["joined late and computed"] += sum(node["client_rounds"] > 0 for node in late)
         print(f"seed {seed}: {', '.join(ways)}: {took:.1f} s, undisturbed {seconds:.1f} s, {again} of {rounds} client "
               f"rounds again, {rerun} rerun", flush=True)
         for node in nodes:

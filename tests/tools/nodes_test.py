@@ -12,11 +12,13 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from made_data import write_data, write_gray  # noqa: E402
 from node_processes import NodesCase, free_port, kib_of, words  # noqa: E402
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_nodes, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from node_streams import DamagedMessage  # noqa: E402
 from node_streams import Link as ForgingLink  # noqa: E402
+
+setUpModule = needs_nodes
 
 FIRST_START = 2  # message number in a run without files: offer, begin, start
 # Late uploads are kept over rounds and tasks.

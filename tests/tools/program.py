@@ -39,6 +39,18 @@ def needs_data(test, name):
 
 
 @functools.lru_cache(maxsize=None)
+def _has_nodes():
+    said = subprocess.run([PROGRAM, "node"], capture_output=True, text=True, check=False).stderr
+    return "MNEME_NODES=ON" not in said
+
+
+def needs_nodes():
+    """Skips the test, or the whole module as setUpModule(), if the program was built without MNEME_NODES."""
+    if not _has_nodes():
+        raise unittest.SkipTest("built without MNEME_NODES")
+
+
+@functools.lru_cache(maxsize=None)
 def _folder_of_copies():
     folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
     atexit.register(folder.cleanup)

@@ -20,7 +20,10 @@ python_package.enter()
 
 import mneme  # noqa: E402
 import python_cluster_test  # noqa: E402
+from program import needs_nodes  # noqa: E402
 from python_package import scenario  # noqa: E402
+
+setUpModule = needs_nodes
 
 OVER, SEEDS = {"strategy.name": ["fedavg", "fedprox"]}, list(range(1, 11))
 BASE = scenario("fedavg", rounds={"per_task": 40})

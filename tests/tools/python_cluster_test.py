@@ -14,7 +14,9 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
-from program import ROOT  # noqa: E402
+from program import ROOT, needs_nodes  # noqa: E402
+
+setUpModule = needs_nodes
 
 
 @contextlib.contextmanager

@@ -17,8 +17,10 @@ python_package.enter()
 import mneme  # noqa: E402
 import python_methods as methods  # noqa: E402
 from node_processes import free_port  # noqa: E402
-from program import ROOT  # noqa: E402
+from program import ROOT, needs_nodes  # noqa: E402
 from python_package import scenario  # noqa: E402
+
+setUpModule = needs_nodes
 
 FILE = os.path.join(ROOT, "tests", "tools", "python_methods.py")
 ALL = [methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Icarl, methods.SquaredError]

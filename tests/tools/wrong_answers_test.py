@@ -6,11 +6,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import ROOT, mneme, run_tests  # noqa: E402
+from program import ROOT, mneme, needs_nodes, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from node_streams import ChangedMessages, Link  # noqa: E402
 from wave_reports import decoded, encoded  # noqa: E402
+
+setUpModule = needs_nodes
 
 STSA = "scenarios/smoke/stsa.toml"
 GREETING, OFFER = 0, 2  # kinds of messages (actors/nodes/node_messages.hpp)

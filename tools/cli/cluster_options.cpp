@@ -47,6 +47,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
                               .threads = plan.threads,
                               .local_rank = rank.local_rank,
                               .idle_timeout = std::chrono::minutes(10),
+                              .is_rank = true,
                               .grace = std::chrono::seconds(20)};
     return plan;
   }
@@ -80,6 +81,8 @@ expected<credentials> trust_option(const trust_arguments& arguments) {
 
 expected<cluster_plan> plan_cluster(const cluster_arguments& arguments, std::int64_t threads) {
   const bool accepts = arguments.distributed || !arguments.accept.empty();
+  if (accepts && !has_nodes())
+    return failed(arguments.distributed ? "--distributed" : "--accept", no_nodes_in_build);
   const auto& files = arguments.trust;
   if (!accepts && !(files.secret + files.certificate + files.key + files.authority).empty())
     return failed("", "--secret, --cert, --key and --ca are for runs with --accept or --distributed");

@@ -1,7 +1,6 @@
 /// cluster_options: role of this process in a cluster, from its options and the launcher's variables.
 #pragma once
-#include "actors/run/accept_nodes.hpp"
-#include "actors/run/node_service.hpp"
+#include "actors/run/run_nodes.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/cli/metrics_option.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
 #include "tools/cli/metrics_option.hpp"
-#include "runtime/transport/node_address.hpp"
+#include "runtime/base/node_address.hpp"
 #include "tools/cli/secret_file.hpp"
 #include <algorithm>
 namespace mneme {

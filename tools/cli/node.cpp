@@ -106,6 +106,14 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
     std::fprintf(stderr, "error: no run at %s within the idle timeout\n", settings.join.text().c_str());
     code = exit_failed;
     break;
+  case node_exit::lost:
+    std::fprintf(
+        stderr,
+        "error: lost rank 0 at %s, and it has not come back within %d times worker.node_timeout; continue with "
+        "mneme resume RUN_DIR --distributed on all ranks\n",
+        settings.join.text().c_str(), node_timeouts_of_lost_run);
+    code = exit_failed;
+    break;
   }
   if (ended->is_loading)
     std::_Exit(code); // lines are flushed as they are printed
@@ -113,11 +121,13 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
 }
 
 int serve_nodes(const serve_arguments& arguments) {
+  if (!has_nodes())
+    return print_errors({{"mneme node", no_nodes_in_build}});
   if (arguments.join.empty() == arguments.keys.empty())
     return bad_input("expected one of mneme node --join HOST:PORT and --make-keys DIR");
   if (!arguments.join.empty())
     return join(arguments);
-  if (const auto made = make_keys(arguments.keys); !made)
+  if (const auto made = make_node_keys(arguments.keys); !made)
     return print_errors(made.error());
   std::printf("%s holds ca.pem, ca.key, node.pem and node.key: keep ca.key private, copy the others to every machine\n",
               printable(arguments.keys).c_str());

@@ -1,7 +1,7 @@
 #include "tools/cli/secret_file.hpp"
+#include "runtime/base/credentials.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/trim.hpp"
-#include "runtime/transport/tls.hpp"
 #include <cstdlib>
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -16,7 +16,7 @@ archive::buffer buffer_of(bytes in) {
 
 /// Feeds a stream to the reader as a connection does: first into the buffer of a message, then the rest.
 void feed(frame_reader& reader, std::span<const std::byte> stream) {
-  const auto room = reader.room();
+  const auto room = reader.write_area();
   const auto placed = std::min(room.size(), stream.size());
   std::copy_n(stream.begin(), placed, room.begin());
   reader.mark_written(placed);

@@ -1,4 +1,4 @@
-#include "runtime/transport/node_address.hpp"
+#include "runtime/base/node_address.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;

@@ -1,6 +1,6 @@
-#include "actors/run/node_service.hpp"
+#include "actors/nodes/node_service.hpp"
+#include "actors/nodes/run_fingerprint.hpp"
 #include "actors/run/process.hpp"
-#include "actors/run/run_fingerprint.hpp"
 #include "runtime/base/exception_message.hpp"
 #include "runtime/base/random_number.hpp"
 #include "runtime/base/tuning.hpp"
@@ -17,7 +17,7 @@ std::int64_t workers_of(std::int64_t threads) {
 
 } // namespace
 
-expected<node_outcome> join_run(const node_settings& settings) {
+expected<node_outcome> serve_run(const node_settings& settings) {
   prepare_process();
   static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than the run waits
   auto identity = tls_identity::load(settings.trust);
@@ -64,6 +64,7 @@ expected<node_exit> node_service::serve() {
 // -- called on the connection's thread --------------------------------------------------------------------------------
 
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
+  was_opened_ = true;
   set_pending("waits for the run's scenario");
   loop_.mark_authenticated(id); // TLS has authenticated the run by its secret or certificate
   loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
@@ -132,6 +133,8 @@ expected<std::optional<node_exit>> node_service::check_time() {
   }
   if (connection_ != 0)
     return std::nullopt;
+  if (lost_ && is_over(*lost_, lost_limit_))
+    return node_exit::lost;
   if (settings_.idle_timeout.count() > 0 && is_over(idle_, settings_.idle_timeout))
     return node_exit::idle;
   if (is_over(waited_, backoff_))
@@ -168,6 +171,11 @@ void node_service::handle(const connection_closed& in) {
     return;
   connection_ = 0;
   const bool had_run = session_ != nullptr;
+  if (was_opened_.exchange(false) && settings_.is_rank && !lost_) {
+    const auto loaded = session_ ? session_->context : nullptr;
+    lost_.emplace();
+    lost_limit_ = node_timeouts_of_lost_run * (loaded ? loaded->scenario.worker : worker_section{}).node_timeout;
+  }
   end_session();
   if (failure_)
     ended_ = tl::unexpected(*failure_);
@@ -243,6 +251,7 @@ void node_service::take_offer(archive& content) {
   content(session_->offer);
   content.expect_end();
   last_problem_.clear();
+  lost_.reset();
   settings_.say("has joined the run at " + settings_.join.text());
   set_pending("loads the scenario");
   for (const auto& file : session_->offer.files)

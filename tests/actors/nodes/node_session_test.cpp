@@ -1,4 +1,4 @@
-#include "actors/run/node_session.hpp"
+#include "actors/nodes/node_session.hpp"
 #include "runtime/base/digest.hpp"
 #include "tests/support/module_files.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition

@@ -1,4 +1,4 @@
-#include "actors/run/replayed_rounds.hpp"
+#include "actors/nodes/replayed_rounds.hpp"
 #include "actors/compute/run_batch.hpp"
 #include "actors/compute/shard.hpp"
 #include "runtime/base/intra_op_threads.hpp"

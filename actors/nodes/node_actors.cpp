@@ -1,4 +1,4 @@
-#include "actors/run/node_actors.hpp"
+#include "actors/nodes/node_actors.hpp"
 #include "actors/compute/worker.hpp"
 #include "actors/run/process.hpp"
 #include <caf/typed_event_based_actor.hpp>

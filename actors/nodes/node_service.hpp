@@ -1,45 +1,17 @@
 /// node_service: joins a run from another process and computes clients for it.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
-#include "actors/protocol/process_state.hpp"
+#include "actors/nodes/node_session.hpp"
 #include "actors/protocol/recorder_clock.hpp"
-#include "actors/run/node_session.hpp"
+#include "actors/run/run_nodes.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <deque>
 #include <thread>
 namespace mneme {
 
-/// Serves the state of a process until the returned handle is destroyed. Fails with the reason.
-using state_server = std::function<expected<std::shared_ptr<const void>>(process_state)>;
-
-struct node_settings {
-  node_address join{};                      ///< Address at which the run accepts nodes.
-  credentials trust{};                      ///< Required for addresses other than loopback.
-  std::int64_t threads = 0;                 ///< Number of workers; 0: one per core.
-  std::optional<std::int64_t> local_rank{}; ///< Selects a CUDA device of this machine.
-  std::chrono::nanoseconds idle_timeout{};  ///< Longest time without a run; 0: unlimited.
-  std::chrono::nanoseconds grace{};         ///< Longest time for leaving a run after an interrupt.
-  bool native_code = false;   ///< true: accepts model.native_code, which loads modules without a trial in a sandbox.
-  state_server serve_state{}; ///< Called at the start; null: no metrics.
-  const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
-  std::function<void(const std::string&)> say{}; ///< Logs a line.
-};
-
-enum class node_exit : std::uint8_t {
-  run_over, ///< The run is over.
-  left,     ///< Interrupted: the node has no shards any more.
-  overdue,  ///< Interrupted, and the grace period is over: other hosts rerun its rounds.
-  idle,     ///< No run within the idle timeout.
-};
-struct node_outcome {
-  node_exit end = node_exit::run_over;
-  run_end run{}; ///< If the run is over: its outcome.
-  /// true: a thread is still loading a scenario and cannot be stopped. The process must end without waiting for it.
-  bool is_loading = false;
-};
-/// Joins the run and computes until it is over. Reconnects after a loss. Fails if the run rejects the node.
-[[nodiscard]] expected<node_outcome> join_run(const node_settings& settings);
+/// Implements join_run().
+[[nodiscard]] expected<node_outcome> serve_run(const node_settings& settings);
 
 /// Uses three threads: for the connection, for events, and for loading the scenario.
 class node_service final : private connection_watcher {
@@ -100,9 +72,12 @@ private:
   const node_settings settings_;
   const std::uint64_t process_; // random number; distinguishes a reconnect from a new node
   node_files files_;
-  connection_id connection_ = 0;          // 0: not connected
-  std::shared_ptr<node_session> session_; // null: no run joined
-  recorder_stopwatch idle_, waited_;      // since the end of the last run; since the last attempt to connect
+  connection_id connection_ = 0;           // 0: not connected
+  std::shared_ptr<node_session> session_;  // null: no run joined
+  recorder_stopwatch idle_, waited_;       // since the end of the last run; since the last attempt to connect
+  std::optional<recorder_stopwatch> lost_; // of a rank: since it lost rank 0; nullopt: it has an offer
+  std::chrono::duration<double> lost_limit_{};
+  std::atomic<bool> was_opened_ = false; // true: the latest connection was established
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
   std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work

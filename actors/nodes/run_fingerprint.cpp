@@ -1,4 +1,4 @@
-#include "actors/run/run_fingerprint.hpp"
+#include "actors/nodes/run_fingerprint.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/transport/node_address.hpp"
+#include "runtime/base/node_address.hpp"
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>

@@ -1,4 +1,4 @@
-#include "actors/run/node_session.hpp"
+#include "actors/nodes/node_session.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"

@@ -1,6 +1,6 @@
 /// node_session: state of a node for one run, and the files that runs have sent.
 #pragma once
-#include "actors/run/node_actors.hpp"
+#include "actors/nodes/node_actors.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <filesystem>
 #include <optional>
