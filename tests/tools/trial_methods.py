@@ -1,4 +1,4 @@
-"""Eight usual methods in Python for tests of the package: schedules of trainings, penalties, privacy and compression."""
+"""Eight usual methods in Python for tests of the package."""
 import mneme
 import torch
 from python_methods import FedAvg, Icarl
