@@ -19,8 +19,8 @@ ONE_BUILDS = threading.Lock()  # the library for the fork server
 SKIPPED = 4  # exit code of Catch2's programs, known to ctest
 
 # Folders of data sets as in public downloads, and Debian's system folder.
-FOLDERS = {"shakespeare-roles": ["shakespeare"], "digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"],
-           "arrays": [], "csv": [], "folder": []}  # user data: files next to their scenarios
+FOLDERS = {"digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"],
+           "shakespeare-roles": ["shakespeare"], "arrays": [], "csv": [], "folder": []}  # user data: files next to their scenarios
 
 
 def data_found(name):
