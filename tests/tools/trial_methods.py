@@ -117,7 +117,7 @@ class TopK(mneme.Method):
     def client_round(self, ctx, broadcast):
         trained = yield ctx.train(start=broadcast.weights)
         update = trained.weights - broadcast.weights + ctx.memory.get("error", 0.0)
-        index = update.abs().argsort(descending=True, stable=True)[:max(1, int(self.share * len(update)))]
+        index = update.abs().topk(max(1, int(self.share * len(update)))).indices
         error = update.index_fill(0, index, 0.0)
         return mneme.Upload(tensors={"index": index, "value": update[index]}, rows=trained.rows,
                             memory={"error": error})
