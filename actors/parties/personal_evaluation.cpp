@@ -44,11 +44,13 @@ std::vector<std::int64_t> test_rows_of(const run_context& run, client_id client,
 }
 
 /// Sums the results of one client's tests. @return the error of a failed job; empty if there is none
-std::string add_correct(const outcomes& results, std::size_t first, std::size_t count, std::int64_t& correct) {
+std::string sum_tests(const outcomes& results, std::size_t first, std::size_t count, evaluate_output& sum) {
   for (std::size_t i = first; i < first + count; ++i) {
     if (const auto* const reason = std::get_if<std::string>(&results.at(i)))
       return *reason;
-    correct += std::get<evaluate_output>(std::get<work_output>(results[i])).correct;
+    const auto& part = std::get<evaluate_output>(std::get<work_output>(results[i]));
+    sum.rows += part.rows;
+    sum.correct += part.correct;
   }
   return {};
 }
@@ -223,8 +225,11 @@ void personal_evaluation::test_own_models(const std::shared_ptr<progress>& now, 
   plan jobs;
   for (auto i = now->first; i < now->last; ++i) {
     auto& tested = now->all[i];
-    if (const auto reason = add_correct(results, next, tested.jobs, tested.result.correct_before); !reason.empty())
+    evaluate_output sum;
+    if (const auto reason = sum_tests(results, next, tested.jobs, sum); !reason.empty())
       return now->fail(tested.result.client, reason);
+    tested.result.test_rows = sum.rows; // tokens of a language model
+    tested.result.correct_before = sum.correct;
     next += tested.jobs;
     auto tests = test_jobs(tested.own, tested, now->in);
     std::move(tests.begin(), tests.end(), std::back_inserter(jobs));
@@ -239,8 +244,10 @@ void personal_evaluation::add_results(const std::shared_ptr<progress>& now, cons
   std::size_t next = 0;
   for (; now->first < now->last; ++now->first) {
     auto& tested = now->all[now->first];
-    if (const auto reason = add_correct(results, next, tested.jobs, tested.result.correct); !reason.empty())
+    evaluate_output sum;
+    if (const auto reason = sum_tests(results, next, tested.jobs, sum); !reason.empty())
       return now->fail(tested.result.client, reason);
+    tested.result.correct = sum.correct;
     next += tested.jobs;
     now->results.clients.push_back(tested.result);
     tested.tests.clear();

@@ -15,10 +15,10 @@ void persist(archive& state, personal_accuracies& over) {
 
 void persist(archive& state, evaluation_record& line) {
   auto& [task, round, at, accuracy, accuracy_per_task, rows_per_task, loss, upload_bytes, download_bytes,
-         clients_enrolled, client_rounds, late_uploads, dropped, end_of_task, forgetting, training_loss,
+         clients_enrolled, client_rounds, late_uploads, dropped, perplexity, end_of_task, forgetting, training_loss,
          training_loss_terms, epsilon, per_class, personal, clients] = line;
   state(task)(round)(at)(accuracy)(accuracy_per_task)(rows_per_task)(loss)(upload_bytes)(download_bytes);
-  state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(end_of_task)(forgetting);
+  state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(perplexity)(end_of_task)(forgetting);
   state(training_loss)(training_loss_terms)(epsilon)(per_class)(personal);
   if (state.loading())
     clients.clear(); // they are in client_accuracy.csv

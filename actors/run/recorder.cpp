@@ -2,11 +2,13 @@
 #include "actors/run/machine_info.hpp"
 #include "runtime/base/exception_message.hpp"
 #include "runtime/method/privacy.hpp"
+#include "runtime/models/row_wise_model.hpp"
 #include "runtime/results/png.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <atomic>
 #include <caf/typed_event_based_actor.hpp>
+#include <cmath>
 #include <fmt/format.h>
 #include <sys/resource.h>
 namespace mneme {
@@ -162,6 +164,8 @@ void recorder_state::save(const std::string& file, const tensor_map& model) {
 
 void recorder_state::add(evaluation_record line) {
   line.forgetting = forgetting_at(past_.matrix, line);
+  if (positions_of(*context_->net) > 1)
+    line.perplexity = std::exp(line.loss);
   line.epsilon = privacy_accountant(context_->scenario).epsilon(std::int64_t{line.round.value} + 1);
   setup_.files->add(line);
   if (line.personal)
@@ -269,6 +273,8 @@ run_summary recorder_state::summary_of(const run_report& report) const {
     summary.figures["looks"] = static_cast<double>(report.observations);
   if (const auto epsilon = privacy_accountant(settings).epsilon(report.rounds); epsilon && report.rounds > 0)
     summary.figures.merge(std::map<std::string, double>{{"epsilon", *epsilon}, {"delta", settings.uploads.delta}});
+  if (!past_.evaluations.empty() && past_.evaluations.back().perplexity)
+    summary.figures["perplexity"] = *past_.evaluations.back().perplexity;
   summary.server_trains_on_rows = context_->needs.server_trains_on_rows;
   summary.arithmetic = settings.worker.arithmetic == arithmetic_kind::portable ? "portable" : "machine";
   summary.machine = processor_info();

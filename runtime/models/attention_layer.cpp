@@ -5,6 +5,7 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
 #include <algorithm>
 #include <cmath>
@@ -28,14 +29,15 @@ at::Tensor non_owning(const layer_pass& pass, slot where, at::IntArrayRef sizes)
   return at::from_blob(pass.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
 }
 
-/// The mask of one block: `rows` rows of model k from row `first` on. Undefined if `hidden` is undefined.
+/// The mask of one block: `rows` rows of model k from row `first` on. A mask of all rows, or an undefined one, is
+/// returned unchanged.
 at::Tensor rows_of_block(const at::Tensor& hidden, const layer_pass& pass, std::int64_t k, std::int64_t first,
                          std::int64_t rows) {
-  return hidden.defined() ? hidden.narrow(0, k * pass.rows + first, rows) : hidden;
+  return hidden.defined() && hidden.size(0) > 1 ? hidden.narrow(0, k * pass.rows + first, rows) : hidden;
 }
 
 /// softmax(factor * scores) over the last axis, with zeros for masked tokens.
-/// @param scores [rows, H, Q, T] @param hidden [rows, 1, 1, T], or undefined: no mask
+/// @param scores [rows, H, Q, T] @param hidden [rows, 1, 1, T] or [1, 1, Q, T], or undefined: no mask
 at::Tensor shares_of(const at::Tensor& scores, double factor, const at::Tensor& hidden) {
   if (!hidden.defined())
     return at::softmax(scores * factor, 3);
@@ -66,8 +68,11 @@ attention_layer::operands attention_layer::operands_of(const at::Tensor& in) con
   return {whole[0].narrow(2, 0, shape_.queries), whole[1], whole[2]};
 }
 
-/// Mask [K B, 1, 1, T] of all rows of the models: true for padding tokens. Undefined if there is no padding token.
+/// Mask [K B, 1, 1, T] of all rows of the models: true for padding tokens. For a causal layer, the mask [1, 1, Q, T] of
+/// each row: true for tokens after the query. Undefined if no token is masked.
 at::Tensor attention_layer::hidden_in(const at::Tensor* inputs) const {
+  if (shape_.causal && shape_.tokens > 1)
+    return at::ones({1, 1, shape_.queries, shape_.tokens}, inputs->options().dtype(at::kBool)).triu(1);
   if (shape_.padding < 0)
     return {};
   return at::eq(inputs->detach().reshape({-1, 1, 1, shape_.tokens}), shape_.padding);

@@ -6,7 +6,7 @@ namespace mneme {
 /// Scaled dot-product attention (Vaswani et al. 2017, section 3.2): softmax(Q K^T / sqrt(d)) V for each head. The input
 /// holds query, key and value of each token, concatenated. The backward pass recomputes the softmax: this takes a
 /// fiftieth of a block's time and saves heads * tokens^2 floats per row. If the net's inputs are tokens, padding tokens
-/// are masked. A row that contains only padding yields zeros.
+/// are masked. A row that contains only padding yields zeros. A causal layer masks the tokens after each query instead.
 class attention_layer final : public kernel_layer {
 public:
   struct shape {
@@ -15,6 +15,7 @@ public:
     std::int64_t heads = 1;
     std::int64_t channels = 0; ///< Channels of a token, all heads together.
     std::int64_t padding = -1; ///< Id of the padding token in the net's inputs, which is masked; -1: no mask.
+    bool causal = false;       ///< A token attends to itself and the tokens before it only; requires padding = -1.
   };
   explicit attention_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }

@@ -9,6 +9,11 @@ namespace {
 /// embeddings, blocks of attention and MLP with a normalization after each, and a tanh layer on the first token. The
 /// default sizes are those of the tiny model of Turc et al. 2019. Padding tokens are masked. Unlike in transformers,
 /// attention weights have no dropout. With low-rank parts (low_rank.hpp) the body, including the tanh layer, is frozen.
+///
+/// With model.causal it is a causal language model instead (Radford et al. 2018, section 3.1): a token attends to
+/// itself and the tokens before it, and a linear layer computes the scores of the next token of each position.
+/// Parameters are those of BertForTokenClassification with is_decoder = True. The scores do not share the embedding's
+/// weights.
 class bert_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -24,6 +29,10 @@ public:
                   "Padding token: no token attends to it, and its vector is not trained; -1: none.");
     table.number("dropout", dropout_, {.low = 0.0, .high = 0.99},
                  "Dropout rate after embeddings, attention, MLP and the last layer.");
+    table.flag("causal", causal_,
+               "Predicts the next token of each position from the tokens before it; labels then serve tasks and "
+               "partition only. Accuracy and loss are those of tokens.");
+    table.omit_default_from_digest();
     low_rank_.keys(table, {"query", "key", "value", "projection", "mlp"});
     head_keys(table);
   }
@@ -52,12 +61,14 @@ public:
     if (width_ % heads_ != 0)
       return tl::unexpected(fmt::format(
           "bert cannot split a width of {} evenly over {} heads; model.heads must divide model.width", width_, heads_));
+    if (auto error = causal_error(row); !error.empty())
+      return tl::unexpected(std::move(error));
     if (auto error = low_rank_.error("bert", width_); !error.empty())
       return tl::unexpected(std::move(error));
     network_builder net(
         fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}{}",
-                    row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes,
-                    low_rank_.text()),
+                    row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_,
+                    causal_ ? known : classes, low_rank_.text() + (causal_ ? " causal" : "")),
         shape);
     net.freeze(low_rank_.chosen());
     add_text_embedding(net, "bert.embeddings.",
@@ -66,14 +77,18 @@ public:
     add_dropout(net);
     for (std::int64_t i = 0; i < depth_; ++i) {
       const auto name = fmt::format("bert.encoder.layer.{}", i);
-      add_block(net, name + ".", i + 1 == depth_);
+      add_block(net, name + ".", i + 1 == depth_ && !causal_);
       net.expose_map(name);
     }
-    add_tokens_linear(net, "bert.pooler.dense", {.out = width_, .after = activation::tanh});
+    if (!causal_)
+      add_tokens_linear(net, "bert.pooler.dense", {.out = width_, .after = activation::tanh});
     net.freeze(false);
     net.mark_features();
     add_dropout(net);
-    net.add_head("classifier", classes, head());
+    if (causal_)
+      net.add_token_head("classifier", known);
+    else
+      net.add_head("classifier", classes, head());
     return net.build();
   }
 
@@ -81,6 +96,24 @@ private:
   static constexpr double epsilon = 1e-12;
 
   [[nodiscard]] std::int64_t inner() const { return mlp_ > 0 ? mlp_ : 4 * width_; }
+
+  /// Returns the error of model.causal for rows of `row` tokens; "" if there is none.
+  [[nodiscard]] std::string causal_error(std::int64_t row) const {
+    if (!causal_)
+      return {};
+    if (padding_ >= 0)
+      return fmt::format("bert with model.causal = true predicts every token of a row, and model.padding = {} names a "
+                         "padding token; expected -1 and rows without padding",
+                         padding_);
+    if (row < 2)
+      return fmt::format("bert with model.causal = true predicts the second and later tokens of a row, but rows have "
+                         "{}; expected at least 2",
+                         row);
+    if (head().kind != head_kind::linear)
+      return "bert with model.causal = true has a linear head for tokens, but the method needs another head; expected "
+             "model.causal = false, or a method that averages weights, such as \"fedavg\"";
+    return {};
+  }
 
   void add_dropout(network_builder& net) const {
     if (dropout_ > 0.0)
@@ -93,7 +126,7 @@ private:
     const auto self = name + "attention.self.";
     add_attention_inputs(net, {self + "query", self + "key", self + "value"}, width_);
     add_low_rank(net, x, low_rank_, attention_parts(low_rank_, self, width_));
-    add_attention(net, heads_, last ? 1 : net.shape_here().pixels(), padding_);
+    add_attention(net, heads_, last ? 1 : net.shape_here().pixels(), padding_, causal_);
     add_tokens_linear(net, name + "attention.output.dense", {.out = width_}, low_rank_, "projection");
     add_dropout(net);
     if (last) {
@@ -116,6 +149,7 @@ private:
 
   std::int64_t vocabulary_ = 0, width_ = 128, depth_ = 2, heads_ = 2, mlp_ = 0, positions_ = 0, padding_ = -1;
   double dropout_ = 0.0;
+  bool causal_ = false;
   low_rank_options low_rank_;
 };
 

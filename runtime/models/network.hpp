@@ -13,6 +13,7 @@ public:
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return net_.layout; }
   [[nodiscard]] std::int64_t feature_width() const noexcept override { return net_.feature_width; }
   [[nodiscard]] std::int64_t classes() const noexcept override { return net_.classes; }
+  [[nodiscard]] std::int64_t positions() const noexcept override { return net_.positions; }
   [[nodiscard]] std::string identity() const override { return net_.identity; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool couples_batch_rows() const noexcept override { return net_.couples_batch_rows; }

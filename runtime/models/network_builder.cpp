@@ -7,6 +7,7 @@
 #include "runtime/models/normalization.hpp"
 #include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
+#include "runtime/models/token_layers.hpp"
 #include <cmath>
 namespace mneme {
 namespace {
@@ -183,6 +184,18 @@ void network_builder::add_head(const std::string& name, std::int64_t classes, co
     add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
     list_dense_layers();
   }
+  place_buffers();
+}
+
+void network_builder::add_token_head(const std::string& name, std::int64_t classes) {
+  if (net_.features == 0)
+    mark_features();
+  net_.feature_width = net_.shapes[net_.features].floats();
+  net_.classes = classes;
+  net_.positions = shape_here().pixels();
+  in_head_ = true;
+  add_tokens_linear(*this, name, {.out = classes, .drawn = draw_kind::uniform});
+  in_head_ = false;
   place_buffers();
 }
 

@@ -63,7 +63,7 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   }
   results.features = values[net_.features];
   if (classes.size() > 0)
-    results.logits = values.back();
+    results.logits = net_.positions == 1 ? values.back() : values.back().reshape({pass.models, -1, net_.classes});
   return results;
 }
 

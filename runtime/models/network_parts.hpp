@@ -43,6 +43,7 @@ struct network_parts {
   bool couples_batch_rows = false;  // has batch normalization
   bool has_held = false;            // has parameters with parameter::held
   std::int64_t feature_width = 0, classes = 0;
+  std::int64_t positions = 1; // predictions per row
 };
 
 /// Consecutive nodes that are computed as one function; all precede the features, or all follow them.

@@ -104,7 +104,9 @@ activations network::forward_from(network_place first, const at::Tensor& weights
     if (i == net_.features)
       outputs.features = with.values[i];
     if (i == net_.nodes.size() && !features_only)
-      outputs.logits = with.values[i];
+      outputs.logits = net_.positions == 1
+                           ? with.values[i]
+                           : with.values[i].view({pass.models, pass.rows * net_.positions, net_.classes});
     for (std::size_t m = 0; m < with.maps.size(); ++m)
       if (const auto& marked = map_named(with.maps[m]); before < marked.value && marked.value <= i) {
         outputs.maps.resize(with.maps.size());
@@ -225,7 +227,7 @@ bool network::trains_after_features(const parameter_choice& trained) const {
 }
 
 std::int64_t network::width_of(network_place value, class_range classes) const {
-  const bool of_head = net_.classes > 0 && value == net_.nodes.size();
+  const bool of_head = net_.classes > 0 && net_.positions == 1 && value == net_.nodes.size();
   return of_head ? classes.size() : net_.shapes[value].floats();
 }
 
@@ -240,7 +242,7 @@ std::int64_t network::working_set(std::int64_t rows) const {
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
-void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
+void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_outputs,
                        const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
   MNEME_CHECK(kept.for_backward && kept.values.size() == net_.nodes.size() + 1, net_.identity, kept.values.size());
   const training_mode as_forward;
@@ -249,8 +251,11 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
                         &kept.memory, &inputs};
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory, &inputs};
   const auto roles = roles_for(trained);
+  const auto by_row = [&](const at::Tensor& d) {
+    return net_.positions == 1 || !d.defined() ? d : d.reshape({pass.models, pass.rows, -1});
+  };
   kept.gradients.resize(kept.values.size());
-  const auto d_head = std::exchange(kept.d_head_logits, {});
+  const auto d_logits = by_row(d_outputs), d_head = by_row(std::exchange(kept.d_head_logits, {}));
   auto passing = d_head.defined() ? gradient_by_features(d_logits, pass, still, kept, roles, out) : at::Tensor{};
   if (classes.size() > 0)
     kept.gradients.back() = !d_head.defined() ? d_logits : d_logits.defined() ? d_logits + d_head : d_head;

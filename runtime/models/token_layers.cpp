@@ -82,13 +82,18 @@ void add_attention_inputs(network_builder& to, const std::array<std::string, 3>&
               !to.frozen());
 }
 
-void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding) {
+void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding, bool causal) {
   const auto in = to.shape_here();
   MNEME_CHECK(in.channels % (3 * heads) == 0 && queries <= in.pixels(), to.identity(), in.channels, heads, queries);
   MNEME_CHECK(padding < 0 || to.shape_of(0).floats() == in.pixels(), to.identity(), to.shape_of(0).floats(),
               in.pixels());
-  const attention_layer::shape shape{
-      .tokens = in.pixels(), .queries = queries, .heads = heads, .channels = in.channels / 3, .padding = padding};
+  MNEME_CHECK(!causal || padding < 0, to.identity(), padding);
+  const attention_layer::shape shape{.tokens = in.pixels(),
+                                     .queries = queries,
+                                     .heads = heads,
+                                     .channels = in.channels / 3,
+                                     .padding = padding,
+                                     .causal = causal};
   to.add_node({.operation = std::make_unique<attention_layer>(shape)}, {queries, 1, shape.channels}, false);
 }
 

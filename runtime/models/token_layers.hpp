@@ -26,7 +26,9 @@ void add_tokens_linear(network_builder& to, const std::string& name, const token
 void add_attention_inputs(network_builder& to, const std::array<std::string, 3>& names, std::int64_t channels);
 /// Adds attention over the concatenated queries, keys and values; only the first `queries` tokens get results.
 /// @param padding token of the net's inputs that is masked; -1: none
-void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding = -1);
+/// @param causal true: a token attends to itself and the tokens before it only; requires padding = -1
+void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding = -1,
+                   bool causal = false);
 /// A low-rank part of a linear layer: name of the part, and the layer's output channels that it changes.
 struct low_rank_part {
   std::string name{};

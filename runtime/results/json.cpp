@@ -186,6 +186,8 @@ std::string json_text(const evaluation_record& evaluation) {
   object["accuracy"] = evaluation.accuracy;
   object["accuracy_per_task"] = evaluation.accuracy_per_task;
   object["loss"] = evaluation.loss;
+  if (evaluation.perplexity)
+    object["perplexity"] = *evaluation.perplexity;
   object["training_loss"] = or_null(evaluation.training_loss);
   object["training_loss_terms"] =
       evaluation.training_loss_terms.empty() ? json::object() : json(evaluation.training_loss_terms);

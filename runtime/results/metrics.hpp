@@ -41,6 +41,7 @@ struct evaluation_record {
   double loss = 0.0;                                 ///< Mean over the test rows of all tasks seen.
   std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the start of the run.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
+  std::optional<double> perplexity{}; ///< exp(loss) of a net that predicts tokens, else nullopt; set by the recorder.
   bool end_of_task = false;           ///< True if the evaluation becomes a row of the accuracy matrix.
   std::optional<double> forgetting{}; ///< forgetting_at() of this evaluation; set by the recorder.
   /// Mean training loss over the rows of the clients folded in the last round or server step. Each training counts with

@@ -16,8 +16,11 @@ constexpr std::int64_t cache_line_floats = 16; // every model's weights begin at
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
-/// Options of the steps. The norm of a row's gradient requires a step of this row alone, in evaluation mode.
-training_options in_steps(training_options options) {
+/// Options of the steps. The norm of a row's gradient requires a step of this row alone, in evaluation mode. The loss
+/// of a net that predicts tokens covers all tokens.
+training_options in_steps(training_options options, const model& net) {
+  if (positions_of(net) > 1)
+    options.classes = {0, net.classes()};
   if (options.result != training_result::row_norms)
     return options;
   options.batch_rows = 1;
@@ -44,10 +47,11 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 } // namespace
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
-    : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
+    : options_(in_steps(training_of(batch[0]).options, *training_of(batch[0]).net)), net_(*training_of(batch[0]).net),
       loss_(objective_of(training_of(batch[0]))), images_(images), buffers_(buffers), has_soft_targets_(false),
+      positions_(positions_of(net_)),
       choice_(trained_parameters(net_, options_.trained, options_.layers, options_.update_running_stats)),
-      losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
+      losses_(*loss_, batch.size(), images_.device()), rows_(options_, positions_ == 1) {
   for (const auto& view : options_.teachers)
     teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
   // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A node
@@ -178,10 +182,10 @@ void fused_training::take_weights() {
 /// Computes the outputs of frozen nets that are the same in all steps, client by client.
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
-  const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
-                     std::all_of(clients_.begin(), clients_.end(), [&](const client& trained) {
-                       return frozen_outputs::may_keep(options_, *trained.job);
-                     });
+  const bool keeps =
+      row_wise_ && positions_ == 1 && images_.device().is_cpu() && options_.result == training_result::weights &&
+      std::all_of(clients_.begin(), clients_.end(),
+                  [&](const client& trained) { return frozen_outputs::may_keep(options_, *trained.job); });
   if (!keeps)
     return;
   frozen_outputs views(*row_wise_, options_, choice_);
@@ -239,10 +243,10 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
                       .auxiliaries = std::span(auxiliaries_).subspan(first, count),
                       .teachers = teacher_outputs(run, shape, s),
                       .maps = outputs.maps,
-                      .replayed = shape.replayed,
+                      .replayed = shape.replayed * positions_,
                       .targets = has_soft_targets_ ? buffers_.targets : at::Tensor{},
                       .label_smoothing = options_.label_smoothing,
-                      .is_padded = is_padded(run, shape, epoch, s)};
+                      .is_padded = positions_ > 1 || is_padded(run, shape, epoch, s)};
   const auto result = (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     losses_.add(run, result);
@@ -308,7 +312,10 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
     group.gradients.zero_(); // parameters after the last map or before the features get no gradient
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
     const auto part_of = [&](const at::Tensor& d) {
-      return d.defined() && d.size(1) != rows ? d.narrow(1, first, rows).contiguous() : d;
+      if (!d.defined() || rows == shape.rows())
+        return d;
+      const auto per_row = d.size(1) / shape.rows(); // predictions
+      return d.narrow(1, first * per_row, rows * per_row).contiguous();
     };
     kept.d_maps = result.d_maps;
     for (auto& d : kept.d_maps)
@@ -390,7 +397,20 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   }
   auto listed = inputs.flatten(0, 1); // [K B, C, H, W]
   rows_.gather_into(listed, images_);
+  if (positions_ > 1)
+    mark_tokens();
   prefetch_rows(run, s + 1);
+}
+
+/// Replaces the labels [K, B] and weights by those of tokens [K, B * T]: the label of a token is the next token of its
+/// row, and -1 for the last one. The tokens with a label share the weight of their row.
+void fused_training::mark_tokens() {
+  const auto tokens = buffers_.inputs.flatten(2); // [K, B, T]
+  const auto next = tokens.narrow(2, 1, positions_ - 1).to(at::kLong);
+  const auto row_weight = buffers_.row_weight.unsqueeze(2) / static_cast<double>(positions_ - 1); // [K, B, 1]
+  const auto is_padding = buffers_.labels.eq(-1).unsqueeze(2);
+  buffers_.labels = at::constant_pad_nd(next.masked_fill(is_padding, -1), {0, 1}, -1).flatten(1);
+  buffers_.row_weight = at::constant_pad_nd(row_weight.expand_as(next), {0, 1}, 0.0).flatten(1);
 }
 
 /// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is

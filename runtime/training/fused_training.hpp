@@ -70,6 +70,7 @@ private:
   [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_monitor* monitor);
   void prefetch_rows(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
+  void mark_tokens();
   void shape_marks(model_run run, std::int64_t rows);
   [[nodiscard]] std::vector<activations> teacher_outputs(model_run run, const step_shape& shape, std::int64_t s);
   [[nodiscard]] bool is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const;
@@ -92,6 +93,7 @@ private:
   bool direct_;           // plain SGD: gradients are added to the weights directly
   bool has_soft_targets_; // rows have soft targets in place of labels
   bool features_of_frozen_ = false;
+  const std::int64_t positions_; // predictions per row: T of a net that predicts tokens, else 1
   parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                                // sorted; clients without steps come last

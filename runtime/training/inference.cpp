@@ -3,6 +3,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/triangle.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/models/row_wise_model.hpp"
 #include <ATen/ATen.h>
 #include <bit>
 #include <cmath>
@@ -224,6 +225,9 @@ std::int64_t block_rows_of(const model& net) {
 
 extract_output run_inference(const extract_job& job, image_store& images, feature_store* store,
                              slice_monitor* monitor) {
+  if (job.logits && positions_of(*job.net) > 1)
+    throw std::invalid_argument("the net '" + job.net->identity() +
+                                "' predicts the next token of each position, so rows have no class scores to extract");
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -307,6 +311,26 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& output
   }
 }
 
+/// Adds the predictions of the second and later tokens of the block's rows to `out`. @param logits [b T, classes]
+void evaluate_tokens(evaluate_output& out, const evaluate_job& job, const block& outputs, const at::Tensor& scores) {
+  const auto logits = scores.cpu().contiguous();
+  const auto classes = logits.size(1), tokens = logits.size(0) / outputs.rows;
+  const auto& source = *job.samples.source;
+  const auto* row = logits.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < outputs.rows; ++i) {
+    const auto at = source.in_file((*job.samples.rows)[static_cast<std::size_t>(outputs.first + i)]);
+    const auto* const text = source.vectors.const_data_ptr<float>() + at * tokens;
+    for (std::int64_t t = 0; t < tokens; ++t, row += classes) {
+      if (t + 1 == tokens) // the token after the row is unknown
+        continue;
+      const auto label = static_cast<std::int64_t>(text[t + 1]);
+      out.correct += std::max_element(row, row + classes) - row == label;
+      out.loss_sum += loss_of(row, classes, label);
+    }
+  }
+  out.rows += outputs.rows * (tokens - 1);
+}
+
 } // namespace
 
 evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store,
@@ -333,6 +357,16 @@ evaluate_output run_inference(const evaluate_job& job, image_store& images, feat
          [&](const block& outputs) { return scores.of(outputs.features); });
   } else if (learned.net->classes() == 0) {
     throw std::invalid_argument("the net '" + learned.net->identity() + "' has no head to evaluate");
+  } else if (positions_of(*learned.net) > 1) {
+    out.rows = 0; // counts tokens
+    const inference_pass pass{.net = *learned.net,
+                              .weights = learned.weights,
+                              .samples = job.samples,
+                              .classes = {0, learned.net->classes()},
+                              .frozen = learned.frozen,
+                              .monitor = monitor};
+    for_each_block(pass, images, store,
+                   [&](const block& outputs) { evaluate_tokens(out, job, outputs, outputs.logits); });
   } else {
     look(*learned.net, learned.weights, job.mask, learned.frozen, [](const block& outputs) { return outputs.logits; });
   }

@@ -1,4 +1,5 @@
 #include "runtime/training/job_validation.hpp"
+#include "runtime/models/row_wise_model.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,7 +49,23 @@ std::string validate_result(const train_job& job) {
   return {};
 }
 
+/// Returns an error if the net predicts tokens and the job has parts that are given by row or by class.
+std::string token_error(const train_job& job) {
+  const auto& with = job.options;
+  const char* found = !with.teachers.empty()                                                          ? "teachers"
+                      : job.annotations.targets.defined() || job.replay.annotations.targets.defined() ? "soft targets"
+                      : with.held_classes > 0 || with.trained_classes.size() > 0 ? "parts of the head by class"
+                                                                                 : nullptr;
+  if (!found || positions_of(*job.net) == 1)
+    return {};
+  return fmt::format("the net '{}' predicts the next token of each position, and the method trains with {}; expected "
+                     "model.causal = false, or a method that averages weights, such as \"fedavg\"",
+                     job.net->identity(), found);
+}
+
 std::string validate_head(const train_job& job) {
+  if (auto error = token_error(job); !error.empty() || (positions_of(*job.net) > 1 && job.options.classes.size() > 0))
+    return error;
   const auto known = job.net->classes();
   std::vector<class_range> ranges{job.options.classes};
   for (const auto& teacher : job.options.teachers)

@@ -116,7 +116,7 @@ void step_rows::write_marks(const part& rows, std::span<const std::int64_t> list
   const bool has_soft_targets = rows.annotations.targets.defined();
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto label = source.label(listed[i]);
-    const bool known = covered.size() == 0 || (covered.low <= label && label < covered.high);
+    const bool known = covered.size() == 0 || !reads_labels_ || (covered.low <= label && label < covered.high);
     if (!known && !has_soft_targets)
       throw std::invalid_argument("row " + std::to_string(listed[i]) + " has label " + std::to_string(label) +
                                   ", but the loss covers labels " + std::to_string(covered.low) + " to " +

@@ -67,7 +67,9 @@ struct step_targets {
 /// Rows of a step for adjacent clients, in their order.
 class step_rows {
 public:
-  explicit step_rows(const training_options& options) : options_(options) {}
+  /// @param reads_labels false: labels of the data set are replaced later, so they need not be covered by the loss
+  explicit step_rows(const training_options& options, bool reads_labels = true)
+      : options_(options), reads_labels_(reads_labels) {}
 
   void clear();
   /// Appends a client's rows of step s and writes labels, weights and targets. Padded rows are zeros, so their outputs
@@ -101,6 +103,7 @@ private:
     std::size_t first = 0;
   };
   const training_options& options_;
+  bool reads_labels_;
   std::vector<std::int64_t> rows_;
   std::vector<augmentation> augment_; // one per row, or empty
   std::vector<rng_key> noise_;        // one per row, or empty

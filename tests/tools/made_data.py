@@ -51,11 +51,22 @@ def write_pacs(root, per_pair):
                 file.write(bytes((domain, label)) + picture(f"pacs {domain}", row, label, 3 * 32 * 32, str(domain)))
 
 
+def write_speeches(root):
+    """Writes root/shakespeare/speeches.tsv.gz: 20 speeches of 100 letters of three roles in each of three plays."""
+    os.makedirs(os.path.join(root, "shakespeare"))
+    lines = [f"{play}\tROLE {role}\t" + "".join(chr(97 + byte % 26) for byte in drawn(f"{play} {role} {speech}", 100))
+             for play in ("hamlet", "kinghenryv", "tempest") for role in range(3) for speech in range(20)]
+    with gzip.open(os.path.join(root, "shakespeare", "speeches.tsv.gz"), "wt", 1, encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def write_data(root, *names):
     """Writes the data sets with these values of `data.name` below `root`, in at most 1 s each."""
     for name in names:
         if name == "pacs":
             write_pacs(root, 40)
+        elif name == "shakespeare-roles":
+            write_speeches(root)
         elif name == "digits":
             write_data(root, "mnist", "usps")
         else:

@@ -20,6 +20,7 @@ SKIPPED = 4  # exit code of Catch2's programs, known to ctest
 
 # Folders of data sets as in public downloads, and Debian's system folder.
 FOLDERS = {"digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"],
+           "shakespeare-roles": ["shakespeare"],
            "arrays": [], "csv": [], "folder": []}  # user data: files next to their scenarios
 
 

@@ -14,46 +14,7 @@ import mneme  # noqa: E402
 import python_methods  # noqa: E402
 import torch  # noqa: E402
 from python_package import scenario  # noqa: E402
-
-
-class Clusters(mneme.Method):
-    """IFCA (Ghosh et al. 2020, Algorithm 1, model averaging) with two clusters."""
-    name = "py-ifca"
-
-    def client_round(self, ctx, broadcast):
-        losses = []
-        for number in range(2):
-            losses.append((yield ctx.evaluate(weights=broadcast[f"cluster{number}"], rows=ctx.rows)).loss)
-        chosen = losses.index(min(losses))
-        trained = yield ctx.train(start=broadcast[f"cluster{chosen}"])
-        return mneme.Upload(trained.weights, tensors={"cluster": torch.tensor([float(chosen)])}, rows=trained.rows)
-
-    class Server(mneme.Server):
-        sends_weights = False
-
-        def __init__(self, method):
-            super().__init__(method)
-            shift = torch.linspace(-0.1, 0.1, len(self.weights))
-            self.models = [self.weights, self.weights + shift]
-            self.sums, self.rows, self.cluster_of = [0.0, 0.0], [0, 0], {}
-
-        def open_round(self):
-            return {f"cluster{number}": model for number, model in enumerate(self.models)}
-
-        def fold(self, upload):
-            number = int(upload["cluster"])
-            self.cluster_of[str(upload.client)] = number
-            self.sums[number] = self.sums[number] + upload.rows * upload.weights.double()
-            self.rows[number] += upload.rows
-
-        def close_round(self):
-            for number, rows in enumerate(self.rows):
-                if rows:
-                    self.models[number] = (self.sums[number] / rows).float()
-            self.sums, self.rows = [0.0, 0.0], [0, 0]
-
-        def predict(self, client=None):
-            return self.models[0 if client is None else self.cluster_of.get(str(client), 0)]
+from trial_methods import Clusters  # noqa: E402
 
 
 class Silent(mneme.Method):

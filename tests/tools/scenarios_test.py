@@ -35,7 +35,8 @@ SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200)
              "mini-imagenet": ([3, 84, 84], 100), "imagenet-subset": ([3, 16, 16], 1000),
              "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10), "shakespeare": ([80], 80)}
 TOKENS = {"shakespeare": 80}
-IN_FILES = {"digits", "emnist47", "pacs"}  # generated in files, since synthetic rows have no domains
+# Generated in files, since synthetic rows have no domains.
+IN_FILES = {"digits", "emnist47", "pacs", "shakespeare-roles"}
 PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # slow to unpack, so only this scenario in base/ reads them
 # Scenarios with a frozen net from a file.
 BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)|small/fedhaf_efficientnet")

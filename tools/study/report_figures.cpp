@@ -75,6 +75,7 @@ public:
     forgetting();
     training_loss();
     epsilon();
+    perplexity();
     for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g) {
       task_accuracy(g);
       matrix(g);
@@ -103,6 +104,20 @@ private:
                                 .group = group,
                                 .in_page = svg_of(chart, image_place::page),
                                 .alone = svg_of(chart, image_place::file)});
+  }
+
+  /// Adds the curve of an optional value of evaluations over rounds. Runs without it have no points.
+  void add_optional(chart_text text, std::optional<double> evaluation_record::*value) {
+    add_curves({.text = std::move(text),
+                .curves = curves_of(groups_,
+                                    [value](const reported_run& run) {
+                                      run_points points;
+                                      for (const auto& line : run.evaluations)
+                                        if (line.*value)
+                                          points.emplace_back(round_of(line), *(line.*value));
+                                      return points;
+                                    }),
+                .whole_x = true});
   }
 
   void add_curves(line_chart chart) {
@@ -286,18 +301,16 @@ private:
 
   /// Only runs with uploads.noise_multiplier have points.
   void epsilon() {
-    add_curves(
-        {.text = {"epsilon", "Privacy spent",
+    add_optional({"epsilon", "Privacy spent",
                   "Epsilon of differential privacy of one client, at the run's uploads.delta.", "round", "epsilon"},
-         .curves = curves_of(groups_,
-                             [](const reported_run& run) {
-                               run_points points;
-                               for (const auto& line : run.evaluations)
-                                 if (line.epsilon)
-                                   points.emplace_back(round_of(line), *line.epsilon);
-                               return points;
-                             }),
-         .whole_x = true});
+                 &evaluation_record::epsilon);
+  }
+
+  /// Only runs of language models have points.
+  void perplexity() {
+    add_optional({"perplexity", "Perplexity", "exp(mean loss per token) on the test rows of all tasks seen.", "round",
+                  "perplexity"},
+                 &evaluation_record::perplexity);
   }
 
   /// Makes one chart per loss term. A loss with a single term is in the chart of the training loss.

@@ -165,6 +165,8 @@ evaluation_record evaluation_of(const json& line) {
   record.dropped = line.at("dropped").get<std::int64_t>();
   if (!line.at("forgetting").is_null())
     record.forgetting = line.at("forgetting").get<double>();
+  if (line.contains("perplexity"))
+    record.perplexity = line.at("perplexity").get<double>();
   if (line.contains("epsilon"))
     record.epsilon = line.at("epsilon").get<double>();
   if (line.contains("training_loss") && !line.at("training_loss").is_null()) // missing in runs of earlier versions

@@ -86,6 +86,8 @@ std::string summary_of(const evaluation_record& at) {
   for (std::size_t task = 0; task < at.accuracy_per_task.size(); ++task)
     put_scalar(summary, fmt::format("task_accuracy/{}", task + 1), at.accuracy_per_task[task]);
   put_scalar(summary, "loss", at.loss);
+  if (at.perplexity)
+    put_scalar(summary, "perplexity", *at.perplexity);
   if (at.training_loss)
     put_scalar(summary, "training_loss", *at.training_loss);
   for (const auto& [name, value] : at.training_loss_terms)

@@ -1,6 +1,9 @@
 // Shakespeare: the lines of each role, cut into windows of 80 characters with the next character as label (Caldas et
 // al. 2018, LEAF). Tokens are indices in LEAF's alphabet. Classes are target characters, the most frequent first, so a
 // class-incremental task is a set of target characters.
+//
+// shakespeare-roles: the same lines for language models, cut into rows of 80 characters without overlap. Classes are
+// roles and domains are plays.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -17,7 +20,7 @@ namespace {
 
 constexpr std::string_view alphabet =
     "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}";
-constexpr std::int64_t window = 80;
+constexpr std::int64_t window = 80;                   // characters
 constexpr std::size_t test_every = 10;                // one test speech per ten speeches of a role
 constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays together have five million bytes
 
@@ -32,6 +35,7 @@ const file_set shakespeare_files{
 struct role_text {
   std::string train{}, test{};
   std::size_t speeches = 0;
+  std::string_view play{}, name{}; ///< Parts of the file's content.
 };
 
 /// The token of a character. Characters outside of LEAF's alphabet, such as '$', become spaces.
@@ -78,7 +82,7 @@ expected<std::vector<role_text>> roles_in(const std::string& content, const std:
                                 first == std::string_view::npos ? 0 : 1, first == std::string_view::npos ? "s" : ""));
     const auto [place, fresh] = places.try_emplace(speech.substr(0, second), roles.size());
     if (fresh)
-      roles.emplace_back();
+      roles.push_back({.play = speech.substr(0, first), .name = speech.substr(first + 1, second - first - 1)});
     auto& role = roles[place->second];
     auto& to = ++role.speeches % test_every == 0 ? role.test : role.train;
     if (!to.empty())
@@ -135,7 +139,65 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
   return table;
 }
 
-expected<raw_data> load_shakespeare(const data_section& data, const std::vector<std::filesystem::path>& roots) {
+using roles_reader = void (*)(const std::vector<role_text>& roles, const data_section& data, raw_data& to);
+
+void add_windows(const std::vector<role_text>& roles, const data_section& data, raw_data& to) {
+  const auto ranks = classes_of(roles);
+  to.name = "shakespeare";
+  to.train = windows_of(roles, &role_text::train, ranks, train_limits(data));
+  to.test = windows_of(roles, &role_text::test, ranks, test_limits(data));
+  to.classes = static_cast<std::int64_t>(alphabet.size());
+}
+
+/// Cuts the text of each role into rows; the rest of less than a row is dropped.
+/// @param domains number of each role's play
+image_table rows_of(const std::vector<role_text>& roles, std::string role_text::*split,
+                    const std::vector<std::int32_t>& domains, row_limits limits) {
+  row_filter filter(limits, std::ssize(roles));
+  image_table table;
+  std::string tokens;
+  std::int64_t row = 0;
+  for (std::size_t role = 0; role < roles.size(); ++role) {
+    const auto& text = roles[role].*split;
+    for (std::size_t at = 0; at + window <= text.size(); at += window, ++row) {
+      if (!filter.keep(static_cast<std::int32_t>(role), domains[role]))
+        continue;
+      tokens.append(text, at, window);
+      table.labels.push_back(static_cast<std::int32_t>(role));
+      table.domains.push_back(domains[role]);
+      table.file_rows.push_back(row);
+    }
+  }
+  if (row == table.size()) // no row was removed
+    table.file_rows.clear();
+  table.images = new_tensor({table.size(), 1, 1, window}, at::kInt);
+  std::transform(tokens.begin(), tokens.end(), table.images.mutable_data_ptr<std::int32_t>(),
+                 [](char value) { return std::int32_t{value}; });
+  return table;
+}
+
+/// Adds the roles that have a row in both splits.
+void add_roles(const std::vector<role_text>& all, const data_section& data, raw_data& to) {
+  std::vector<role_text> roles;
+  std::vector<std::int32_t> domains;
+  for (const auto& role : all) {
+    if (std::min(role.train.size(), role.test.size()) < static_cast<std::size_t>(window))
+      continue;
+    const auto known = std::find(to.domain_names.begin(), to.domain_names.end(), role.play);
+    domains.push_back(static_cast<std::int32_t>(known - to.domain_names.begin()));
+    if (known == to.domain_names.end())
+      to.domain_names.emplace_back(role.play);
+    to.class_names.push_back(fmt::format("{} {}", role.play, role.name));
+    roles.push_back(role);
+  }
+  to.name = "shakespeare-roles";
+  to.train = rows_of(roles, &role_text::train, domains, train_limits(data));
+  to.test = rows_of(roles, &role_text::test, domains, test_limits(data));
+  to.classes = std::ssize(roles);
+}
+
+expected<raw_data> load_shakespeare(const data_section& data, const std::vector<std::filesystem::path>& roots,
+                                    roles_reader add_rows) {
   const auto files = find_files(shakespeare_files, data, roots);
   if (!files)
     return tl::unexpected(files.error());
@@ -145,14 +207,8 @@ expected<raw_data> load_shakespeare(const data_section& data, const std::vector<
   const auto roles = roles_in(*content, files->front());
   if (!roles)
     return tl::unexpected(roles.error());
-  const auto ranks = classes_of(*roles);
-  raw_data raw{.name = "shakespeare",
-               .train = windows_of(*roles, &role_text::train, ranks, train_limits(data)),
-               .test = windows_of(*roles, &role_text::test, ranks, test_limits(data)),
-               .classes = static_cast<std::int64_t>(alphabet.size()),
-               .tokens = static_cast<std::int64_t>(alphabet.size()),
-               .mean = {0.0},
-               .deviation = {1.0}};
+  raw_data raw{.tokens = static_cast<std::int64_t>(alphabet.size()), .mean = {0.0}, .deviation = {1.0}};
+  add_rows(*roles, data, raw);
   if (raw.train.size() == 0 || raw.test.size() == 0)
     return failed(files->front().string(), "no role has more than 80 characters in either split; expected all plays");
   return raw;
@@ -163,8 +219,19 @@ const source_registration shakespeare_line{
      .summary = "lines of 1,352 roles: 3,853,057 + 321,077 windows of 80 characters (every tenth speech is a test "
                 "speech), 80 classes by the next character, the most frequent first; no public download in this form",
      .files = shakespeare_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_shakespeare(data, roots); },
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_shakespeare(data, roots, add_windows); },
      .holds_tokens = true}};
+
+const source_registration shakespeare_roles_line{
+    {.name = "shakespeare-roles",
+     .summary = "lines of 478 roles in 37 domains (plays): 42,409 + 4,267 rows of 80 characters for language models, "
+                "classes are roles; row limits apply per domain; no public download in this form",
+     .files = shakespeare_files,
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_shakespeare(data, roots, add_roles); },
+     .holds_tokens = true,
+     .has_domains = true}};
 
 } // namespace
 } // namespace mneme

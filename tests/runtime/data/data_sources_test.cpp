@@ -44,11 +44,27 @@ TEST_CASE("the catalog lists its data sets by name", "[data]") {
     names.push_back(source.name);
     CHECK(source.summary.size() > 20);
   }
-  CHECK(names == std::vector<std::string>{"arrays", "cifar10",         "cifar100",        "csv",
-                                          "digits", "emnist-balanced", "emnist47",        "fashion-mnist",
-                                          "folder", "imagenet-r",      "imagenet-subset", "mini-imagenet",
-                                          "mnist",  "nico-common",     "nico-unique",     "open-image",
-                                          "pacs",   "shakespeare",     "synthetic",       "tiny-imagenet",
+  CHECK(names == std::vector<std::string>{"arrays",
+                                          "cifar10",
+                                          "cifar100",
+                                          "csv",
+                                          "digits",
+                                          "emnist-balanced",
+                                          "emnist47",
+                                          "fashion-mnist",
+                                          "folder",
+                                          "imagenet-r",
+                                          "imagenet-subset",
+                                          "mini-imagenet",
+                                          "mnist",
+                                          "nico-common",
+                                          "nico-unique",
+                                          "open-image",
+                                          "pacs",
+                                          "shakespeare",
+                                          "shakespeare-roles",
+                                          "synthetic",
+                                          "tiny-imagenet",
                                           "usps"});
 }
 

@@ -106,3 +106,30 @@ TEST_CASE("the plays have the published rows", "[slow]") {
   CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 0) == 723'387); // spaces
   CHECK(std::count(data->train.labels.begin(), data->train.labels.end(), 1) == 349'572); // e
 }
+
+TEST_CASE("shakespeare-roles has rows without overlap, a class per role and a domain per play") {
+  const scratch_folder root;
+  std::string file = make_speeches() + "play\tSILENT\t" + std::string(200, 'x') + "\n"; // no test speech
+  for (int speech = 0; speech < 10; ++speech)
+    file += "tale\tROLE\t" + std::string(90, static_cast<char>('k' + speech)) + "\n";
+  std::filesystem::create_directories(root.path() / "shakespeare");
+  write_file(root.path() / "shakespeare/speeches.tsv.gz", gzipped(file));
+  const auto data = load_data({.name = "shakespeare-roles", .root = root.path()}, 1);
+  REQUIRE(error_text(data) == "");
+  CHECK(data->class_names == std::vector<std::string>{"play ROLE", "tale ROLE"});
+  CHECK(data->domain_names == std::vector<std::string>{"play", "tale"});
+  CHECK(data->tokens == 80);
+  CHECK(data->train.size() == 908 / 80 + 818 / 80); // characters of nine speeches and the spaces between them
+  CHECK(data->test.size() == 1 + 1);
+  CHECK(std::count(data->train.domains.begin(), data->train.domains.end(), 1) == 10);
+  CHECK(data->train.labels == data->train.domains);
+  const auto rows = data->train.images.flatten(1);
+  CHECK(rows[0].eq(53).all().item<bool>()); // a
+  CHECK(rows[1][0].item<int>() == 53);      // the row after it: 20 a, a space, then b
+  CHECK(rows[1][20].item<int>() == 1);
+  CHECK(rows[1][21].item<int>() == 54);
+  const auto cut = load_data({.name = "shakespeare-roles", .root = root.path(), .train_per_class = 3}, 1);
+  REQUIRE(cut);
+  CHECK(cut->train.size() == 6);
+  CHECK(cut->train.file_rows == std::vector<std::int64_t>{0, 1, 2, 11, 12, 13});
+}
