@@ -12,10 +12,10 @@
 namespace mneme {
 namespace {
 
-/// Offer with the content of all files that the scenario names. It omits data sets, which nodes have, and output
+/// Offer with the content of all files that the scenario names, except data sets, which nodes must have, and output
 /// folders.
 node_offer offer_of(const scenario& settings) {
-  auto offered = settings; // nodes may have other profiles under these names
+  auto offered = settings; // nodes may have other device profiles under the same names
   offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
   node_offer content{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {
@@ -116,7 +116,8 @@ void lay_out_for_nodes(run_context& context, node_pool& nodes, const accept_opti
   if (context.device != "cpu" && context.shards < hosts && options.log)
     options.log(fmt::format("warning: {0} shards keep only {0} of {1} processes busy; set worker.shards = {1}",
                             context.shards, hosts));
-  const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // without a minimum, more nodes may join
+  const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // without a required minimum, more nodes may
+                                                                       // join later
   if (context.device == "cpu")
     context.shards = std::max(context.shards, std::min(context.node_workers * spare, shards_of_nodes_max));
 }

@@ -22,7 +22,7 @@ struct accept_options {
 /// Starts to accept nodes, which wait for a scenario. Returns null without an address. Fails for invalid credentials,
 /// and if it cannot listen.
 /// @param silence longest accepted silence of a node
-/// @param interrupts above 0: await_nodes() fails, and nodes end with the run, even with options.nodes_stay
+/// @param interrupts above 0: await_nodes() fails, and the nodes end, even if options.nodes_stay is set
 [[nodiscard]] expected<std::shared_ptr<node_pool>> accept_nodes(const accept_options& options, virtual_duration silence,
                                                                 const std::atomic<int>* interrupts);
 /// Sends the scenario to nodes, which load it while the run loads. Fails if they cannot get the data.

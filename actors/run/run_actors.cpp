@@ -51,7 +51,7 @@ public:
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
     nodes_ = setup.nodes;
-    const auto live = setup.recorder.live; // copied before setup.recorder is moved
+    const auto live = setup.recorder.live; // setup.recorder is moved below
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
     if (live)
@@ -94,7 +94,7 @@ public:
     if (nodes_)
       nodes_->detach();
     end(scheduler_);
-    replays_.reset(); // its thread sends to placement, so it ends first
+    replays_.reset(); // its thread sends to the placement actor, so it ends first
     for (const auto& party : parties_)
       if (party)
         end(party);

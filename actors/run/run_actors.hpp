@@ -11,11 +11,12 @@ namespace mneme {
 /// Arguments of the actors, apart from the run context.
 struct run_actors_setup {
   recorder_setup recorder{};                        ///< Its writer is set by run_to_end().
-  std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: no checkpoints are written.
+  std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: checkpoints are disabled.
   resume_state_ref past{};                          ///< Null for a new run.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
   std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: all shards are local.
-  std::shared_ptr<node_records> records{};          ///< Filled for the summary; null without nodes.
+  std::shared_ptr<node_records> records{};          ///< Receives the records of nodes for the summary; null without
+                                                    ///< nodes.
 };
 
 /// Runs the actors to the end of the run. Returns the summary even if summary.json could not be written.
