@@ -12,11 +12,11 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t cache_line_floats = 16; // every model's weights begin at a cache line
+constexpr std::int64_t cache_line_floats = 16; // each model's weights begin at a cache line
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
-/// Options of the steps. The norm of a row's gradient requires a step of this row alone, in evaluation mode.
+/// Options of the steps. To get the norm of a row's gradient, the row needs a step of its own, in evaluation mode.
 training_options in_steps(training_options options) {
   if (options.result != training_result::row_norms)
     return options;
@@ -50,9 +50,10 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
   for (const auto& view : options_.teachers)
     teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
-  // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A node
-  // of the net writes the gradients of all its parameters, which excludes chosen layers, fixed head rows and held
-  // parameters. A second pass over replayed rows would read weights that the first pass has changed.
+  // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A
+  // layer writes the gradients of all its parameters, so this is impossible with chosen layers, fixed head rows and
+  // held parameters. It is also impossible with a second pass over replayed rows, which would read weights that the
+  // first pass has changed.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularizes() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers && options_.held_classes == 0 &&
             options_.trained_classes.size() == 0 && options_.rates.empty() &&
@@ -175,7 +176,7 @@ void fused_training::take_weights() {
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_, &buffers_.moments);
 }
 
-/// Computes the outputs of frozen nets that are the same in all steps, client by client.
+/// Computes the outputs of frozen nets that do not change between steps, client by client.
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
   const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
@@ -202,7 +203,7 @@ void fused_training::keep_frozen_views() {
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
-  return trained.job->start->at(flat_weights); // validated by validate_weights()
+  return trained.job->start->at(flat_weights); // validate_weights() has validated them
 }
 
 void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
@@ -286,7 +287,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   buffers_.kept_of_replayed.maps = options_.maps;
   streams_of_replayed_ = streams_;
   for (auto& key : streams_of_replayed_)
-    key.index |= std::uint64_t{1} << 27U; // after all steps of an epoch
+    key.index |= std::uint64_t{1} << 27U; // after the indices of all steps of an epoch
   const training_mode of_replayed{streams_of_replayed_, training.trained, training.running_stats_updates};
   const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
   const auto replayed =
@@ -305,7 +306,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
 void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
   const bool from_logits = options_.classes.size() > 0 && result.d_logits.defined();
   if (!direct_ && !from_logits && !result.d_features.defined())
-    group.gradients.zero_(); // parameters after the last map or before the features get no gradient
+    group.gradients.zero_(); // parameters after the last map or before the features receive no gradient
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
     const auto part_of = [&](const at::Tensor& d) {
       return d.defined() && d.size(1) != rows ? d.narrow(1, first, rows).contiguous() : d;
@@ -394,7 +395,8 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
 }
 
 /// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is
-/// pinned and allocated in every step. Copies are then asynchronous, and LibTorch reuses memory only after its copy.
+/// pinned and allocated in every step: copies are then asynchronous, and LibTorch reuses the memory only after the
+/// copy.
 void fused_training::shape_marks(model_run run, std::int64_t rows) {
   const auto classes = options_.classes.size();
   if (const auto& device = images_.device(); !device.is_cpu()) {
