@@ -220,7 +220,7 @@ choose_profiles(const std::vector<profile_choice>& choices, const place& at, std
 }
 
 std::vector<profile_choice> with_texts(std::vector<profile_choice> choices) {
-  std::vector<scenario_error> ignored; // already reported when the profiles were read
+  std::vector<scenario_error> ignored; // the errors were reported when the profiles were read
   for (auto& choice : choices)
     if (auto text = text_of(choice, {}, ignored))
       choice = {.text = std::move(text->text), .link = choice.link, .share = choice.share};
