@@ -1,4 +1,4 @@
-/// row_wise_model: a net that reports whether a training leaves its features unchanged.
+/// row_wise_model: a net that can tell whether a training leaves its features unchanged.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
@@ -8,7 +8,7 @@ class row_wise_model : public model {
 public:
   /// True if a training of `trained` changes no layer up to the features.
   [[nodiscard]] virtual bool trains_after_features(const parameter_choice& trained) const = 0;
-  /// forward() of the layers after the features [K, B, D]; backward() may follow it.
+  /// Runs the layers after the features [K, B, D] as forward() does; backward() may follow.
   /// @pre trains_after_features() is true for the trained parameters
   [[nodiscard]] virtual activations forward_from_features(const at::Tensor& weights, const at::Tensor& features,
                                                           class_range classes, tape& keep,

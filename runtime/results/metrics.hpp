@@ -44,8 +44,8 @@ struct evaluation_record {
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   bool end_of_task = false;           ///< True if the evaluation becomes a row of the accuracy matrix.
   std::optional<double> forgetting{}; ///< forgetting_at() of this evaluation; set by the recorder.
-  /// Mean training loss over the rows of the clients folded in the last round or server step. Each training counts with
-  /// its mean over the steps of its last epoch. nullopt if no loss was reported.
+  /// Mean training loss over the rows of the clients folded in the last round or server step. The loss of a training is
+  /// its mean over the steps of the last epoch. nullopt if no loss was reported.
   std::optional<double> training_loss{};
   std::map<std::string, double> training_loss_terms{}; ///< Loss terms by name.
   /// Epsilon of differential privacy after the last closed round, at uploads.delta. nullopt without
