@@ -26,7 +26,7 @@ struct command_line {
   new_arguments new_args{};
   list_arguments list{};
   std::string shell{};
-  std::string topic{}; // used only in the help text of `help`
+  std::string topic{}; // only for the help text of `help`
   doctor_arguments doctor{};
   benchmark_arguments benchmark{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
@@ -365,7 +365,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
                    (meant.empty() ? "expected one of " + join_by_comma(options) : "did you mean " + meant + "?"));
 }
 
-/// Returns an error for each empty argument. Files, folders, keys and addresses cannot be empty.
+/// Returns an error for each empty argument, because files, folders, keys and addresses cannot be empty.
 diagnostics empty_words(const CLI::App& command) {
   diagnostics empty;
   for (const auto* option : command.get_options())
@@ -460,7 +460,7 @@ int parse_and_dispatch(int count, const char* const* words) {
     auto options = current_options(count, words);
     if (!options.empty())
       options.erase(options.begin());             // the program
-    std::reverse(options.begin(), options.end()); // as CLI11 expects
+    std::reverse(options.begin(), options.end()); // CLI11 expects the reverse order
     line.app.parse(std::move(options));
   } catch (const CLI::Success& asked) { // --help, --version
     return line.app.exit(asked) == 0 ? exit_done : exit_bad_input;
@@ -470,7 +470,7 @@ int parse_and_dispatch(int count, const char* const* words) {
   }
   for (const auto* command : line.app.get_subcommands()) {
     auto extras = command->remaining();
-    std::erase(extras, "--"); // words after it are not options
+    std::erase(extras, "--"); // words after "--" are not options
     if (!extras.empty())
       return complain_about_extras(*command, extras);
   }

@@ -4,7 +4,7 @@
 namespace mneme::bench {
 namespace {
 
-/// First weights [F, H], [1, H], [H, classes], [1, classes], the layout for the batched products.
+/// Initial weights [F, H], [1, H], [H, classes], [1, classes], which is the layout for batched products.
 std::vector<at::Tensor> transposed_weights(const workload& load) {
   auto tensors = first_mlp_weights(load);
   for (auto& tensor : tensors)
