@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Bar:
-    """Target and goal of a median ratio to "bare", "stacked" (the fastest of them) or "gemm"."""
+    """Target and goal for the median ratio to a loop: "bare", "stacked" (the fastest of them) or "gemm"."""
     against: str
     required: float
     goal: float

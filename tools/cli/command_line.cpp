@@ -36,7 +36,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
-    app.require_subcommand(0, 1); // not in arguments: a folder may have a command's name
+    app.require_subcommand(0, 1); // its name is not stored in arguments, because a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Reproduce a run from its directory and compare the digests.");

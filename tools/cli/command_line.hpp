@@ -69,7 +69,7 @@ struct resume_arguments {
 /// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--dump-round N] [--quiet]`
 struct verify_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}, digest{}, keep{}; ///< Empty: one per core; digest of the run; keep no folder
+  std::string threads{}, digest{}, keep{}; ///< Empty: one thread per core; the run's digest; no folder is kept
   std::int64_t dumped_round = 0;           ///< 0: do not store values
   bool trace = false, quiet = false;
 };

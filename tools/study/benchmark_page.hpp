@@ -22,8 +22,8 @@ struct benchmark_track {
 struct benchmark_ranking {
   std::vector<std::pair<std::string, sample_statistics>> methods{}; ///< The best method comes first.
   std::int64_t rankings = 0;                                        ///< Number of pairs of a track and a seed.
-  /// Mean ranks that differ by less are not significantly different at 5 % (Nemenyi's test, Demsar 2006); 0: fewer than
-  /// two methods or rankings.
+  /// Mean ranks that differ by less are not significantly different at 5 % (Nemenyi's test, Demsar 2006); 0 if there
+  /// are fewer than two methods or rankings.
   double critical_difference = 0.0;
 };
 

@@ -55,8 +55,7 @@ public:
       PyErr_Clear();
       reject(name, value, "a number");
     }
-    if (!(number >= low) || number > number_max ||
-        (number != 0.0 && std::abs(number) < number_min)) // true for NaN, too
+    if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // also for NaN
       reject(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
     into = number;
   }

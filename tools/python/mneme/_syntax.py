@@ -81,8 +81,9 @@ def span_of_code(code):
 
 
 def node_text(node, is_root=False):
-    """Formats a node as nested text. Decorators and defaults of the root are omitted, since they are hashed as
-    objects."""
+    """Formats a node as nested text. Decorators and defaults of the root are omitted, because they are hashed as
+    objects.
+    """
     if isinstance(node, list):
         return "[" + " ".join(map(node_text, node)) + "]"
     if not isinstance(node, ast.AST):
