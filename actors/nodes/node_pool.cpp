@@ -153,7 +153,7 @@ void node_pool::detach() {
 }
 
 node_pool::~node_pool() {
-  // A node that misses the outcome retries until its idle timeout.
+  // Time in which nodes may still fetch the outcome. A node that misses it retries until its own idle timeout.
   constexpr std::chrono::seconds closing_time{1};
   constexpr double starting_seconds = 30.0;
   std::unique_lock hold(mutex_);

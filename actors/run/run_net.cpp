@@ -33,7 +33,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// Location of the first key that the error text names and the scenario sets; else of model.name.
+/// Location of the first key that the error text names and the scenario sets; otherwise that of model.name.
 std::string place_of_reason(const scenario& settings, const std::string& reason) {
   auto first = std::string::npos;
   std::string place = settings.where("model.name");

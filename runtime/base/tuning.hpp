@@ -1,4 +1,4 @@
-/// tuning: constants chosen by measurement, each with its measurement.
+/// tuning: constants that were chosen by measurement; each comment states the measurement.
 #pragma once
 #include <chrono>
 #include <cstddef>

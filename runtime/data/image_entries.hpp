@@ -25,7 +25,7 @@ struct image_entry {
 struct image_split {
   std::vector<image_entry> train{}, test{};
 };
-/// Splits a data set without test images. @param is_test decides by an image's index in its class, from 0
+/// Splits a data set that has no test images. @param is_test decides, given an image's index in its class, from 0
 [[nodiscard]] image_split split_by_place(const std::vector<image_entry>& entries,
                                          const std::function<bool(std::size_t place)>& is_test);
 

@@ -27,7 +27,7 @@ struct deliveries {
   std::vector<delivery> uploads{}; // in delivery order
   bool ack_when_folded = false;
 };
-/// Requests the step at the end of a round, from the server first. `model`: the server's new model, for other parties.
+/// Requests a party's step at the end of a round. The server steps first; the other parties get its new `model`.
 struct take_step {
   party_id to{};
   round_info where{};

@@ -16,7 +16,7 @@ enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
 struct dense_layer {
   std::int64_t in = 0, out = 0;
   std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of W [out, in] and b [out] within [P]; bias -1: none.
-  activation after = activation::none;             ///< none or relu: is_built_in().
+  activation after = activation::none;             ///< none or relu, see is_built_in().
   bool head = false; ///< true: it has one output per class, and a pass computes only the outputs of the pass's classes.
 
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }

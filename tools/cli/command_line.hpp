@@ -191,7 +191,8 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor` with any of its arguments. Calls one of the next three functions.
 [[nodiscard]] int doctor(const doctor_arguments& arguments);
-/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; else returns exit_failed.
+/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits. Otherwise returns
+/// exit_failed.
 [[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int inspect_data(const doctor_arguments& arguments);
