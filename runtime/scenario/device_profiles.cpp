@@ -43,7 +43,7 @@ key_table keys_of(link_profile& to, device_value& jitter) {
   key_table keys;
   keys.device("uplink_mbit", to.uplink_mbit, rate, "From device to server.");
   keys.device("downlink_mbit", to.downlink_mbit, rate, "From server to device.");
-  keys.duration("latency", to.latency, "Added to every transfer.");
+  keys.duration("latency", to.latency, "Time that is added to every transfer.");
   keys.device("jitter", jitter, rate, "Additional seconds, drawn for each transfer.");
   return keys;
 }

@@ -75,7 +75,7 @@ struct command_line {
     bind_calibrate();
     bind_doctor();
     bind_benchmark();
-    help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
+    help_command->add_option("TOPIC", topic, "What to explain; default: an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
     app.allow_extras();
@@ -128,7 +128,7 @@ private:
                   "Expected run digest or its first digits, for example from a paper; default: the digest of the run.")
         ->type_name("HEX");
     to.add_option("--keep", verify.keep, "Keep the reproduced run in this new folder.")->type_name("DIR");
-    to.add_flag("--trace", verify.trace, "As in mneme run; default: that of the run.");
+    to.add_flag("--trace", verify.trace, "As in mneme run; default: as in the recorded run.");
     bind_values(to, verify.dumped_round);
     to.add_flag("--quiet", verify.quiet, "Print differences only.");
   }
@@ -152,7 +152,8 @@ private:
     to.add_option("--join", serve.join, "Address at which a run accepts nodes; retried until the run has started.")
         ->type_name("HOST:PORT");
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
-    to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
+    to.add_option("--arithmetic", serve.arithmetic,
+                  "Arithmetic of the runs to join (their worker.arithmetic): machine or portable.")
         ->type_name("WORD")
         ->check(CLI::IsMember({"machine", "portable"}));
     to.add_flag("--native-code", serve.native_code,
@@ -194,7 +195,7 @@ private:
     to.add_option("--set", sweep.settings, "Override a key in all runs.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    to.add_option("--seeds", sweep.seeds, "Each point once with each seed.")->type_name("1-5");
+    to.add_option("--seeds", sweep.seeds, "Run each point once with each seed.")->type_name("1-5");
     to.add_option("--out", sweep.out, "Folder for the runs and their catalogue; default: runs.")->type_name("DIR");
     to.add_option("--jobs", sweep.jobs, "Runs at a time; default: one per core.")
         ->type_name("N")
@@ -246,7 +247,7 @@ private:
         ->delimiter(',')
         ->allow_extra_args(false);
     to.add_option("--baseline", compare.baseline,
-                  "The row to compare others with; default: the first point of the sweep, else the first row.")
+                  "The row to compare others with; default: the first point of the sweep, otherwise the first row.")
         ->type_name("LABEL,...");
     bind_where(to, compare.where);
     to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
@@ -303,7 +304,7 @@ private:
     to.add_option("--jobs", benchmark.jobs, "run: number of concurrent runs; default: one per core.")
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-    to.add_flag("--quiet", benchmark.quiet, "Print nothing but failures.");
+    to.add_flag("--quiet", benchmark.quiet, "Print failures only.");
   }
   static void bind_where(CLI::App& to, std::vector<std::string>& into) {
     to.add_option("--where", into, "Only runs that satisfy a condition, as in rounds.cohort=5 or 'final_accuracy>=70'.")
