@@ -256,7 +256,7 @@ CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_c
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
-# Timeouts of peers are measured by the clock.
+# Files that may read the clock, for example to measure the timeouts of peers.
 MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^tools/live/http_limits")
 
 

@@ -40,7 +40,7 @@ public:
 private:
   /// Role of a node in a training.
   struct node_role {
-    bool learns = false; // network_node::learns, but counting only the trained parameters
+    bool learns = false; // as network_node::learns, but only trained parameters count
     bool trained = true; // true: in training mode
     bool fixed = false;  // true: its parameters are not trained
   };

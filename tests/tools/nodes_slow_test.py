@@ -28,7 +28,7 @@ def may_make_hosts():
 
 class LostNodes(NodesCase):
     def test_killing_stopping_disconnecting_or_draining_thirty_nodes_keeps_the_digest(self):
-        """The number of a failure is its seed."""
+        """The number in a failure message is the seed of the run."""
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_timeout=\"1 s\""]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
@@ -79,7 +79,7 @@ class Disturbed(NodesCase):
     stopped or drained nodes and twenty late ones. In seeds 2, 3, 6, 7 and so on all five are drained."""
 
     def test_a_hundred_disturbed_and_twenty_late_nodes_change_no_digest(self):
-        """The number of a failure is its seed."""
+        """The number in a failure message is the seed of the run."""
         scenarios = (("scenarios/smoke/fedprox.toml", ["rounds.per_task=50"]),
                      ("scenarios/smoke/fedasync.toml", ["rounds.per_task=300"]))
         undisturbed = []

@@ -115,7 +115,7 @@ struct sweep_arguments {
 /// `mneme benchmark run [TRACK [METHOD]] | check TRACK/METHOD/SEED | page [--folder DIR] [--seeds 1-3] [--out DIR]
 /// [--jobs N] [--quiet]`
 struct benchmark_arguments {
-  std::vector<std::string> words{}; ///< The action, followed by its names.
+  std::vector<std::string> words{}; ///< The action, followed by its arguments.
   std::string folder{};             ///< Empty: scenarios/benchmark
   std::string seeds{};              ///< Empty: 1-3
   std::string out{};                ///< Empty: runs/benchmark, or docs/benchmark for the page

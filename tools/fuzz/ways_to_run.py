@@ -116,8 +116,7 @@ class Way:
 
 def drawn_ways(seed):
     """Ways of running a scenario that must have equal results. The first has no special settings. Every third seed has
-    kills,
-    every fourth has nodes."""
+    kills, and every fourth has nodes."""
     draw = random.Random(seed)
     wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.fused_clients_max={draw.choice([1, 2, 3, 7])}"]
     tight = ['worker.lookahead_memory="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]

@@ -72,7 +72,7 @@ class Oscar(shim.Adapter):
         return names
 
     def trained(self, *arguments, scale=1.0):
-        """Trains on the rows by name. @param scale of the head's weights @return records of epochs, and the net"""
+        """Trains on rows from names. @param scale of the head's weights @return records of epochs, and the net"""
         kept = {"losses": [], "right": [], "rates": [], "nets": []}
         nets = []
 
