@@ -52,7 +52,7 @@ struct node_pool_hooks {
 
 /// State of one node.
 struct node_view {
-  std::string address{}, name{}; ///< Of the latest connection.
+  std::string address{}, name{}; ///< Address and name in the latest connection.
   std::int64_t workers = 0;
   bool is_ready = false;
   bool is_initial = false;    ///< true: the node was ready when the run began.

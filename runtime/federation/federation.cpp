@@ -52,7 +52,7 @@ void federation::advance() {
       const auto top = clock_.next().assignment;
       if (const auto* const error_text = waves_.failure_of(top))
         return fail_round(*error_text);
-      checkpoints_.next = next_step::event; // the next step if rounds are rerun first
+      checkpoints_.next = next_step::event; // the step that follows once the rounds have been rerun
       return recovery_.compute_for(top);
     }
     if (clock_.is_stalled())

@@ -50,7 +50,7 @@ public:
   void freeze(bool frozen) { frozen_ = frozen; }
   [[nodiscard]] bool frozen() const { return frozen_; }
 
-  // For functions that add a layer.
+  // Members for functions that add a layer.
   /// Appends a parameter. @returns its offset within [P]
   std::int64_t add_parameter(parameter entry);
   [[nodiscard]] std::int64_t weight_count() const; ///< P of the layers added so far.

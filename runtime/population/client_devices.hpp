@@ -27,7 +27,7 @@ struct device_inputs {
   std::shared_ptr<const availability_trace> availability{};
   std::shared_ptr<const link_trace> links{};
   std::shared_ptr<const capacity_table> capacity{};
-  std::vector<device_speed> speeds{}; ///< One entry per entry of devices.profiles.
+  std::vector<device_speed> speeds{}; ///< Speed of each entry of devices.profiles.
 };
 
 /// Work that a client's device has to do.

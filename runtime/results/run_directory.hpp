@@ -47,7 +47,7 @@ struct run_summary {
                                           ///< only.
   std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};
-  std::vector<reached_target> time_to_accuracy{};               ///< In the order of the scenario's targets.
+  std::vector<reached_target> time_to_accuracy{};               ///< One element per target, in the scenario's order.
   std::optional<std::vector<double>> client_accuracy_deciles{}; ///< The nine deciles in percent.
   std::optional<personal_accuracies> personal{};                ///< Result of the last evaluation, with
                                                                 ///< evaluation.personal.

@@ -82,7 +82,7 @@ at::Tensor mfcl_images(const model& generator, const mfcl_settings& settings, co
   return as_images(generator.differentiable(weights.unsqueeze(0), as_inputs(codes), {}, {}).features, settings);
 }
 
-// -- what it descends -------------------------------------------------------------------------------------------------
+// -- loss of the generator --------------------------------------------------------------------------------------------
 
 /// The 5 x 5 kernel is the product of two 1-d kernels.
 at::Tensor smoothed(const at::Tensor& images) {

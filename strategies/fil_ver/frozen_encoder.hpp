@@ -37,7 +37,7 @@ private:
   model_ref as_model_;
   method_setup setup_;
   options options_;
-  tensors_ref whole_, weights_; // weights of the net; of its encoder
+  tensors_ref whole_, weights_; // weights of the whole net, and of its encoder
   bool measured_ = false;
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;
 };

@@ -7,7 +7,7 @@ namespace mneme {
 /// Rows of a method on a track, over its seeds.
 struct benchmark_line {
   std::string method{};
-  std::vector<benchmark_row> rows{};                  ///< By seed.
+  std::vector<benchmark_row> rows{};                  ///< One row per seed.
   std::map<std::string, sample_statistics> figures{}; ///< Of benchmark_figures().
   sample_statistics rank{};                           ///< Mean rank by final accuracy, over the seeds that all methods
                                                       ///< have.
