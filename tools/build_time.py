@@ -28,7 +28,9 @@ def default_jobs():
 
 
 def kind(output):
-    """Name of a step's row in the costs: the CMake target, with .gch for precompiled headers; "" for other steps."""
+    """Name of a step's row in the costs: the CMake target, with .gch for precompiled headers; "" for steps of other
+    kinds.
+    """
     found = re.search(r"([^/]+)\.dir/", output)
     return found.group(1) + (".gch" if output.endswith(".gch") else "") if found else ""
 
@@ -40,7 +42,7 @@ def read_costs(path=COSTS):
 
 
 def cost(step, costs):
-    """Typical seconds of a step, given by its description or its output; the output is the last word."""
+    """Typical seconds of a step. The step is given by its description or its output; the last word is the output."""
     name = kind(step.split()[-1])
     return costs.get(name, statistics.mean(costs.values())) if name else LINK_SECONDS
 
@@ -55,8 +57,8 @@ def seconds_left(planned, finished, elapsed, jobs, costs):
     """Remaining seconds of a build.
 
     planned, finished: descriptions of all steps and of the finished ones; elapsed: seconds since the start; jobs: steps
-    that run at once. The speed of this machine is the time that all jobs have had, divided by the typical seconds
-    of the work done: the finished steps, and RUNNING_SHARE of as many average pending steps as there are jobs.
+    that run at once. The speed of this machine is the time that all jobs have had, divided by the typical seconds of
+    the work done. The work done is that of the finished steps, and RUNNING_SHARE of one average pending step per job.
     """
     done = sum(cost(step, costs) for step in planned & finished)
     pending = [cost(step, costs) for step in planned - finished]

@@ -32,7 +32,7 @@ void open_standard_streams() {
     if (const auto thrown = std::current_exception())
       std::rethrow_exception(thrown);
     std::fputs("error: the program cannot continue\n", stderr);
-  } catch (const std::bad_alloc& error) { // without an allocation
+  } catch (const std::bad_alloc& error) { // handled without allocating memory
     std::fputs("error: ", stderr);
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);
@@ -50,13 +50,16 @@ int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
   mneme::apply_arithmetic(words);
-  std::signal(SIGXFSZ, SIG_IGN); // a write above the limit of file sizes returns an error instead
-  std::signal(SIGPIPE, SIG_IGN); // `mneme help | head -1` ends with an exit code, not by a signal
+  std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit of file sizes then returns an error
+  std::signal(SIGPIPE, SIG_IGN); // `mneme help | head -1` then ends with an exit code, not by a signal
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
-  mneme::use_arithmetic(); // the same for the probe of a module and for the run
-  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::sandbox_argument) // internal, not a command
+  mneme::use_arithmetic(); // needed for the probe of a module and for the run
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::sandbox_argument) // an internal call, not a
+                                                                                       // command
     std::_Exit(mneme::sandbox_main(arguments));
-  const bool serves_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
+  const bool serves_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // a node reports to its
+                                                                                            // peer why a module is
+                                                                                            // refused
   mneme::set_sandbox_program("/proc/self/exe", serves_peers ? mneme::sandbox_start::exec_program
                                                             : mneme::sandbox_start::fork_if_single_threaded);
   const int code = mneme::run_command_line(count, words);

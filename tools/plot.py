@@ -7,7 +7,7 @@ PALETTE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "t
 
 
 def palette():
-    """Colors of the program's own figures, in their order."""
+    """The program's colors for its own figures, in their order."""
     with open(PALETTE_FILE, encoding="utf-8") as file:
         return re.findall(r'"(#[0-9a-f]{6})"', file.read())
 

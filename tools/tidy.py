@@ -103,7 +103,7 @@ def cpp_functions(text):
 
 
 def header_starts(tree):
-    """A header's first line is a /// sentence, and it is included once."""
+    """The first line of a header is a /// sentence, and the header is included once."""
     for path, text in tree.items():
         if path.endswith((".hpp", ".cuh")):
             if not text.startswith("/// "):
@@ -121,8 +121,9 @@ NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "fut
 
 
 def includes(tree, folders):
-    """(path, line, own, other) of every #include in code of these top folders: own header or other header, else
-    None."""
+    """(path, line, own, other) of every #include in code of these top folders. Either own header or other header is
+    None.
+    """
     for path, text in tree.items():
         if path.endswith(CODE) and top(path) in folders:
             for line, content in numbered(text):
@@ -216,7 +217,7 @@ def family_of(path):
 
 
 def reached_from(path, uses):
-    """Files that this one needs, including itself. uses: {file: files that it names}"""
+    """Files that this file needs, including itself. uses: {file: files that it names}"""
     reached, waiting = set(), [path]
     while waiting:
         path = waiting.pop()
@@ -255,7 +256,7 @@ CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_c
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
-# Timeouts of peers are measured by the clock.
+# Files that may read the clock, for example to measure the timeouts of peers.
 MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^tools/live/http_limits")
 
 

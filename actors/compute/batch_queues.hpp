@@ -18,7 +18,7 @@ struct ready_batch {
 };
 
 /// One queue per shard and per party; thread-safe. It is the only mutable state that threads share: workers take
-/// batches without a message. A batch's result is the same, bit by bit, on every thread.
+/// batches without a message. The result of a batch is bit-identical on every thread.
 class batch_queues {
 public:
   /// @param hosts the workers 0 to `hosts` - 1 host the shards round-robin
@@ -46,7 +46,8 @@ public:
 
 private:
   using batch_queue = std::deque<ready_batch>;
-  /// Longest queue hosted by `host`, or of all queues if `host` is nullopt. Returns null if all are empty.
+  /// Returns the longest queue hosted by `host`, or the longest of all if `host` is nullopt. Returns null if all are
+  /// empty.
   [[nodiscard]] batch_queue* longest(std::optional<worker_id> host);
 
   const std::size_t hosts_, shards_;

@@ -6,8 +6,8 @@
 #include <vector>
 namespace mneme {
 
-/// A client's turn takes microseconds, less than moving it to another thread. So workers run in parallel, but the
-/// clients of one worker run one after another.
+/// Client turns take microseconds, less time than moving a client to another thread. The clients of one worker
+/// therefore run one after another on its thread, while the workers run in parallel.
 class client_execution_unit final : public caf::execution_unit {
 public:
   explicit client_execution_unit(caf::local_actor& worker) : execution_unit(&worker.system()), worker_(worker) {}
@@ -28,9 +28,9 @@ public:
   }
 
 private:
-  static constexpr std::size_t messages_max = 64; // handled by one client in one turn
+  static constexpr std::size_t messages_max = 64; // limit for one client in one turn
 
-  /// While it exists, actors that are spawned or become ready run in this unit.
+  /// While a guard exists, actors that are spawned or become ready run in this unit.
   class context_guard {
   public:
     explicit context_guard(client_execution_unit& unit) : worker_(unit.worker_), outside_(worker_.context()) {

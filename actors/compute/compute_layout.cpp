@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Number of shards, from the number of clients alone.
+/// Number of shards. It depends on the number of clients alone.
 std::int64_t shards_for(std::int64_t clients) {
   if (clients < 1'000)
     return 1;
@@ -24,13 +24,13 @@ double multiplications_of_client(const run_context& run) {
   return static_cast<double>(rows) * static_cast<double>(run.net->size());
 }
 
-/// True if clients only train, each for a short time.
+/// True if clients do nothing but train, and each trains for a short time only.
 bool has_short_jobs(const run_context& run) {
   return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
 }
 
-/// True if short jobs are trained client by client. Narrow batches then cost nothing: early uploads are folded while
-/// other batches run, and all threads finish at nearly the same time.
+/// True if each short job is trained in a batch of its own. Narrow batches then cost nothing: early uploads are folded
+/// while other batches run, and all threads finish at nearly the same time.
 bool gains_by_narrow_batches(const run_context& run) {
   return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&
          run.scenario.rounds.mode == round_mode::sync && run.net->dense_layers();

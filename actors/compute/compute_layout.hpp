@@ -14,8 +14,8 @@ struct compute_layout {
   bool control_computes = false;
 };
 
-/// Chooses the layout for `threads` threads. On a device whose results depend on the batch, such as a GPU, it does not
-/// depend on the number of threads. @param run loaded run; its own layout is not read
+/// Chooses the layout for `threads` threads. If results depend on the batch, as on a GPU, the layout does not depend on
+/// the number of threads. @param run loaded run; its own layout is not read
 [[nodiscard]] compute_layout layout_of(const run_context& run, std::int64_t threads);
 
 /// Layout for a run whose nodes have `workers` workers; their results are always folded in another process.

@@ -23,8 +23,8 @@ bool program_monitor::should_stop() {
   return interrupted_->seconds() > waited_s;
 }
 
-/// Saves finished slices in at most 5 % of the time. After a failure the run continues; a resumed run then restarts the
-/// program from its first slice.
+/// Saves finished slices, using at most 5 % of the time. After a failed save the run continues; a resumed run then
+/// restarts the program from its first slice.
 void program_monitor::save(bool at_once) {
   constexpr double saved_min_s = 1.0;
   if (!run_->slices || (!at_once && since_saved_.seconds() < std::max(saved_min_s, 20.0 * save_took_s_)))

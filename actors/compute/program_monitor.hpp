@@ -27,8 +27,8 @@ private:
   worker_actor::pointer worker_;
   run_context_ref run_;
   recorder_actor recorder_;
-  std::optional<recorder_stopwatch> shown_{};       // since the last report
-  std::optional<recorder_stopwatch> interrupted_{}; // since a step first detected the interruption
+  std::optional<recorder_stopwatch> shown_{};       // time since the last report
+  std::optional<recorder_stopwatch> interrupted_{}; // time since a step first detected the interruption
   recorder_stopwatch since_saved_;
   double save_took_s_ = 0.0;
 };

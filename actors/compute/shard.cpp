@@ -14,7 +14,7 @@ namespace {
 
 /// True if same_kind() compares all parts of this job that determine its kind.
 bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.annotations.targets.defined(); }
-/// True if key_of and choose_width return the same values for both jobs.
+/// True if key_of() and choose_width() return the same values for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }
@@ -59,7 +59,7 @@ void shard::start(start_rounds wave) {
 
 void shard::on_round_progress(assignment_id id, round_step&& step) {
   auto* const round = rounds_.find(id);
-  if (!round) // the round was discarded after the client had been resumed
+  if (!round) // the round may have been discarded after its client was resumed
     return;
   --answers_missing_;
   if (auto* jobs = std::get_if<plan>(&step)) {
@@ -75,7 +75,7 @@ void shard::on_round_progress(assignment_id id, round_step&& step) {
   if (answers_missing_ == 0 && at_once_)
     start_at_once();
   if (run_.gate && answers_missing_ == 0 && batches_missing_ > 0 && !report_.finished.empty())
-    report_finished(); // sent over the network while the next batch is computed
+    report_finished(); // the network sends the report while the next batch is computed
   report_if_idle();
 }
 
@@ -83,7 +83,7 @@ void shard::take(const composition& ids, outcomes done) {
   --batches_missing_;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto* const round = rounds_.find(ids[i].assignment);
-    if (!round) // the round was discarded while the batch ran
+    if (!round) // the round may have been discarded while the batch ran
       continue;
     round->known.at(ids[i].step) = std::move(done.at(i));
     if (--round->outcomes_missing > 0)
@@ -97,7 +97,7 @@ void shard::take(const composition& ids, outcomes done) {
     round->turns->resume(std::exchange(round->known, {}));
   }
 
-  if (answers_missing_ == 0) // otherwise all rounds were discarded, or other results are missing
+  if (answers_missing_ == 0) // else all rounds were discarded, or other results are still missing
     report_if_idle();
   else
     clients_.run_turns();
@@ -124,7 +124,7 @@ void shard::finish(assignment_id id, client_result&& result) {
   party_bytes bytes{};
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;
-    if (format != wire_format::fp32) // fp32 arrives unchanged
+    if (format != wire_format::fp32) // fp32 values arrive unchanged
       part = convert_for_transfer(part, format, run_.method->wire_layout(*run_.net));
     bytes[p] = party_id(p) == party_id::server ? upload_bytes(part.get(), run_.scenario, *run_.net)
                                                : wire_bytes(part.get(), format);
@@ -140,7 +140,7 @@ void shard::park(assignment_id id, active_round& round, plan jobs) {
   round.outcomes_missing = jobs.size();
   for (std::uint32_t step = 0; step < jobs.size(); ++step) {
     const auto& job = jobs[step];
-    if (run_.gate) // true on a node: broadcasts and memories come from the run's process
+    if (run_.gate) // set on a node only, where broadcasts and memories come from the run's process
       if (const auto error_text = validate_weights(job); !error_text.empty())
         throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, error_text));
     const auto& kind = kind_of(job);
@@ -165,7 +165,7 @@ const shard::job_kind& shard::kind_of(const work& job) {
   last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : choose_width(job, run_.device)};
   last_training_ = {};
   const auto* const source = training ? training->samples.source.get() : nullptr;
-  if (source && !source->is_temporary) { // does not extend the lifetime of generated rows
+  if (source && !source->is_temporary) { // a cached view must not keep generated rows alive
     last_training_.net = training->net;
     last_training_.objective = training->objective;
     last_training_.samples.source = training->samples.source;
@@ -191,7 +191,7 @@ void shard::start_at_once() {
   for (const auto& issued : part.issued)
     bytes += issued.bytes;
   const auto rules = batch_rules_of(run_);
-  const bool by_due = reads_due(bytes, rules); // otherwise due times are not needed
+  const bool by_due = reads_due(bytes, rules); // due times matter only in this case
   std::vector<parked_job> parked;
   parked.reserve(part.issued.size());
   for (const auto& issued : part.issued)
@@ -218,7 +218,7 @@ ready_batch shard::make_ready_batch(composition ids) {
   for (const auto& id : batch.ids) {
     auto& waiting = waiting_job(id);
     batch.multiplications += multiplications_of(waiting);
-    batch.jobs.emplace_back(id, std::move(waiting)); // jobs are large, so each is moved only once
+    batch.jobs.emplace_back(id, std::move(waiting)); // a job is large, so it is moved only once
     set_released(waiting);
   }
   return batch;

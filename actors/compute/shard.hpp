@@ -15,7 +15,7 @@ public:
 
   /// Starts the rounds of a wave. Each is reported once it has requested its first jobs or has ended.
   void start(start_rounds wave);
-  /// Handles the end of a client's turn: new jobs, the result of the round, or its failure.
+  /// Handles what a client's turn produced: new jobs, the result of the round, or its failure.
   void on_round_progress(assignment_id id, round_step&& step);
   /// Makes exactly these batches of parked jobs ready to run. Throws std::invalid_argument for a job that is not
   /// parked.
@@ -38,7 +38,7 @@ private:
   struct active_round {
     client_id client{};
     std::uint32_t visit = 0;
-    virtual_time ready{}; // virtual time at which its download ends
+    virtual_time ready{}; // virtual time at which the client's download ends
     std::unique_ptr<client_handle> turns{};
     std::uint32_t stage = 0;
     plan parked{}; // a job that was moved into a batch leaves an empty slot
@@ -66,13 +66,13 @@ private:
   const run_context& run_;
   client_host& clients_;
   assignment_table<active_round> rounds_;
-  train_job last_training_; // without rows and weights; the training of last_kind_
+  train_job last_training_; // training of last_kind_, without rows and weights
   job_kind last_kind_;
-  bool at_once_ = false;            // the rounds that are being started run without a release
-  std::size_t answers_missing_ = 0; // of running clients; the barrier waits for them
-  std::size_t batches_missing_ = 0; // ready or running batches; the barrier waits for them, too
+  bool at_once_ = false;            // true: the rounds that are being started run without a release
+  std::size_t answers_missing_ = 0; // number of running clients; the barrier waits for them
+  std::size_t batches_missing_ = 0; // number of ready or running batches; the barrier waits for them, too
   wave_report report_;              // the report being built
-  std::int64_t finished_bytes_ = 0; // of the uploads in report_
+  std::int64_t finished_bytes_ = 0; // total size of the uploads in report_
   std::vector<wave_report> reports_;
   std::vector<ready_batch> ready_;
 };

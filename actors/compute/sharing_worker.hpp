@@ -4,8 +4,8 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-/// Yields the thread after each message. Results of a batch are thus folded before later batches displace them from
-/// caches. Other actors keep the thread until their mailbox is empty.
+/// Yields the thread after each message, so that the results of a batch are folded before later batches displace them
+/// from the caches. Other actors keep the thread until their mailbox is empty.
 class sharing_worker final : public worker_actor::stateful_impl<worker_state> {
 public:
   using stateful = worker_actor::stateful_impl<worker_state>;

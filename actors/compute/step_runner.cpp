@@ -11,7 +11,7 @@ std::string step_runner::step_at(const round_info& info, const std::optional<job
   return text;
 }
 
-/// Largest number of jobs in a batch. Forward passes are not stacked: each is one batch, so that all threads have work.
+/// Largest number of jobs in a batch. A forward pass is a batch of its own, so that all threads have work.
 std::int64_t step_runner::width_of(const work& request) const {
   if (!std::holds_alternative<train_job>(request) && !std::holds_alternative<program_job>(request))
     return 1;
@@ -19,7 +19,7 @@ std::int64_t step_runner::width_of(const work& request) const {
   return fixed > 0 ? fixed : choose_width(request, run_.device);
 }
 
-/// Groups jobs and cuts batches by the rules for clients' jobs, for all workers.
+/// Groups jobs and cuts them into batches by the rules for clients' jobs. The batches are for all workers.
 std::vector<composition> step_runner::compositions_of(const plan& jobs, std::uint64_t number) const {
   std::vector<parked_job> parked;
   for (std::uint32_t i = 0; i < jobs.size(); ++i)

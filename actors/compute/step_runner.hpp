@@ -87,7 +87,7 @@ private:
     if (failure)
       step->failed(step_error(step_at(step->where, failure->job), failure->text));
   }
-  /// Describes a step in errors: its round, counted from 1, and its failed job, if any.
+  /// Describes a step for error messages: its round, counted from 1, and the job that failed, if any.
   [[nodiscard]] std::string step_at(const round_info& info, const std::optional<job_id>& failed) const;
   [[nodiscard]] std::vector<composition> compositions_of(const plan& jobs, std::uint64_t number) const;
   [[nodiscard]] std::int64_t width_of(const work& request) const;

@@ -54,7 +54,7 @@ shard& worker_state::hosted(shard_id id) {
 
 void worker_state::forward_pending(shard_id id) {
   auto& from = hosted(id);
-  if (!from.has_news()) // the most frequent case
+  if (!from.has_news()) // the usual case
     return;
   for (auto& report : from.take_reports())
     self_->send(peers_.scheduler, std::move(report));
@@ -64,7 +64,8 @@ void worker_state::forward_pending(shard_id id) {
 
 /// Runs one batch. Then it handles pending messages before it continues with the next batch.
 void worker_state::run_next() {
-  if (context_->gate && context_->gate->should_wait()) // the node gateway wakes the worker once results are sent
+  if (context_->gate && context_->gate->should_wait()) // the node gateway wakes the worker after the results have been
+                                                       // sent
     return;
   auto batch = queues_->take(id_);
   if (!batch)

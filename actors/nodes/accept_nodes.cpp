@@ -14,10 +14,10 @@
 namespace mneme {
 namespace {
 
-/// Offer with the content of all files that the scenario names. It omits data sets, which nodes have, and output
+/// Offer with the content of all files that the scenario names, except data sets, which nodes must have, and output
 /// folders.
 node_offer offer_of(const scenario& settings) {
-  auto offered = settings; // nodes may have other profiles under these names
+  auto offered = settings; // nodes may have other device profiles under the same names
   offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
   node_offer content{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {

@@ -10,7 +10,7 @@ namespace mneme {
 /// Owns the actors. The destructor ends the workers and waits for running batches.
 class node_actors {
 public:
-  /// @param context of the node, with the layout of the run @param are_measured true: actors export metrics
+  /// @param context the node's context, with the layout of the run @param are_measured true: actors export metrics
   node_actors(const run_context_ref& context, node_gateway_hooks hooks, bool are_measured = false);
   ~node_actors();
   node_actors(const node_actors&) = delete;

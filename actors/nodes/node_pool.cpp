@@ -32,7 +32,8 @@ node_pool::node_pool(node_pool_settings settings)
 // -- called on the run's thread ---------------------------------------------------------------------------------------
 
 expected<std::uint16_t> node_pool::listen() {
-  static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than a node waits
+  static_cast<void>(program_fingerprint()); // computed now and cached: hashing the program file takes longer than a
+                                            // node waits
   auto port = loop_.listen(settings_.listen);
   if (port)
     address_.port = *port;
@@ -83,7 +84,7 @@ tl::expected<void, node_shortage> node_pool::await_ready(fingerprint_fields fing
   if (is_enough())
     return {};
   if (is_interrupted()) {
-    auto errors = refused_; // the run may have waited for these nodes
+    auto errors = refused_; // nodes may have been rejected while the run waited for them
     errors.push_back({"", "interrupted while waiting for nodes"});
     return tl::unexpected(node_shortage{.outcome = run_outcome::interrupted, .reasons = std::move(errors)});
   }
@@ -153,7 +154,7 @@ void node_pool::detach() {
 }
 
 node_pool::~node_pool() {
-  // A node that does not get the outcome retries until its idle timeout.
+  // Time in which nodes may still fetch the outcome. A node that misses it retries until its own idle timeout.
   constexpr std::chrono::seconds closing_time{1};
   constexpr double starting_seconds = 30.0;
   std::unique_lock hold(mutex_);
@@ -354,7 +355,7 @@ void node_pool::send_files(node_state& node, const std::vector<std::string>& key
 
 void node_pool::compare_fingerprints(node_state& node) {
   if (auto differing = differences(*fingerprint_, node.fingerprint); !differing.empty()) {
-    node.reached = stage::loading; // the run does not count it as ready while its connection closes
+    node.reached = stage::loading; // while its connection closes, the node does not count as ready
     return refuse(node.connection, node.name + " at " + node.address, std::move(differing));
   }
   if (layout_)
@@ -367,7 +368,7 @@ void node_pool::start_work(node_state& node) {
   hooks_.joined(number_of(node));
 }
 
-/// Sends the reasons to the node, which then ends, because another attempt could not succeed.
+/// Sends the reasons to the node. The node then ends, because another attempt could not succeed.
 void node_pool::refuse(connection_id id, const std::string& node, std::vector<std::string> reasons) {
   if (reasons.empty())
     reasons.emplace_back("gave no reason");

@@ -23,10 +23,10 @@ struct node_pool_settings {
   node_address listen{};
   tls_identity_ref identity{}; ///< Null: only loopback addresses are accepted.
   connection_limits limits{};
-  std::int64_t ranks = 0; ///< Number of nodes that a launcher starts; the destructor waits for those that come late.
+  std::int64_t ranks = 0; ///< Number of nodes that a launcher starts; the destructor waits for those that connect late.
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
-  const std::atomic<int>* interrupts = nullptr; ///< Above 0: waiting ends, no run follows, and nodes end.
+  const std::atomic<int>* interrupts = nullptr; ///< Above 0: stop waiting; no run follows, and nodes end.
 };
 
 /// Numbers of nodes and workers that must be ready before the run begins, and the longest wait for them.
@@ -47,11 +47,11 @@ struct node_pool_hooks {
 
 /// State of one node.
 struct node_view {
-  std::string address{}, name{}; ///< Of the latest connection.
+  std::string address{}, name{}; ///< Address and name in the latest connection.
   std::int64_t workers = 0;
   bool is_ready = false;
-  bool is_initial = false;    ///< true: ready when the run began.
-  bool is_dropped = false;    ///< true: rejected, so not used again.
+  bool is_initial = false;    ///< true: the node was ready when the run began.
+  bool is_dropped = false;    ///< true: the node was rejected and is not used again.
   connection_stats traffic{}; ///< Sum over all connections of the node.
 };
 
@@ -107,7 +107,7 @@ private:
     std::string name{}, address{};
     std::int64_t workers = 0;
     fingerprint_fields fingerprint{};
-    connection_stats before{}; // sum over closed connections
+    connection_stats before{}; // sum over the node's closed connections
   };
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
@@ -146,11 +146,11 @@ private:
   std::set<connection_id> closing_;            // connections whose last message has been queued
   std::optional<node_offer> offer_;            // unset: nodes have to wait
   run_end outcome_;                            // sent by the destructor
-  bool has_ended_ = false;                     // true: nodes that connect get the outcome
-  std::int64_t rejected_peers_ = 0;            // rejected by their credentials or greeting
-  bool ranks_overdue_ = false;                 // true: they have not come within the time limit
+  bool has_ended_ = false;                     // true: the run has ended, and nodes that connect get its outcome
+  std::int64_t rejected_peers_ = 0;            // number of peers rejected because of their credentials or hello
+  bool ranks_overdue_ = false;                 // true: some ranks did not connect in time
   diagnostics refused_;                        // nodes that cannot take part, before begin()
-  std::set<std::string> rejections_;           // logged reasons for rejecting unknown peers
+  std::set<std::string> rejections_;           // rejections of unknown peers that have been logged
   std::optional<fingerprint_fields> fingerprint_;
   std::optional<node_layout> layout_;
   node_pool_hooks hooks_;

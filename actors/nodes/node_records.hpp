@@ -10,7 +10,7 @@ public:
   template <class Change>
   void change(std::size_t node, Change change) {
     const std::lock_guard hold(mutex_);
-    if (node >= records_.size()) // the node joined during the run
+    if (node >= records_.size()) // the node joined during the run and has no record yet
       records_.resize(node + 1);
     change(records_[node]);
   }

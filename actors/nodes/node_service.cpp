@@ -19,7 +19,8 @@ std::int64_t workers_of(std::int64_t threads) {
 
 expected<node_outcome> serve_run(const node_settings& settings) {
   prepare_process();
-  static_cast<void>(program_fingerprint()); // caches it: reading the program file takes longer than the run waits
+  static_cast<void>(program_fingerprint()); // computed now and cached: hashing the program file takes longer than the
+                                            // run waits
   auto identity = tls_identity::load(settings.trust);
   if (!identity)
     return tl::unexpected(identity.error());
@@ -38,7 +39,7 @@ expected<node_outcome> serve_run(const node_settings& settings) {
   const bool is_loading = service->is_loading();
   if (is_loading) {
     service->remove_files();
-    static_cast<void>(service.release()); // loading threads end with the process
+    static_cast<void>(service.release()); // the loading threads end with the process
   }
   if (!ended)
     return tl::unexpected(ended.error());
@@ -57,7 +58,7 @@ expected<node_exit> node_service::serve() {
     else if (const auto next = next_event())
       std::visit([this](const auto& in) { handle(in); }, *next);
   }
-  end_session(); // before the connection that its actors use is destroyed
+  end_session(); // the session's actors use the connection, so they end first
   return *ended_;
 }
 
@@ -114,8 +115,8 @@ std::optional<node_service::service_event> node_service::next_event() {
   return next;
 }
 
-/// Checks timeouts: grace period, idle time, and the next attempt to connect. Starts to leave after an interrupt.
-/// Returns the reason if the node ends now.
+/// Checks timeouts: grace period, idle time, and the next attempt to connect. Starts to leave the run after an
+/// interrupt. Returns the reason if the node ends now.
 expected<std::optional<node_exit>> node_service::check_time() {
   const auto is_over = [](const recorder_stopwatch& since, std::chrono::duration<double> limit) {
     return since.seconds() >= limit.count();
@@ -143,7 +144,7 @@ expected<std::optional<node_exit>> node_service::check_time() {
   return std::nullopt;
 }
 
-/// Starts a connection. Resolves the host name each time, because it may become valid later.
+/// Starts a connection. Resolves the host name at each attempt, because it may become resolvable later.
 expected<void> node_service::connect() {
   auto addresses = resolved(settings_.join);
   if (!addresses) {
@@ -276,7 +277,7 @@ void node_service::take_file(archive& content) {
     load();
 }
 
-/// Loads the scenario on another thread. During this, messages are handled and the run may disconnect.
+/// Loads the scenario on another thread. Meanwhile this thread handles messages, and the run may disconnect.
 void node_service::load() {
   ++loading_;
   loader_ = std::jthread([this, session = session_, before = std::move(loader_)]() mutable {
@@ -287,7 +288,7 @@ void node_service::load() {
       prepare_process();
       done.context = done.session->load(files_, settings_.native_code, settings_.local_rank);
       if (done.context)
-        done.facts = run_fingerprint(**done.context); // computes digests of all data
+        done.facts = run_fingerprint(**done.context); // this computes the digests of all data
     });
     if (!why.empty())
       done.context = failed("", why);
@@ -310,7 +311,7 @@ void node_service::handle(const scenario_loaded& in) {
   for (const auto& problem : in.context.error())
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(problem));
   send(message_of(node_message::refusal, std::move(refusal)));
-  loop_.close(connection_, "was rejected"); // once the refusal has been sent
+  loop_.close(connection_, "was rejected"); // closes after the refusal has been sent
   failure_ = in.context.error();
 }
 
@@ -343,7 +344,7 @@ void node_service::end_session() {
     direct_ = false;
     ended.swap(actors_);
   }
-  ended.reset(); // waits for running batches
+  ended.reset(); // this waits for running batches
   session_.reset();
 }
 
@@ -362,7 +363,7 @@ std::string node_service::metrics() {
   const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
   metric_registry to;
   add_process_metrics(to);
-  const std::lock_guard hold(mutex_); // keeps the actors
+  const std::lock_guard hold(mutex_); // the lock keeps the actors alive
   const auto traffic = loop_.figures(working_);
   set_gauge(to, {node, "workers", "Worker threads."}, workers_of(settings_.threads));
   set_gauge(to, {node, "working", "1 while the node computes for a run."}, std::int64_t{actors_ != nullptr});

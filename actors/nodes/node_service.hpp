@@ -80,8 +80,8 @@ private:
   std::atomic<bool> was_opened_ = false; // true: the latest connection was established
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
-  std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work
-  std::optional<diagnostics> failure_;        // of loading; the node ends once the connection is closed
+  std::optional<recorder_stopwatch> leaving_; // time since the node began to leave; nullopt: it accepts work
+  std::optional<diagnostics> failure_;        // errors of loading; the node ends once the connection is closed
   std::optional<expected<node_exit>> ended_;
   run_end run_end_;
   std::mutex mutex_; // guards the members up to actors_
@@ -90,11 +90,11 @@ private:
   connection_id working_ = 0;
   bool direct_ = false;                                      // true: received() passes work directly to the actors
   std::string pending_ = "connects to the run";              // reason why the node is not ready; empty: it is ready
-  std::int64_t runs_ = 0;                                    // number of runs for which it has worked
-  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the latest run, in nanoseconds
+  std::int64_t runs_ = 0;                                    // number of runs in which the node has taken part
+  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // computing time in the latest run, in nanoseconds
   std::shared_ptr<node_actors> actors_;                      // null: no work has been assigned
   std::atomic<int> loading_ = 0;                             // number of loading threads
-  std::jthread loader_;                                      // the latest one; each waits for the one before
+  std::jthread loader_;                                      // latest loading thread; each waits for the one before it
   connection_loop loop_;                                     // last, so that its thread ends before the members it uses
 };
 

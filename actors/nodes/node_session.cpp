@@ -23,8 +23,8 @@ void write(const std::filesystem::path& path, std::span<const std::byte> bytes) 
 constexpr std::string_view folder_begin = "mneme-node-";
 constexpr const char* lock_name = "lock";
 
-/// Removes folders of killed nodes: their lock files are not locked by any process. A folder without a lock file is new
-/// or empty.
+/// Removes the folders of killed nodes. No process holds the locks of their lock files. A folder without a lock file is
+/// new or empty.
 void remove_leftovers(const std::filesystem::path& around) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(around, ignored), end; !ignored && at != end; at.increment(ignored)) {
@@ -62,7 +62,7 @@ void node_files::remove() noexcept {
 }
 
 std::filesystem::path node_files::path_of(const offered_file& file) const {
-  std::string extension; // file readers need it; the rest of the peer's file name is ignored
+  std::string extension; // file readers need the extension; the rest of the peer's file name is ignored
   for (const char letter : file.extension.substr(0, 16))
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
       extension += letter;
@@ -92,7 +92,7 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
   auto read = read_received_scenario(offer.scenario, over);
   if (!read)
     return tl::unexpected(read.error());
-  for (const auto& [key, path] : named_paths(read->value)) // also those that a method derives from its keys
+  for (const auto& [key, path] : named_paths(read->value)) // includes paths that a method derives from its keys
     if (path.parent_path() != files.folder())
       return failed(key, "names a file of another machine; expected its content");
   read->value.name = offer.name;
@@ -101,7 +101,7 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
   if (!read->value.model.module.empty() && read->value.model.native_code && !native_code)
     return failed("model.native_code", "expected false: this node loads modules only after a trial in a sandbox; start "
                                        "it with --native-code if you trust everyone who can run scenarios on it");
-  if (!read->value.model.backbone.empty()) // a backbone scenario would name files itself
+  if (!read->value.model.backbone.empty()) // a backbone scenario would name files of its own
     return failed("model.backbone", "expected the trained weights instead of a scenario");
   return load_run_context(read->value, {});
 }
@@ -120,7 +120,7 @@ std::string device_of_rank(const std::string& setting, std::int64_t local_rank) 
   if (!resolved || !resolved->starts_with("cuda:"))
     return setting;
   const auto device = [](std::int64_t index) { return "cuda:" + std::to_string(index); };
-  std::int64_t devices = 1; // the resolved device exists
+  std::int64_t devices = 1; // the resolved device is one
   while (resolve_device(device(devices)))
     ++devices;
   return device(local_rank % devices);

@@ -6,8 +6,8 @@
 #include <optional>
 namespace mneme {
 
-/// Files that runs have sent, by content, in a temporary folder of this process. The constructor removes the folders of
-/// killed nodes.
+/// Files that runs have sent, stored by content in a temporary folder of this process. The constructor removes the
+/// folders of killed nodes.
 class node_files {
 public:
   node_files();
@@ -48,7 +48,7 @@ struct node_session {
 };
 
 /// Device for a process that is one of several on its machine. If the setting resolves to a CUDA device, returns the
-/// one with index local_rank modulo the number of devices; else the setting itself.
+/// one with index local_rank modulo the number of devices; otherwise the setting itself.
 [[nodiscard]] std::string device_of_rank(const std::string& setting, std::int64_t local_rank);
 
 } // namespace mneme

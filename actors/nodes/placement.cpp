@@ -20,7 +20,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
       validator_(context_, random_number()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
-  if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes join soon
+  if (pool_->workers() == 0 || context_->local_workers > 0) // else the first nodes join soon
     assign_orphaned_shards();
 }
 
@@ -55,7 +55,7 @@ void placement_state::on_command(Command command) {
   journals_.at(shard.value).take(shard_journal::command(std::move(command)));
   forward(shard);
   if (host.where == shard_location::kind::node)
-    drain(shard, host.node); // abandon may have ended the last round, and no report follows
+    drain(shard, host.node); // discarding rounds may have emptied the shard, and no report follows
 }
 
 /// Moves a shard to its preferred host, or away from a leaving node.
@@ -74,10 +74,10 @@ void placement_state::return_to_preferred(shard_id shard) {
     journal.host_found();
 }
 
-/// True if a shard may leave a host: it has no rounds, or it waits for no reply and its rounds can be rerun, on a CPU,
-/// whose results do not change. A shard leaves a node that is drained before any job of its rounds has been released,
-/// or after half of the node's grace period. Other shards move during their rounds in asynchronous runs only, where
-/// they are seldom idle.
+/// True if a shard may leave its host. This is the case if the shard has no rounds. It is also the case on a CPU, where
+/// rerun rounds have the same results, if the shard waits for no reply and all its rounds can be rerun. A shard that is
+/// moved off a leaving node may move before any job of its rounds has been released, or after half of the node's grace
+/// period. Other shards move during their rounds in asynchronous runs only, because they are seldom idle there.
 bool placement_state::can_move(const shard_journal& journal, const shard_location& from) const {
   if (journal.is_idle())
     return true;
@@ -190,7 +190,7 @@ void placement_state::move_shards_from(node_number number) {
   end_leave_if_empty(number);
 }
 
-/// If the node leaves: moves a shard away from it if possible, and releases the node once it has no shard.
+/// If the node is leaving: moves a shard away from it if possible, and releases the node once it has no shards.
 void placement_state::drain(shard_id shard, node_number number) {
   if (!map_.is_connected(number) || !map_.is_leaving(number))
     return;
@@ -202,12 +202,12 @@ void placement_state::drain(shard_id shard, node_number number) {
 void placement_state::end_leave_if_empty(node_number number) {
   if (!map_.is_connected(number) || !map_.is_leaving(number) || map_.hosts_shards(number))
     return;
-  static_cast<void>(map_.on_node_lost(number)); // the node has no shards, so none is orphaned
+  static_cast<void>(map_.on_node_lost(number)); // the node has no shards, so no shard becomes an orphan
   pool_->release(number);
 }
 
 void placement_state::on_node_lost(node_number number, const std::string& reason) {
-  if (!map_.is_connected(number)) // it has left, or was dropped
+  if (!map_.is_connected(number)) // the node has left or was dropped
     return;
   const auto orphaned = map_.on_node_lost(number);
   for (const auto shard : orphaned) {
@@ -234,8 +234,8 @@ void placement_state::assign_orphaned_shards() {
   }
 }
 
-/// Timer. Moves shards from nodes whose grace period is half over. If the run is interrupted, ends the programs of all
-/// nodes, and the run itself if a shard has no host.
+/// Timer. Moves shards off nodes whose grace period is half over. If the run is interrupted, ends the programs of all
+/// nodes, and ends the run itself if a shard has no host.
 void placement_state::check_nodes() {
   if (context_->interrupts && context_->interrupts->load() > 0) {
     if (!std::exchange(interrupted_, true))

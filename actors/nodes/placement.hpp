@@ -33,9 +33,9 @@ public:
   placement_actor::behavior_type make_behavior();
 
 private:
-  struct pending_report { // waits for the replay of a sampled round, or for earlier reports
+  struct pending_report { // A report that waits for earlier reports, or for the replay of one of its sampled rounds.
     wave_report report{};
-    std::size_t bytes = 0; // size of its message
+    std::size_t bytes = 0; // size of the message that carried it
     std::int64_t busy_ns = 0;
   };
   struct node_state {
@@ -87,7 +87,8 @@ private:
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
   report_validator validator_;
-  std::vector<std::deque<pending_report>> held_; // by shard; reports from its current host
+  std::vector<std::deque<pending_report>> held_; // by shard; reports of its current host that have not been accepted
+                                                 // yet
   std::vector<node_state> nodes_;
   bool interrupted_ = false;
   spin_window awake_; // limits polling on the thread shared with scheduler and server

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Adds computing time that a node states. The sum stays below 2^62, since a wrapped one would be negative.
+/// Adds a computing time that a node has reported. The sum is kept below 2^62: an overflow would make it negative.
 void add_busy_time(std::atomic<std::int64_t>& sum_ns, std::int64_t stated_ns) {
   constexpr std::int64_t sum_max = std::int64_t{1} << 62;
   sum_ns += std::clamp<std::int64_t>(sum_max - sum_ns.load(), 0, stated_ns);

@@ -45,7 +45,7 @@ private:
   std::function<round_step()> next_;
 };
 
-/// Ends programs when the run ends.
+/// Ends programs once the run ends.
 class stop_watch final : public slice_monitor {
 public:
   stop_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
@@ -92,9 +92,9 @@ void replayed_rounds::run(const std::stop_token& stop) {
   }
 }
 
-/// Runs each job as a separate batch. On a CPU this does not change the result.
+/// Runs each job as a separate batch, which does not change results on a CPU.
 void replayed_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
-  std::atomic<std::int64_t> busy_ns = 0; // required by run_batch(), not reported
+  std::atomic<std::int64_t> busy_ns = 0; // run_batch() requires it; nobody reads it
   stop_watch watch(*run_, stop);
   lone_client client(*run_);
   shard rounds({}, *run_, client);

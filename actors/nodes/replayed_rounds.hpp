@@ -26,7 +26,7 @@ private:
 
   run_context_ref run_;
   std::function<void(replay_report)> report_;
-  std::mutex mutex_; // guards the members below
+  std::mutex mutex_; // guards the following members
   std::condition_variable_any changed_;
   std::deque<assignment> waiting_;
   std::jthread thread_; // last, so that it ends before the members it uses

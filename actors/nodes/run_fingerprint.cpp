@@ -49,7 +49,8 @@ std::string partition_digest(const run_context& run) {
   return hex_text(digest.value());
 }
 
-/// Digest of sampled durations. Math libraries differ in the last bits, and nodes order jobs by due times.
+/// Digest of sampled durations. It detects math libraries that differ in the last bits, because nodes order jobs by due
+/// times.
 std::string times_digest(const run_context& run) {
   digest_stream digest;
   for (std::uint32_t c = 0; c < clients_compared(run); ++c) {

@@ -1,4 +1,4 @@
-/// run_fingerprint: fingerprint of a loaded run. All its processes must have the same one.
+/// run_fingerprint: fingerprint of a loaded run, which must be equal in all of its processes.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/protocol/run_context.hpp"

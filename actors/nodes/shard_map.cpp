@@ -29,7 +29,8 @@ void shard_map::join(std::uint32_t node, std::int64_t workers) {
 }
 
 void shard_map::leave(std::uint32_t node) {
-  nodes_.at(node).is_leaving = true; // preferences of other shards stay, so that they keep their hosts
+  nodes_.at(node).is_leaving = true; // the preferences of all shards stay, so that shards on other nodes keep their
+                                     // hosts
 }
 
 std::vector<shard_id> shard_map::on_node_lost(std::uint32_t node) {

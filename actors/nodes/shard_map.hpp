@@ -19,7 +19,8 @@ struct shard_location {
 class shard_map {
 public:
   /// All shards start without a host.
-  /// @param local_workers workers of the run's own process that share the work with nodes; 0: nodes come first
+  /// @param local_workers workers of the run's own process that share the work with nodes; 0: none while there are
+  /// nodes
   /// @param is_local_fallback true: the run's own process hosts shards that no node can host; false: they wait
   shard_map(std::size_t shards, std::int64_t local_workers, bool is_local_fallback);
 
@@ -36,7 +37,7 @@ public:
   void leave(std::uint32_t node);
   /// Removes a lost node. Returns its shards, which are now orphaned.
   [[nodiscard]] std::vector<shard_id> on_node_lost(std::uint32_t node);
-  /// Assigns orphaned shards to hosts where there are any. Returns the assigned shards.
+  /// Assigns each orphaned shard to a host, if there is any. Returns the shards that got one.
   [[nodiscard]] std::vector<shard_id> assign_orphaned_shards();
   /// Moves an idle shard to its preferred host, or away from a leaving node. Returns true if its host changes.
   [[nodiscard]] bool return_to_preferred(shard_id shard);

@@ -58,7 +58,7 @@ std::optional<tensor_exchange::offered_tensor> run_tensor_cache::offer(const at:
 
 void run_tensor_cache::keep(const digest128& name, const at::Tensor& value) {
   for (const auto& [message, shelf] : forgotten_)
-    if (shelf.find(name)) // already evicted by the run, so the node evicts it, too
+    if (shelf.find(name)) // the run has evicted this tensor, so the node evicts it, too
       return;
   cache_.put(name, value);
   touch(name);

@@ -19,9 +19,9 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, c
 caf::result<fairness> server_state::measure() {
   const auto& tasks = *context_->tasks;
   const auto learned = party_.half().predict();
-  auto answer = self_->make_response_promise<fairness>(); // created after calls that may throw
+  auto answer = self_->make_response_promise<fairness>(); // made after the calls that may throw
   plan jobs;
-  std::vector<std::size_t> cell_of; // index of the job's (task, class) pair, by job
+  std::vector<std::size_t> cell_of; // by job: index of its (task, class) pair
   std::size_t cells = 0;
   for (const auto& task : tasks.tasks)
     for (const auto& rows : rows_by_class(tasks, task)) {

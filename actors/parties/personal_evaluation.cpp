@@ -6,16 +6,17 @@
 namespace mneme {
 namespace {
 
-/// Bit of rng_key::visit that no round uses, so that the trainings here draw other numbers than the clients' rounds.
+/// Bit of rng_key::visit that no round sets. It gives the trainings in this file other random numbers than the clients'
+/// rounds.
 constexpr std::uint32_t personal_visits = 0x8000'0000U;
 
-/// Test rows with the classes among which their predictions are made.
+/// Test rows, and the classes among which the model predicts for them.
 struct masked_rows {
   class_range mask{};
   std::vector<std::int64_t> rows{};
 };
 
-/// Adds rows to the last group if it has the same mask, else as a new group.
+/// Adds rows to the last group if it has the same mask; otherwise adds a new group.
 void append(std::vector<masked_rows>& groups, class_range mask, const std::vector<std::int64_t>& rows) {
   if (rows.empty())
     return;
@@ -24,7 +25,7 @@ void append(std::vector<masked_rows>& groups, class_range mask, const std::vecto
   groups.back().rows.insert(groups.back().rows.end(), rows.begin(), rows.end());
 }
 
-/// Test rows of the task whose classes occur in the client's training rows of the task.
+/// The task's test rows whose classes occur in the client's training rows of this task.
 std::vector<std::int64_t> rows_of_held_classes(const run_context& run, client_id client, task_id task) {
   const auto& tasks = *run.tasks;
   std::vector<bool> held(static_cast<std::size_t>(tasks.classes));
@@ -57,13 +58,13 @@ std::string sum_tests(const outcomes& results, std::size_t first, std::size_t co
 
 } // namespace
 
-/// A client that is tested.
+/// A client under test.
 struct personal_evaluation::subject {
   client_test result{};
   sample_view training{};
   std::vector<masked_rows> tests{};
   predictor shared{}, own{};
-  std::size_t jobs = 0; // number of test jobs of a model
+  std::size_t jobs = 0; // number of test jobs per model
 };
 
 /// State of the tests of all clients, a few at a time.
@@ -72,7 +73,7 @@ struct personal_evaluation::progress {
   const server_half* half = nullptr;
   std::function<void(client_tests)> then{};
   std::vector<subject> all{};
-  std::size_t first = 0, last = 0; // the clients [first, last) are being tested
+  std::size_t first = 0, last = 0; // clients [first, last) are being tested
   client_tests results{};
 
   void fail(client_id client, const std::string& reason) {
@@ -150,7 +151,7 @@ train_job personal_evaluation::tuning_job(const predictor& start, const subject&
                             purpose::shuffle)};
 }
 
-/// The last model that the client uploaded. Parameters that do not travel are those of the server's model.
+/// The last model that the client uploaded. Parameters that are not uploaded have the values of the server's model.
 predictor personal_evaluation::local_model(const predictor& shared, client_id client) const {
   const auto& sent = *uploads_.at(client.value);
   if (sent.empty())
@@ -182,7 +183,7 @@ void personal_evaluation::run(const evaluate& in, const server_half& half, std::
   test_next(now);
 }
 
-/// Tests the server's model for the next clients. In the same plan, fine-tunes it.
+/// Tests the server's model on the rows of the next clients, and fine-tunes it for them in the same plan.
 void personal_evaluation::test_next(const std::shared_ptr<progress>& now) {
   if (now->first == now->all.size())
     return now->then(std::move(now->results));
@@ -206,7 +207,8 @@ void personal_evaluation::test_next(const std::shared_ptr<progress>& now) {
   });
 }
 
-/// Tests the clients' own models. @param results of the trainings, if there are any, and of the tests before them
+/// Tests the clients' own models. @param results results of the fine-tuning jobs, if there are any, and of the test
+/// jobs before them
 void personal_evaluation::test_own_models(const std::shared_ptr<progress>& now, outcomes results) {
   std::size_t next = 0;
   for (auto i = now->first; i < now->last; ++i) {

@@ -8,7 +8,7 @@ namespace mneme {
 struct client_tests {
   std::vector<client_test> clients{}; ///< Clients with a model of their own and test rows, ascending.
   std::string failure{};              ///< Names client and job; empty: all jobs succeeded.
-  bool interrupted = false;           ///< True: the run was interrupted during a job.
+  bool interrupted = false;           ///< True: the run was interrupted while a job was running.
 };
 
 /// Runs the tests as jobs of the server. Trainings of many clients are fused. A client's result depends only on the
@@ -38,10 +38,11 @@ private:
 
   const run_context& run_;
   step_runner& steps_;
-  std::map<std::uint32_t, tensors_ref> uploads_; // local: the last model of each client, as it was sent
+  std::map<std::uint32_t, tensors_ref> uploads_; // with "local": the last model of each client, as it was uploaded
 };
 
-/// Combinations of evaluation.personal with the method and the data that cannot work. @pre the method is prepared
+/// Returns an error for each combination of evaluation.personal with the method and the data that cannot work. @pre the
+/// method is prepared
 [[nodiscard]] diagnostics personal_evaluation_errors(const run_context& run);
 
 } // namespace mneme

@@ -16,7 +16,7 @@ private:
   party_actor::pointer self_;
   run_context_ref context_;
   party_host<proxy_half, &proxy_half::receive> party_;
-  tensors_ref model_; // keeps the model alive during a step
+  tensors_ref model_; // keeps the model's tensors alive during a step
 };
 
 } // namespace mneme

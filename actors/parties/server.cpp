@@ -20,7 +20,7 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
 }
 
-/// Digest of all trained tensors. A projection is covered by the readout that was fitted on it.
+/// Digest of all trained tensors. A projection needs no digest: it determines the readout that was fitted on it.
 digest128 digest_of_model(const predictor& learned) {
   const auto weights = learned.weights ? digest_of(*learned.weights) : digest128{};
   if (!learned.readout.defined())
@@ -141,7 +141,7 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   return jobs;
 }
 
-/// True for the evaluation of all tasks at the end of a run. Its predictions are scored by class in summary.json.
+/// True if the run has ended and all tasks are evaluated. summary.json scores these predictions by class.
 bool server_state::is_of_all_tasks(const evaluate& in) const {
   return in.masks.size() == context_->tasks->tasks.size();
 }
@@ -172,7 +172,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     sums.per_class.resize(static_cast<std::size_t>(context_->tasks->classes));
   if (in.with_model)
     sums.model = named_weights();
-  auto answer = self_->make_response_promise<evaluated>(); // created after calls that may throw
+  auto answer = self_->make_response_promise<evaluated>(); // made after the calls that may throw
   if (jobs.empty()) {
     test_clients(answer, in, std::move(sums));
     return answer;
@@ -202,7 +202,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   return answer;
 }
 
-/// Last part of an evaluation: tests the clients' own models, if the scenario wants it, and sends the reply.
+/// Last part of an evaluation: tests the clients' own models if the scenario requests it, and sends the reply.
 void server_state::test_clients(const caf::typed_response_promise<evaluated>& answer, const evaluate& in,
                                 evaluated sums) {
   auto reply = answer;
@@ -243,7 +243,7 @@ final_model server_state::named_model() const {
     const class_answers all_rows{.labels = labels_, .answers = answers_, .classes = context_->tasks->classes};
     figures.merge(class_metrics(all_rows, context_->scenario.seed));
     if (const auto newest = context_->tasks->tasks.back().classes;
-        newest.low > 0) // 0 if all tasks have the same classes
+        newest.low > 0) // low is 0 if all tasks have the same classes
       figures["new_share"] = predicted_share(all_rows, newest);
   }
   return {

@@ -33,7 +33,7 @@ private:
   run_context_ref context_;
   party_host<server_half, &server_half::fold> party_;
   std::unique_ptr<central_rows> rows_;
-  std::optional<personal_evaluation> personal_; // nullopt without evaluation.personal
+  std::optional<personal_evaluation> personal_; // empty without evaluation.personal
   std::vector<std::int32_t> labels_, answers_;  // labels and predictions of all test rows in the last evaluation
 };
 

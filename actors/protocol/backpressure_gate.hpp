@@ -1,4 +1,4 @@
-/// backpressure_gate: backpressure; pauses a node's workers while its send buffer is full.
+/// backpressure_gate: pauses a node's workers while its send buffer is full.
 #pragma once
 #include <atomic>
 #include <functional>

@@ -21,7 +21,7 @@ void persist(archive& state, evaluation_record& line) {
   state(clients_enrolled)(client_rounds)(late_uploads)(dropped)(perplexity)(end_of_task)(forgetting);
   state(training_loss)(training_loss_terms)(epsilon)(per_class)(personal);
   if (state.loading())
-    clients.clear(); // they are in client_accuracy.csv
+    clients.clear(); // client_accuracy.csv holds them already
 }
 
 void persist(archive& state, accuracy_matrix& matrix) {

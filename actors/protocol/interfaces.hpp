@@ -83,8 +83,8 @@ using server_actor = party_actor::extend<
     caf::result<opened_round>(open_round),
     // Returns accuracy and loss on the test rows of each opened task.
     caf::result<evaluated>(evaluate),
-    // After the last task: returns the deciles of the clients' accuracies, in percent. A client's accuracy weights
-    // test rows by the shares of its training rows in each task and class.
+    // After the last task: returns the deciles of the clients' accuracies, in percent. A client's accuracy is a mean
+    // over tasks and classes, weighted by the client's training rows in each.
     caf::result<fairness>(measure_fairness)>;
 
 /// Hosts one round of one client, which starts when the actor is spawned, and ends with it. After each stage and at the

@@ -15,8 +15,9 @@ namespace mneme {
 
 /// Reason why a run ended early. The error text names client, round and job.
 enum class run_errc : std::uint8_t {
-  round_failed = 1, ///< A client's round threw, or one of its jobs failed and the round did not handle it.
-  server_failed,    ///< The server half threw, or one of its jobs failed.
+  round_failed = 1, ///< A client's round threw an exception, or one of its jobs failed and the round did not handle the
+                    ///< failure.
+  server_failed,    ///< The server half threw an exception, or one of its jobs failed.
   recorder_failed,  ///< A file in the run directory could not be written.
   actor_lost,       ///< A shard, worker or server ended during the run.
   interrupted,      ///< Not a failure: a server program stopped between two slices.

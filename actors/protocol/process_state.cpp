@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// CAF's collector writes label values as they are.
+/// CAF's metrics writer does not escape label values.
 std::string escape_label(const std::string& value) {
   std::string text;
   for (const char c : value)
@@ -18,11 +18,11 @@ std::string escape_label(const std::string& value) {
   return text;
 }
 
-/// Calls `set` with the labels in CAF's form.
+/// Calls `set` with the labels in the form that CAF expects.
 template <class Set>
 void with_labels(const metric_labels& labels, Set set) {
   std::vector<std::string> escaped;
-  escaped.reserve(labels.size()); // views of its elements must stay valid
+  escaped.reserve(labels.size()); // the views must stay valid
   std::vector<caf::telemetry::label_view> views;
   for (const auto& [name, value] : labels)
     views.emplace_back(name, escaped.emplace_back(escape_label(value)));
@@ -43,7 +43,7 @@ void set_counter(metric_registry& to, const metric_name& of, Value value, const 
   MNEME_CHECK(value >= 0, of.name, value);
   with_labels(labels, [&](caf::span<const caf::telemetry::label_view> views) {
     auto* const counter = to.counter_instance<Value>(of.prefix, of.name, views, of.help, of.unit, true);
-    if (value > 0) // as CAF requires
+    if (value > 0) // CAF requires a positive increment
       counter->inc(value);
   });
 }

@@ -19,19 +19,21 @@ struct run_context {
   method_needs needs{}; ///< Requirements of the method.
   model_ref net{};
   std::shared_ptr<feature_store> features{};    ///< Shared by all workers; thread-safe.
-  std::shared_ptr<slice_store> slices{};        ///< Shared and thread-safe. Null: a resumed run restarts long programs.
+  std::shared_ptr<slice_store> slices{};        ///< Shared and thread-safe. Null: slices are not saved, so a resumed
+                                                ///< run restarts long programs.
   const std::atomic<int>* interrupts = nullptr; ///< Above 0: end the run. Null: it cannot be interrupted.
   std::shared_ptr<generated_row_store> generated_rows =
       std::make_shared<generated_row_store>(); ///< Shared by server, clients and workers.
   std::string device{};                        ///< "cpu" or "cuda:N"
-  /// Computing time of all workers in nanoseconds, for the report only. One message per batch would cost more.
+  /// Computing time of all workers in nanoseconds, for the report only. It is shared because a message per batch would
+  /// cost more.
   std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   /// Layout of the computation; see actors/compute/compute_layout.hpp.
   std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
   bool control_computes = false;
   std::int64_t node_workers = 0;             ///< Expected workers of all nodes; 0: the run accepts no nodes.
   std::int64_t local_workers = 0;            ///< Workers of the run's process that share the work of nodes.
-  std::shared_ptr<backpressure_gate> gate{}; ///< On a node only. Null: no backpressure.
+  std::shared_ptr<backpressure_gate> gate{}; ///< Set on a node only. Null: no backpressure.
   bool trace = false;
   std::int64_t dumped_round = 0; ///< Number, from 1, of the round whose uploads and model are dumped; 0: none.
   byte_size stored_results_max{};

@@ -5,7 +5,7 @@
 #include <caf/actor_system.hpp>
 namespace mneme {
 
-/// Exposes the system's metrics until this object is destroyed. @pre the system lives longer
+/// Exposes the system's metrics until this object is destroyed. @pre the system outlives this object
 class actor_metrics_exporter {
 public:
   /// @param live may be null

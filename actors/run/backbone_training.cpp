@@ -47,8 +47,9 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
   return texts;
 }
 
-/// Lists the keys whose values differ between the two nets: "width = 8, there width = 16". Adapters and low-rank parts
-/// may be added to a net that has none: flat_parameters() keeps their initial values if the file lacks them.
+/// Lists the keys whose values differ between the two nets, such as "width = 8, there width = 16". Adapters and
+/// low-rank parts may be added to a net that has none: flat_parameters() keeps their initial values if the file lacks
+/// them.
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto here = keys_of(settings), there = keys_of(trained);
   const auto value_there = [&](const std::string& name) {
@@ -78,7 +79,7 @@ fs::path folder_of_nets() {
   return (home ? fs::path(home) / ".cache" / "mneme" : fs::temp_directory_path() / "mneme") / "backbones";
 }
 
-/// Digest of all inputs that determine the weights on this machine: the scenario, its rows, and the program. Fails if
+/// Digest of all inputs that determine the weights on this machine: the scenario, its rows and the program. Fails if
 /// the rows cannot be loaded.
 expected<std::string> name_of_net(const scenario& trained) {
   const auto rows = load_data(trained.data, trained.data_seed());
@@ -134,7 +135,7 @@ diagnostics validate_backbone(const scenario& settings, const raw_data& data) {
                        .domain_names = data.domain_names};
   const auto known = classes_used(*trained, about), used = classes_used(settings, data);
   if (!known || !used)
-    return known ? errors : known.error(); // errors of this scenario's tasks are reported by other checks
+    return known ? errors : known.error(); // other checks report errors of this scenario's tasks
   std::vector<std::int64_t> shared;
   std::set_intersection(known->begin(), known->end(), used->begin(), used->end(), std::back_inserter(shared));
   if (!shared.empty())
@@ -155,7 +156,8 @@ expected<trained_net> trained_and_kept(const scenario& settings, const scenario&
   trained_net net_file{.weights = beside(".safetensors")};
   fs::create_directories(path.parent_path());
   const net_lock lock(beside(".lock"));
-  if (fs::exists(net_file.weights) && read_checksummed_tensors(net_file.weights)) // trained by an earlier lock holder
+  if (fs::exists(net_file.weights) && read_checksummed_tensors(net_file.weights)) // the previous holder of the lock has
+                                                                                  // trained it
     return net_file;
   if (options.style != progress_style::quiet && options.style != progress_style::silent)
     std::fprintf(stderr, "training the backbone of %s first; it is saved as %s for later runs\n",
@@ -196,7 +198,7 @@ expected<trained_net> load_or_train_backbone(const scenario& settings, const run
   const auto data = options.data ? expected<raw_data>(*options.data) : load_data(settings.data, settings.data_seed());
   if (!data)
     return tl::unexpected(data.error());
-  // Errors of the run are reported before the net is trained, which takes minutes.
+  // Validates the run before the net is trained, because the training takes minutes.
   if (const auto sound = load_run_context(settings, {.use = run_context_use::check, .data = &*data}); !sound)
     return tl::unexpected(sound.error());
   expected<trained_net> kept;

@@ -10,7 +10,7 @@ struct trained_net {
 };
 
 /// Validates model.backbone before anything is trained: its scenario must be readable, have the same net, and train on
-/// no class of the tasks. @param data of the run; only its name, classes and domains are read
+/// no class of the tasks. @param data the run's data; only name, classes and domains are read
 [[nodiscard]] diagnostics validate_backbone(const scenario& settings, const raw_data& data);
 
 /// Returns the final weights of model.backbone's scenario from the cache ${MNEME_CACHE:-$HOME/.cache/mneme}/backbones.

@@ -20,7 +20,8 @@ struct timed_size {
   double rows = 0.0, seconds = 0.0;
 };
 
-/// Model time = fixed_s + rows * row_s, fitted by least squares of relative errors, so that job sizes weigh equally.
+/// Model: time = fixed_s + rows * row_s. It is fitted by least squares of relative errors, so that all job sizes weigh
+/// equally.
 struct line_of_time {
   double fixed_s = 0.0, row_s = 0.0;
 };
@@ -74,7 +75,7 @@ private:
   }
   [[nodiscard]] class_range classes() const { return {0, std::min(run_.tasks->classes, run_.net->classes())}; }
 
-  /// `count` rows of the first task; rows repeat if the task has fewer.
+  /// Returns `count` rows of the first task. Rows repeat if the task has fewer.
   [[nodiscard]] sample_view rows_of(std::int64_t count) const {
     const auto& task = run_.tasks->tasks.front().train;
     auto rows = std::make_shared<std::vector<std::int64_t>>();
@@ -118,7 +119,8 @@ private:
     if (const auto* const reason = std::get_if<std::string>(&done.front()))
       throw std::runtime_error("a job of the net failed: " + *reason);
     const auto& output = std::get<work_output>(done.front());
-    if (const auto* const looked = std::get_if<extract_output>(&output)) // copying to the CPU waits for the device
+    if (const auto* const looked = std::get_if<extract_output>(&output)) // the copy to the CPU waits until the device
+                                                                         // is done
       static_cast<void>(looked->features.cpu());
   }
 
@@ -155,8 +157,8 @@ private:
 } // namespace
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
-  disable_intra_op_threads(); // workers do the same
-  auto alone = settings;      // its devices are ignored
+  disable_intra_op_threads(); // as workers do
+  auto alone = settings;      // the scenario's devices play no role
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;

@@ -1,4 +1,4 @@
-/// client_class_counts: which client of a scenario holds how many training rows of which class.
+/// client_class_counts: counts a scenario's training rows by client and class.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -6,7 +6,7 @@ namespace mneme {
 
 struct client_class_counts {
   std::vector<std::string> classes{};            ///< Name or number of each label.
-  std::vector<std::vector<std::int64_t>> rows{}; ///< [clients][classes] training rows of all tasks.
+  std::vector<std::vector<std::int64_t>> rows{}; ///< [clients][classes] numbers of training rows, over all tasks.
 };
 
 /// Loads the data of the scenario and splits them, as a run does. Fails with all errors of the scenario's inputs.

@@ -16,7 +16,7 @@
 namespace mneme {
 namespace {
 
-/// Settings of a federation without checkpoints, traces and limits of memory.
+/// Settings of the federation, without checkpoints, traces and memory limits.
 federation_settings settings_of(const run_context& run) {
   constexpr auto any = std::numeric_limits<std::int64_t>::max();
   auto settings = federation_settings_of(run);
@@ -76,7 +76,7 @@ private:
 
   void serve(start_rounds& wave) {
     if (part_ == played_part::certain && !half_ && !wave.assignments.empty())
-      return void(played_.exact = false); // cohort and broadcast depend on a job's result
+      return void(played_.exact = false); // the cohort and the broadcast depend on a job's result
     wave_report report{.from = wave.to};
     for (auto& given : wave.assignments) {
       auto& at_work = at_work_[given.id] = {.client = given.client, .upload = given.in->weights};
@@ -119,8 +119,8 @@ private:
       at_work_.erase(id);
   }
 
-  /// Bytes of an upload. If its size is unknown it is a lower bound: 1 byte, so that a link without capacity delays it.
-  /// It is 0 on a shared server link, where an upload would slow down others.
+  /// Size of an upload in bytes. If it is unknown, returns a lower bound: 1 byte, which a link without capacity still
+  /// delays, or 0 on a shared server link, where an upload would slow down others.
   std::int64_t upload_bytes_of(const client_at_work& client) const {
     if (run_.needs.upload_size_known)
       return wire_bytes(client.upload.get(), wire_);
@@ -130,7 +130,7 @@ private:
   }
 
   void finish(assignment_id id, const client_at_work& client, wave_report& report) {
-    // A synchronous round without a deadline waits for its cohort, whatever the sizes of uploads.
+    // A synchronous round without a deadline waits for its whole cohort, so the sizes of its uploads do not matter.
     if (part_ == played_part::certain &&
         (run_.scenario.rounds.mode == round_mode::async || run_.scenario.rounds.deadline.count() > 0))
       played_.exact = false;
@@ -146,7 +146,8 @@ private:
     federation_.take(report);
   }
 
-  /// Rows that determine the duration of the client's first jobs; nullopt if it requests none. Counts their work.
+  /// Returns the rows that determine the duration of the client's first jobs, and counts their work; nullopt if the
+  /// client requests no job.
   std::optional<std::int64_t> stage_of(assignment given) {
     const auto classes = given.in->info.seen_classes;
     if (!half_) {
@@ -162,7 +163,7 @@ private:
     const auto* jobs = std::get_if<plan>(&step);
     if (!jobs)
       return std::nullopt;
-    std::int64_t longest = 0; // jobs of one stage run in parallel in virtual time
+    std::int64_t longest = 0; // jobs of one stage run in parallel in virtual time, so the longest one counts
     for (const auto& job : *jobs) {
       count(job);
       longest = std::max(longest, rows_of(job));
@@ -198,14 +199,14 @@ private:
       forget_method();
   }
 
-  /// Treats each later client round as one training of the run's net.
+  /// From now on, treats each client round as one training of the run's net.
   void forget_method() {
     half_ = nullptr;
     if (part_ == played_part::whole)
       played_.exact = false;
   }
 
-  /// Plan of a task; nullopt if it depends on a job of the server, since no job is run.
+  /// Plan of a task. Returns nullopt if the plan depends on a job of the server, because no job is run.
   std::optional<task_plan> plan_of(const round_info& where) {
     std::optional<task_plan> plan;
     job_channel channel;
@@ -223,7 +224,7 @@ private:
       ask_method([&] { opened = plan_of(in.where); });
     if (!opened)
       forget_method();
-    // If the plan is unknown, assume that all clients may take part: a smaller set cannot contain more online clients.
+    // If the plan is unknown, assume that all clients may take part: no smaller set can have more clients online.
     const bool is_certain = part_ == played_part::certain;
     federation_.take(opened.value_or(task_plan{.clients_without_rows = is_certain}));
   }
@@ -251,8 +252,8 @@ private:
       federation_.on_uploads_folded();
   }
 
-  /// The server half takes no step: nothing was folded, and its jobs take no virtual time. Later broadcasts have the
-  /// size that they have after a round without uploads.
+  /// Omits the server half's step: nothing was folded, and the step's jobs take no virtual time. Later broadcasts have
+  /// the size that they have after a round without uploads.
   void serve(take_step&) {
     if (part_ == played_part::certain)
       return void(played_.exact = false); // the step depends on the uploads
@@ -291,7 +292,7 @@ private:
   wire_format wire_;
   federation federation_;
   const played_part part_;
-  std::unique_ptr<server_half> half_; // null: the method's messages are unknown
+  std::unique_ptr<server_half> half_; // null: the sizes of the method's messages are unknown
   tensors_ref net_{};
   std::vector<federation_command> taken_;
   std::deque<federation_command> waiting_;
@@ -300,7 +301,7 @@ private:
   bool is_over_ = false;
 };
 
-/// Report of the run if its end is certain before it begins; nullopt otherwise.
+/// Returns the report of the run if the end of the run is known before it begins; otherwise nullopt.
 std::optional<run_report> certain_report(const run_context& run) {
   if (run.needs.upload_size_known)
     if (auto whole = player(run).play(); whole.exact)

@@ -22,7 +22,8 @@ struct job_kind {
 
 struct dry_run_result {
   run_report report{}; ///< Report of the run, without digests and without times that depend on results.
-  std::map<job_kind, double> client_rows{}; ///< Rows that clients' jobs process, by kind, with all epochs.
+  std::map<job_kind, double> client_rows{}; ///< Number of rows that clients' jobs process, over all epochs, by kind of
+                                            ///< job.
   std::map<job_kind, double> evaluated_rows{};
   std::int64_t evaluations = 0;
   std::int64_t in_flight_max = 0;          ///< Largest number of clients with a running round.
@@ -33,7 +34,7 @@ struct dry_run_result {
   bool exact = true;
 };
 
-/// Plays the run. Fails if the run would fail. @param run loaded context; its weights may be zeros
+/// Runs the simulation. Fails if the run would fail. @param run loaded context; its weights may be zeros
 [[nodiscard]] expected<dry_run_result> dry_run(const run_context& run);
 
 /// Returns an error at the last span of a trace if the run cannot end because of it. Either a client's trace in

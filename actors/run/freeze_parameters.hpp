@@ -5,8 +5,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Returns the net with the parameters frozen that model.frozen names. Fails if an entry matches no parameter, and if
-/// the run trains the net but no trainable parameter is left.
+/// Returns the net in which the parameters that model.frozen names are frozen. Fails if an entry matches no parameter,
+/// and if the run trains the net but no trainable parameter is left.
 [[nodiscard]] expected<model_ref> freeze_parameters(const scenario& settings, const model_ref& net);
 
 } // namespace mneme

@@ -37,7 +37,7 @@ std::vector<input_file> named_inputs(const scenario& settings) {
   return inputs;
 }
 
-/// Size and time of the last change. They only serve to name the changed file once the digest of a data set differs.
+/// Size and time of the last change of a file. If the digest of a data set differs, they show which file has changed.
 std::string stamp_of(const fs::path& file) {
   std::error_code none;
   const auto bytes = fs::file_size(file, none);

@@ -9,7 +9,7 @@ struct raw_data;
 /// Purpose for which a context is loaded.
 enum class run_context_use {
   run,
-  check, ///< Validation only. Reads weights from files but draws none, which takes seconds for a large net.
+  check, ///< Validation only. Reads weights from files but draws none, because drawing takes seconds for a large net.
 };
 
 /// Options of load_run_context().
@@ -17,7 +17,7 @@ struct run_context_request {
   std::shared_ptr<const partition>* split = nullptr; ///< Receives the partition, for partition.csv; may be null.
   run_context_use use = run_context_use::run;
   const raw_data* data = nullptr;     ///< Result of load_data(); null: load it.
-  diagnostics* warnings = nullptr;    ///< Receives warnings; may be null.
+  diagnostics* warnings = nullptr;    ///< Receives the warnings; may be null.
   std::string* data_digest = nullptr; ///< Receives the digest of the data set; may be null.
   std::filesystem::path backbone{};   ///< Weights of model.backbone's scenario; empty: none.
 };

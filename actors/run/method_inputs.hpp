@@ -6,8 +6,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// All inputs of a method before the run, except the initial weights. Reads the files that its keys name and lets the
-/// method validate the result. Fails with all errors.
+/// Loads all inputs of a method except the initial weights. Reads the files that its keys name and lets the method
+/// validate the result. Fails with all errors.
 /// @param device name of the device that computes the run
 [[nodiscard]] expected<method_setup> load_method_inputs(const scenario& settings, const task_stream& tasks,
                                                         const model_ref& net, const std::string& device);

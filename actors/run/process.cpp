@@ -16,7 +16,7 @@
 namespace mneme {
 namespace {
 
-/// Limits LibTorch to one thread in actor threads, because they compute, too: batches and server steps.
+/// Limits LibTorch to one thread in actor threads, because actors compute batches and server steps in parallel.
 class one_thread_hook final : public caf::thread_hook {
 public:
   void init(caf::actor_system& /*system*/) override {}
@@ -43,7 +43,7 @@ void prepare_process() {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
     expect_threads();
-    c10::SetStackTraceFetcher([] { return std::string(); }); // error messages without addresses
+    c10::SetStackTraceFetcher([] { return std::string(); }); // omits addresses from error messages
     return true;
   }();
   MNEME_CHECK(types_known);
@@ -52,11 +52,11 @@ void prepare_process() {
 }
 
 void configure(caf::actor_system_config& config, std::size_t threads, const system_options& options) {
-  config.set("caf.scheduler.policy", "sharing"); // threads sleep when idle: polling would take time from workers
+  config.set("caf.scheduler.policy", "sharing"); // idle threads sleep: polling would take time from workers
   if (options.waits_for_nodes)
     config.set("caf.scheduler.max-throughput", tuning::messages_of_turn);
   config.set("caf.scheduler.max-threads", threads);
-  if (options.measures_actors) { // reads a clock for each message; clients are too many
+  if (options.measures_actors) { // a metric reads a clock for each message, which is too slow for clients
     config.set("caf.metrics-filters.actors.includes", std::vector<std::string>{"mneme.*"});
     config.set("caf.metrics-filters.actors.excludes", std::vector<std::string>{"mneme.client"});
   }

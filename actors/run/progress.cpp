@@ -25,7 +25,7 @@ std::string of_total(std::int64_t number, std::int64_t total) {
   return total > 0 ? fmt::format("{}/{}", number, total) : std::to_string(number);
 }
 
-/// Formats accuracies in percent, "tasks 61.02 80.10"; only the newest ones if there are many tasks.
+/// Formats accuracies in percent, such as "tasks 61.02 80.10". If there are many tasks, lists only the newest ones.
 std::string per_task_text(const std::vector<double>& accuracies) {
   constexpr std::size_t listed_max = 10;
   if (accuracies.size() > listed_max)
@@ -36,8 +36,8 @@ std::string per_task_text(const std::vector<double>& accuracies) {
   return text;
 }
 
-/// Formats ", training loss 0.5210 (cross_entropy 0.5000, proximal 0.0210)". A single term is not listed. Returns "" if
-/// there is no training loss.
+/// Formats the training loss, such as ", training loss 0.5210 (cross_entropy 0.5000, proximal 0.0210)". A single term
+/// is not listed. Returns "" if there is no training loss.
 std::string training_text(const evaluation_record& record) {
   if (!record.training_loss)
     return "";
@@ -143,7 +143,8 @@ double progress::share() const {
 
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
-  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // the rate counts only rounds of this process
+  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // the rate covers only the rounds of this
+                                                                        // process
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
   const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
   return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", terminal_bar(share()), 100.0 * share(),

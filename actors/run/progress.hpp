@@ -20,7 +20,7 @@ enum class progress_style { block, lines, json, quiet, silent, embedded_block };
 /// silent and embedded_block.
 class progress {
 public:
-  /// @param share_done set to the share of finished rounds (0 to 1), in every style; may be null
+  /// @param share_done is set to the share of finished rounds (0 to 1), in every style; may be null
   progress(std::FILE* out, progress_style style, std::atomic<double>* share_done = nullptr);
   /// Prints title, seed and scenario digest. Starts the clock for rates and time left.
   void started(const std::string& title, const std::string& directory, std::int64_t seed,
@@ -55,8 +55,8 @@ private:
   progress_snapshot last_{};
   std::optional<program_progress> program_{}; ///< Printed until the next snapshot of the run.
   std::int64_t rounds_done_ = 0;
-  std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Counts at the start of this process.
-  std::optional<double> accuracy_{};                          ///< In percent, of the latest evaluation.
+  std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Counts when this process started.
+  std::optional<double> accuracy_{};                          ///< Accuracy of the latest evaluation, in percent.
   recorder_stopwatch began_;
 };
 

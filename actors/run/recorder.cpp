@@ -21,8 +21,8 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// CPU seconds of this process that are charged to earlier runs. Each run is charged the time since the end of the one
-/// before it, so loading counts.
+/// CPU seconds of this process that belong to earlier runs. A run's time starts at the end of the previous run, so it
+/// includes loading.
 std::atomic<double> counted_cpu_seconds{0.0};
 
 std::int64_t peak_rss_bytes() {
@@ -117,7 +117,8 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         });
       },
       [this](finish_run& in) {
-        // Some messages to the recorder have no reply, so a failed write is reported at the latest in the summary.
+        // Some messages to the recorder have no reply. A failed write is therefore reported in the summary at the
+        // latest.
         if (const auto reason = std::exchange(failure_, {});
             !reason.empty() && in.report.status != run_status::failed) {
           in.report.status = run_status::failed;
@@ -140,7 +141,7 @@ void recorder_state::write(const recorded_events& lines) {
     keep(kept);
 }
 
-/// Rewrites the file of the dumped round with each model, so that the file is complete if the run ends early.
+/// Rewrites the file of the dumped round after each model, so that the file is complete if the run ends early.
 void recorder_state::keep(const kept_values& kept) {
   const auto lead = kept.client ? fmt::format("{}.{:05}.client_{}.", kept.party, ++values_count_, kept.client->value)
                                 : std::string("model.");
@@ -201,7 +202,7 @@ run_summary recorder_state::finish(const run_report& report) {
 }
 
 caf::result<void> recorder_state::keep(save_checkpoint& others) {
-  if (!failure_.empty()) // the checkpoint would refer to lines that are missing in files
+  if (!failure_.empty()) // else the checkpoint would refer to lines that the files do not have
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
   static_cast<void>(guarded([&] { now.lines = setup_.files->sync_lines(); }));

@@ -43,9 +43,9 @@ private:
   recorder_actor::pointer self_;
   run_context_ref context_;
   recorder_setup setup_;
-  recorder_snapshot past_; // includes the times of earlier processes
+  recorder_snapshot past_; // includes the time of earlier processes
   recorder_stopwatch wall_;
-  double cpu_before_;                               // CPU seconds of this process that are charged to earlier runs
+  double cpu_before_;                               // CPU seconds of this process that belong to earlier runs
   std::map<std::string, double> summary_metrics_{}; // summary metrics of the method
   tensor_map values_{};                             // values of the dumped round
   std::int64_t values_count_ = 0;                   // number of deliveries in the dumped round

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t columns_max = 20; // with 7 characters each they fit a wide terminal
+constexpr std::size_t columns_max = 20; // columns of 7 characters that fit a wide terminal
 
 std::string full_table(const accuracy_matrix& matrix) {
   std::string text = "after task     all |";

@@ -3,8 +3,8 @@
 #include "actors/run/simulation.hpp"
 namespace mneme {
 
-/// Returns the resolved scenario of a run, named like the run. Fails if the folder has none, or if scenario.toml was
-/// changed after the run.
+/// Returns the resolved scenario of a run, named like the run. Fails if the folder has none, or if scenario.toml has
+/// changed since the run.
 [[nodiscard]] expected<scenario> read_run_scenario(const std::filesystem::path& folder);
 
 /// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as read_run_scenario(), if the data

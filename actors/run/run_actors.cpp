@@ -49,7 +49,7 @@ public:
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
     nodes_ = setup.nodes;
-    const auto live = setup.recorder.live; // copied before setup.recorder is moved
+    const auto live = setup.recorder.live; // setup.recorder is moved below
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
     if (live)

@@ -13,10 +13,10 @@
 namespace mneme {
 namespace {
 
-// Units: seconds, bytes, and FLOPs, two per multiply-add.
+// Units: seconds, bytes and FLOPs. A multiply-add counts as two FLOPs.
 
 constexpr double client_round_seconds = 5e-6;       // measured overhead of scheduler and actors
-constexpr double process_bytes = 150.0 * (1 << 20); // libraries and the stacks of threads
+constexpr double process_bytes = 150.0 * (1 << 20); // for libraries and thread stacks
 
 std::int64_t allowed_cores() {
   cpu_set_t cores;
@@ -74,7 +74,7 @@ private:
   std::map<std::pair<std::int64_t, std::int64_t>, std::optional<pass_work>> known_;
 };
 
-/// Measures FLOPs per second of matrix products of this shape, on one thread.
+/// Measures the FLOPs per second of matrix products of this shape on one thread.
 double rate_of(const product_shape& shape) {
   constexpr double measured_s = 0.02;
   const auto a = at::ones({shape.m, shape.k}), b = at::ones({shape.k, shape.n});
@@ -89,10 +89,10 @@ double rate_of(const product_shape& shape) {
          watch.seconds();
 }
 
-/// Measures FLOPs per second for the matrix products of a pass. Only the eight heaviest shapes are measured.
+/// Measures the FLOPs per second of the matrix products of a pass. Only the eight most expensive shapes are measured.
 double product_rate(const pass_work& pass) {
   constexpr std::size_t measured_max = 8;
-  constexpr double numbers_max = 1 << 26; // limit of elements in a measured matrix
+  constexpr double numbers_max = 1 << 26; // largest number of elements in a measured matrix
   std::vector<std::pair<double, product_shape>> heaviest;
   for (const auto& [shape, operations] : pass.forward_by_shape)
     if (static_cast<double>(shape.m) * static_cast<double>(shape.k) < numbers_max &&
@@ -125,7 +125,8 @@ std::vector<memory_part> memory_of(const run_context& run, const dry_run_result&
   std::vector<memory_part> parts{
       {"program", "", process_bytes},
       {"data", "data.name", bytes_of(*run.tasks->train) + bytes_of(*run.tasks->test)},
-      {"server", "model.name", 5.0 * weights}, // weights, those of the start, sums in float64
+      {"server", "model.name", 5.0 * weights}, // current weights, weights at the start of the round, and sums in
+                                               // float64
       {"workers", "training.batch", static_cast<double>(workers) * 2.0 * step},
       {"uploads", "worker.lookahead_memory",
        std::min(held, 4.0 * static_cast<double>(run.scenario.worker.lookahead_memory.bytes))}};
@@ -144,7 +145,7 @@ double run_cost::memory_bytes() const {
 }
 
 expected<run_cost> estimate_cost(const scenario& settings, std::int64_t threads) {
-  disable_intra_op_threads(); // workers do the same
+  disable_intra_op_threads(); // as workers do
   diagnostics warnings;
   auto loaded = load_run_context(settings, {.use = run_context_use::check, .warnings = &warnings});
   if (!loaded)

@@ -9,12 +9,12 @@ struct raw_data;
 
 struct run_cost {
   dry_run_result played{};
-  double train_flops = 0.0;    ///< Jobs of clients: matrix products and convolutions, two per multiply-add,
+  double train_flops = 0.0;    ///< FLOPs of clients' jobs: matrix products and convolutions, two per multiply-add,
                                ///< without padding and element-wise operations.
-  double evaluate_flops = 0.0; ///< Evaluations, counted in the same way.
+  double evaluate_flops = 0.0; ///< FLOPs of evaluations, counted in the same way.
   std::vector<memory_part> memory{};
   memory_budget room{};
-  double flops_per_second = 0.0; ///< Of one worker, measured on this machine for the net's products.
+  double flops_per_second = 0.0; ///< Rate of one worker, measured on this machine for the net's products.
   std::int64_t workers = 1;      ///< Number of workers with work.
   double seconds = 0.0;          ///< Wall-clock time: all FLOPs at that rate, plus a constant per client round.
   diagnostics warnings{};        ///< Valid settings that are probably mistakes.

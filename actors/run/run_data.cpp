@@ -4,8 +4,8 @@
 namespace mneme {
 namespace {
 
-/// Returns errors for settings that move pixels, since the rows have none. For generated rows the scenario's own checks
-/// report them earlier. @param kind of the rows: "tokens" or "numbers"
+/// Returns an error for each setting that moves pixels, because these rows have none. For generated rows the scenario's
+/// own checks report these errors earlier. @param kind kind of the rows: "tokens" or "numbers"
 diagnostics validate_pixel_use(const scenario& settings, const std::string& kind) {
   diagnostics errors;
   if (settings.training.augment != augmentation_kind::none)
@@ -20,7 +20,7 @@ diagnostics validate_pixel_use(const scenario& settings, const std::string& kind
   return errors;
 }
 
-/// Replaces keys and data sets by locations in the scenario. Locations in files stay as they are.
+/// Replaces keys and names of data sets in errors by locations in the scenario. Keeps locations in files.
 diagnostics placed_in_scenario(diagnostics errors, const scenario& settings) {
   for (auto& [where, text] : errors) {
     const bool is_key = where.starts_with("data.");
@@ -40,7 +40,7 @@ expected<raw_data> load_run_data(const scenario& settings, const raw_data* given
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
   if (const auto crowd = check_client_memory(settings, available_memory()); !crowd.empty()) {
-    append(problems, crowd); // stops before anything is loaded
+    append(problems, crowd); // stop before anything is loaded
     return tl::unexpected{problems};
   }
   auto raw = given ? expected<raw_data>(*given) : load_data(settings.data, settings.data_seed(), values);

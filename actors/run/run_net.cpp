@@ -33,7 +33,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// Location of the first key that the reason names and the scenario sets; of model.name if there is none.
+/// Location of the first key that the error text names and the scenario sets; otherwise that of model.name.
 std::string place_of_reason(const scenario& settings, const std::string& reason) {
   auto first = std::string::npos;
   std::string place = settings.where("model.name");
@@ -51,7 +51,8 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
   return place;
 }
 
-/// Returns an error if the weights do not fit into memory: the server's, and a client's with gradients if it trains.
+/// Returns an error if memory is too small for the weights: those of the server, and those of a client with its
+/// gradients if clients train.
 diagnostics too_large_net(const scenario& settings, const model& net, const memory_budget& room) {
   const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
   const auto bytes = 4.0 * copies * static_cast<double>(net.size());

@@ -15,7 +15,7 @@ namespace mneme {
 [[nodiscard]] expected<model_ref> make_run_model(const scenario& settings, const task_stream& tasks,
                                                  const std::string& device);
 
-/// Warnings about model.module: layers that are not trained.
+/// Warns about layers of model.module that are not trained.
 [[nodiscard]] diagnostics module_warnings(const scenario& settings, const model& net);
 
 } // namespace mneme

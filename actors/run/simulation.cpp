@@ -25,7 +25,7 @@ std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_co
 std::int64_t threads_of(const run_options& options) { return options.threads > 0 ? options.threads : cores(); }
 
 /// Number of threads for the actors that do not compute. Passing a message to another thread costs more than handling
-/// it, so a second thread pays only for many workers; more threads than shards would be idle.
+/// it, so a second thread pays off only with many workers. More threads than shards would be idle.
 std::size_t control_threads(const run_context& context, const run_options& options) {
   const auto fed = threads_of(options) / tuning::workers_per_actor_thread;
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
@@ -48,7 +48,7 @@ expected<void> check_arithmetic(const scenario& settings) {
 
 struct loaded_run {
   std::shared_ptr<run_context> context{};
-  std::string failure{}; // of the machine: why the run cannot start
+  std::string failure{}; // error of the machine that prevents the run
   diagnostics warnings{};
   std::string data_digest{};
 };
@@ -132,7 +132,8 @@ run_summary failed_before_it_began(const std::string& reason) {
   return summary;
 }
 
-/// Returns an error if the data have changed since the run began, because results on both would be mixed; else "".
+/// Returns an error if the data have changed since the run began; "" otherwise. Results on old and new data must not be
+/// mixed.
 std::string other_data(const run_origin& origin, const std::string& now, const scenario& settings) {
   if (origin.data_digest.empty() || origin.data_digest == now)
     return {};
@@ -174,11 +175,11 @@ void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::pat
     view.warned("cannot remove untrusted checkpoints: " + reason);
 }
 
-/// Warns if the CPU's results depend on how rows are batched. Devices have other guarantees, so they are not checked.
+/// Warns if results on the CPU depend on how rows are batched. Devices give other guarantees, so they are not checked.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;
-  // Checked once per process, with a token net: its products are the ones that are known to differ.
+  // Checked once per process, with a token net: only its matrix products are known to depend on the batch.
   static const auto warning = warning_of(check_reproducibility({small_nets().back()}));
   if (!warning.empty())
     run.view->warned(warning);
@@ -217,7 +218,8 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   const bool is_trusted = !run.nodes || run.nodes->results_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
-  // Without saved features the run is still complete. Without saved slices a resumed run restarts its programs.
+  // A run is complete even if its features cannot be saved. If slices cannot be saved, a resumed run restarts its
+  // programs.
   if (const auto reason = exception_message_of([&] { run.context->features->save(); }); !reason.empty())
     run.view->warned("cannot save features of the frozen net: " + reason);
   if (resumable && is_trusted)
@@ -233,9 +235,9 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
 
 /// Newest intact checkpoint of a run.
 struct starting_point {
-  resume_state_ref past{}; ///< Null if no checkpoint is intact.
+  resume_state_ref past{}; ///< Errors of newer checkpoints.
   std::filesystem::path file{};
-  diagnostics broken{}; ///< Errors of newer checkpoints.
+  diagnostics broken{}; ///< Errors of newer checkpoints, which are damaged.
 };
 
 expected<starting_point> starting_point_of(const prepared_run& run) {
@@ -319,7 +321,7 @@ expected<run_summary> run_with(const run_nodes_ref& nodes, const scenario& setti
     if (options.trace)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
-    run.files->write("scenario.toml", resolved_text(settings)); // last: from here on the run can be resumed
+    run.files->write("scenario.toml", resolved_text(settings)); // written last: from now on the run can be resumed
   });
   if (!unwritten.empty())
     return failed_before_it_began(unwritten);
@@ -357,7 +359,7 @@ expected<std::optional<run_summary>> resume_with(const run_nodes_ref& nodes, con
     return tl::unexpected{loaded.error()};
   if (!loaded->failure.empty())
     return std::optional(failed_before_it_began(loaded->failure));
-  // A changed scenario is reported later, by starting_point_of().
+  // starting_point_of() reports a changed scenario later
   const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value);
   if (const auto other = other_data(*origin, loaded->data_digest, read->value); is_same_scenario && !other.empty())
     return failed(directory->path().string(), other);
@@ -390,7 +392,7 @@ expected<std::optional<run_summary>> resume_with(const run_nodes_ref& nodes, con
 const run_summary* summary_of(const run_summary& ended) { return &ended; }
 const run_summary* summary_of(const std::optional<run_summary>& ended) { return ended ? &*ended : nullptr; }
 
-/// Outcome of a run for its nodes. @param ended null: the run was done before
+/// The outcome of a run, for its nodes. @param ended null: the run had already been done
 run_end outcome_of(const run_summary* ended) {
   if (!ended || ended->status == "done")
     return {.outcome = run_outcome::done, .reason = ""};

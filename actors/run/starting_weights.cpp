@@ -10,10 +10,12 @@ namespace {
 
 /// Parts of the model.safetensors of an earlier run that model.seed_weights names.
 struct initial_tensors {
-  tensor_map net{}, downstream{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
+  tensor_map net{}, downstream{}; ///< Tensors of the run's net, and of the net that the method trains on the outputs of
+                                  ///< the run's net.
 };
 
-/// Splits named tensors over the two nets. Omits a ridge readout and its projection, which methods fit from all rows.
+/// Splits named tensors between the two nets. Omits a ridge readout and its projection, which the method fits to all
+/// rows.
 initial_tensors in_parts(const tensor_map& named, const model& net, const model* downstream) {
   const auto is_of = [](const model& owner, const std::string& name) {
     const auto& parameters = owner.layout();
@@ -36,7 +38,7 @@ expected<tensors_ref> downstream_weights(const scenario& settings, const model& 
   if (!downstream || file.empty())
     return nullptr;
   const auto named = read_safetensors(file);
-  if (!named) // reported for the run's net
+  if (!named) // the call for the run's net has reported this error
     return nullptr;
   const auto parts = in_parts(*named, net, downstream.get());
   if (parts.downstream.empty())

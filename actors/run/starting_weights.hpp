@@ -19,7 +19,7 @@ namespace mneme {
 [[nodiscard]] expected<tensors_ref> downstream_weights(const scenario& settings, const model& net,
                                                        const model_ref& downstream);
 
-/// Returns an error if the net is frozen but untrained, unless the scenario allows it by model.weights = "as-drawn".
+/// Returns an error if the net is frozen and untrained, unless model.weights = "as-drawn" allows it.
 [[nodiscard]] diagnostics untrained_frozen_net(const scenario& settings, const model& net);
 
 } // namespace mneme

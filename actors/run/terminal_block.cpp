@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// Width of the terminal in columns; 80 if `out` is no terminal.
+/// Width of the terminal in columns; 80 if `out` is not a terminal.
 std::size_t columns_of(std::FILE* out) {
   winsize size{};
   const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -21,7 +21,7 @@ void terminal_block::draw(const std::string& text) {
   const auto columns = columns_of(out_);
   for (std::size_t begin = 0; begin < text.size(); ++lines_) {
     const auto end = text.find('\n', begin);
-    // Lines are cut: a wrapped line would count as two, and the next draw would start at the wrong line.
+    // Lines are cut to the width: a wrapped line would take two rows, and the next draw would start at the wrong row.
     std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
     begin = end + 1;
   }
@@ -31,7 +31,7 @@ void terminal_block::draw(const std::string& text) {
 
 void terminal_block::erase() {
   if (lines_ > 0)
-    std::fprintf(out_, "\r\x1b[%dA\x1b[J", lines_); // up to its first line; erase to the end of the screen
+    std::fprintf(out_, "\r\x1b[%dA\x1b[J", lines_); // moves to the block's first line and erases the rest of the screen
   lines_ = 0;
 }
 

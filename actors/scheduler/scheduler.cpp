@@ -105,7 +105,7 @@ void scheduler_state::send(deliveries command) {
 
 // -- messages to the recorder -----------------------------------------------------------------------------------------
 
-/// Requests a checkpoint. If it cannot be written, the run continues.
+/// Requests a checkpoint. If the checkpoint cannot be written, the run continues.
 void scheduler_state::send(save_checkpoint command) {
   const auto ended = [this] {
     pace_.ended();

@@ -11,7 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
 
 constexpr std::size_t axes_max = 16;
-constexpr std::int8_t on_device = 0x40; // flag bit above all dtype numbers
+constexpr std::int8_t on_device = 0x40; // flag bit, larger than all dtype numbers
 static_assert(static_cast<int>(at::ScalarType::NumOptions) < on_device);
 
 enum class exchanged_as : std::uint8_t { itself, named, name };
@@ -37,7 +37,7 @@ bool known_dtype(at::ScalarType dtype) {
 /// Number of elements of a tensor with these sizes. Returns nullopt if they do not fit into `bytes`.
 std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& sizes, std::size_t element_bytes,
                                            std::size_t bytes) {
-  std::int64_t stride = 1; // LibTorch computes strides even for empty tensors
+  std::int64_t stride = 1; // LibTorch computes strides for empty tensors, too
   bool is_empty = false;
   for (const auto size : sizes) {
     if (size < 0 || __builtin_mul_overflow(stride, std::max<std::int64_t>(size, 1), &stride))
@@ -179,7 +179,7 @@ void archive::visit(tensor_map& tensors) {
   }
 }
 
-/// Saves or loads the tensor's number: 0 if undefined, else from 1. The content follows at the first occurrence.
+/// Saves or loads a tensor's number: 0 if undefined, otherwise from 1. The content follows when a number first occurs.
 void archive::frozen_tensor(at::Tensor& value) {
   std::uint64_t number = 0;
   const auto before = value;

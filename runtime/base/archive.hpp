@@ -49,8 +49,8 @@ public:
     frozen_tensor(value);
     return *this;
   }
-  /// From this point on, tensors of maps that both sides hold are replaced by digests; null ends this. Both sides must
-  /// call it at the same position. @param with must outlive the archive
+  /// From this point on, digests replace the tensors of maps that both sides hold; null ends this. Both sides must call
+  /// it at the same position. @param with must outlive the archive
   archive& exchanging(tensor_exchange* with) {
     exchange_ = with;
     return *this;
@@ -89,7 +89,7 @@ private:
   void visit(std::vector<T>& values) {
     const auto count = counted(values.size(), 1);
     if (loading())
-      values.clear(); // grows with the bytes actually read, so a forged count allocates nothing
+      values.clear(); // memory grows with the bytes actually read, so a forged count allocates nothing
     for (std::size_t i = 0; i < count; ++i)
       (*this)(loading() ? values.emplace_back() : values[i]);
   }
@@ -130,7 +130,7 @@ private:
   void load_frozen(at::Tensor& value);
   void save_tensor(const at::Tensor& value, bool frozen);
   void load_tensor(at::Tensor& value);
-  /// Saves `count`; or loads it, and throws archive_error if fewer than that many items of `bytes_min` bytes can
+  /// Saves `count`, or loads it. Loading throws archive_error if fewer than `count` items of `bytes_min` bytes can
   /// follow.
   std::size_t counted(std::size_t count, std::size_t bytes_min);
   void raw(void* data, std::size_t count);
@@ -139,18 +139,19 @@ private:
     std::size_t at = 0; ///< Offset in bytes_ at which the tensor's content is inserted.
     at::Tensor host{};
   };
-  std::vector<std::byte> bytes_; // saving: all bytes except tensor contents
+  std::vector<std::byte> bytes_; // saving: all bytes, without contents of tensors
   std::vector<blob> blobs_;
   std::size_t blob_bytes_ = 0;
   buffer source_; // loading
   std::size_t at_ = 0, end_ = 0;
-  std::vector<std::shared_ptr<const void>> shared_; // by number from 1; kept alive so that addresses stay unique
+  std::vector<std::shared_ptr<const void>> shared_; // numbered from 1; kept alive, so that their addresses are not
+                                                    // reused
   std::vector<std::type_index> kinds_;              // types of the objects in shared_
   std::unordered_map<const void*, std::size_t> numbers_;
-  std::vector<at::Tensor> frozen_; // immutable tensors by number from 1, kept alive
+  std::vector<at::Tensor> frozen_; // immutable tensors, numbered from 1; kept alive
   std::unordered_map<const void*, std::size_t> frozen_numbers_;
   tensor_exchange* exchange_ = nullptr;
-  c10::Device device_{c10::DeviceType::CPU}; // loading: target for tensors that were saved from a device
+  c10::Device device_{c10::DeviceType::CPU}; // loading: device for tensors that were saved from a device
 };
 
 // -- ids, and types of the standard library ---------------------------------------------------------------------------

@@ -8,8 +8,8 @@
 #include <vector>
 namespace mneme {
 
-/// Open addressing with linear probing and no allocation per value. Ids are sequential, so their low bits serve as hash
-/// and collisions are rare. Erasing closes the gap, so there are no tombstones.
+/// Open addressing with linear probing and no allocation per value. Ids are sequential, so their low bits serve as the
+/// hash, and collisions are rare. Erasing closes the gap, so there are no tombstones.
 template <class Value>
 class assignment_table {
 public:
@@ -24,7 +24,7 @@ public:
     auto& place = slots_[at];
     place.id = id;
     place.used = true;
-    place.value = std::move(value); // values are large, so they are moved only once
+    place.value = std::move(value); // a value is large, so it is moved only once
     return place.value;
   }
   /// The value of `id`. Returns null if it is not in the table.
@@ -47,13 +47,14 @@ public:
       MNEME_CHECK(slots_[gap].used, id.value);
     MNEME_CHECK(slots_[gap].used, id.value);
     for (auto at = next(gap); slots_[at].used; at = next(at))
-      if (distance(home_of(slots_[at].id), at) >= distance(gap, at)) { // its probe sequence includes the gap
+      if (distance(home_of(slots_[at].id), at) >= distance(gap, at)) { // the probe sequence of this entry includes the
+                                                                       // gap
         slots_[gap] = std::move(slots_[at]);
         gap = at;
       }
     slots_[gap].used = false;
     auto& left = slots_[gap].value;
-    std::destroy_at(&left); // constructed in place, since values are large
+    std::destroy_at(&left); // constructed in place, because values are large
     std::construct_at(&left);
     --size_;
   }

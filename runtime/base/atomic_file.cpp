@@ -69,8 +69,8 @@ bool is_named(const open_file& file) {
          held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-/// Opens and locks an empty part file. Writers of the same file wait for each other; on file systems without locks they
-/// do not.
+/// Opens and locks an empty part file. Writers of the same file wait for each other, except on file systems without
+/// locks.
 open_file own_part(const std::filesystem::path& path) {
   expect_ordinary(path);
   const auto name = part_of(path);
@@ -79,12 +79,12 @@ open_file own_part(const std::filesystem::path& path) {
     open_file part(name, O_WRONLY | O_CREAT | own_file_flags);
     while (::flock(part.descriptor(), LOCK_EX) != 0 && errno == EINTR)
       ;
-    if (!is_named(part)) // the previous writer has renamed it
+    if (!is_named(part)) // the previous writer has renamed this part
       continue;
     if (::ftruncate(part.descriptor(), 0) == 0)
       return part;
     const int error = errno;
-    ::unlink(name.c_str()); // otherwise the empty part file would remain
+    ::unlink(name.c_str()); // else the empty part file would remain
     fail("write", name, error);
   }
 }
@@ -146,12 +146,12 @@ void atomic_file::commit() {
   MNEME_CHECK(!committed_, path_);
   part_.sync();
   expect_ordinary(path_);
-  if (!is_named(part_)) // the part was moved or removed, so its name may belong to another file
+  if (!is_named(part_)) // the part file was moved or removed, so its name may belong to another file
     fail("write", part_.path(), ENOENT);
   if (::rename(part_.path().c_str(), path_.c_str()) != 0)
     fail("write", path_, errno);
   committed_ = true;
-  part_.close(); // releases the lock
+  part_.close(); // this releases the lock
   sync_folder(path_.parent_path());
 }
 

@@ -1,4 +1,4 @@
-/// atomic_file: files that survive a crash or a full disk, either complete or absent, or extended by complete lines.
+/// atomic_file: files that survive a crash or a full disk. A file is complete or absent, or it grows by complete lines.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -26,9 +26,9 @@ private:
   int descriptor_ = -1; ///< -1 if closed.
 };
 
-/// A file that appears under its name either complete or not at all. It is written as `<name>.part` in the same folder
-/// and renamed by commit(). Without a commit the part file is removed. Another writer of the same file, in this process
-/// or another one, waits.
+/// A file that appears under its name only when it is complete. It is written as `<name>.part` in the same folder and
+/// renamed by commit(). Without a commit the part file is removed. Another writer of the same file, in this process or
+/// another one, waits.
 class atomic_file {
 public:
   /// Throws if the file or its part exists as a link, folder, device or pipe; only regular files are replaced.
@@ -38,7 +38,7 @@ public:
   ~atomic_file();
 
   void write(std::string_view bytes) { part_.write(bytes); }
-  /// Moves the complete file to its name; it is then on disk. Called once, last.
+  /// Moves the complete file to its name; it is then on disk. Must be the last call.
   void commit();
 
 private:
@@ -47,10 +47,10 @@ private:
   bool committed_ = false;
 };
 
-/// Writes a whole file by way of atomic_file. Throws std::system_error with the file name.
+/// Writes a whole file, using atomic_file. Throws std::system_error with the file name.
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// A file that grows by complete lines. Appended lines have left the process when append() returns. A failed append
+/// A file that grows by complete lines. When append() returns, the operating system has the lines. A failed append
 /// leaves no partial lines.
 class line_file {
 public:
@@ -58,7 +58,7 @@ public:
   explicit line_file(std::filesystem::path path);
   /// Appends complete lines. Throws std::system_error on failure, also if the file was moved or removed.
   void append(std::string_view lines);
-  /// Syncs the file. Returns its size in bytes; all of them are on disk.
+  /// Syncs the file to disk. Returns its size in bytes.
   [[nodiscard]] std::uint64_t sync_and_size();
 
 private:

@@ -24,7 +24,7 @@ std::optional<std::int64_t> number_of_file(const fs::path& file) {
   return std::getline(in, text) ? number_in(text) : std::nullopt;
 }
 
-/// The number after `name` in a file with lines "name: 12 kB" or "name 12". Returns nullopt if it is missing.
+/// Returns the number after `name` in a file with lines such as "name: 12 kB" or "name 12"; nullopt if it is missing.
 std::optional<std::int64_t> number_behind(const fs::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-// True after a checkpoint was loaded: a failed check may then be caused by the file instead of the program.
+// True after a checkpoint was loaded. A failed check may then be the fault of the file instead of the program.
 std::atomic<bool> resumed_from_file{false};
 
 } // namespace

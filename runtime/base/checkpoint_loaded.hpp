@@ -2,8 +2,8 @@
 #pragma once
 namespace mneme {
 
-/// Call after loading a checkpoint. A later failed MNEME_CHECK may then be caused by a checkpoint that was forged with
-/// a valid checksum. The process prints this and exits with code 1 instead of aborting.
+/// Call after loading a checkpoint. If a MNEME_CHECK fails later, the cause may be a checkpoint that was forged with a
+/// valid checksum. The process says so and exits with code 1 instead of aborting.
 void mark_checkpoint_loaded();
 
 } // namespace mneme

@@ -13,7 +13,7 @@ namespace mneme::csv {
 
 /// Returns the name in `known` that `name` misspells, or "". Misspellings differ in case, blanks and underscores, by
 /// one inserted or omitted letter, or by two swapped letters. For names in `absent`, a suffix "id", "index" or "number"
-/// may be added. A replaced letter counts as another word ("raw" for "row", "mask" for "task").
+/// may be added. A name with a replaced letter counts as another word ("raw" for "row", "mask" for "task").
 /// @param absent names in `known` that the header does not contain
 [[nodiscard]] std::string misspelt_name(std::string_view name, const std::vector<std::string>& known,
                                         const std::vector<std::string>& absent);

@@ -6,8 +6,8 @@
 namespace mneme::csv {
 namespace {
 
-/// Detects the delimiter: a semicolon or tab if the first line contains it outside of quotes and no comma, else a
-/// comma.
+/// Detects the delimiter. It is a semicolon or a tab if the first line contains one outside of quotes and no comma;
+/// otherwise a comma.
 char delimiter_of(std::string_view text) {
   bool quoted = false, has_semicolon = false, has_tab = false;
   for (const char letter : text) {

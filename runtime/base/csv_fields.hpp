@@ -51,11 +51,11 @@ private:
   std::string error_;
 };
 
-/// Formats `text` as a CSV field; adds quotes if a reader would otherwise change it.
+/// Formats `text` as a CSV field; adds quotes if a reader would misread it without them.
 [[nodiscard]] std::string field_text(std::string_view text);
 
-/// Parses a number into `into`. Returns true if the whole field is a number, optionally after "+". On failure, `into`
-/// is unspecified.
+/// Parses a number into `into`. Returns true if the whole field is a number; a leading "+" is allowed. On failure,
+/// `into` is unspecified.
 template <class Number>
 [[nodiscard]] bool parse_number(std::string_view field, Number& into) {
   if (field.starts_with('+') && !field.starts_with("+-"))

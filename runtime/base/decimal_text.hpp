@@ -10,7 +10,7 @@ namespace mneme {
 /// The number (-1)^negative * 0.DIGITS * 10^exponent.
 struct decimal {
   bool negative = false;
-  std::int64_t exponent = 0; ///< 0 for the number zero.
+  std::int64_t exponent = 0; ///< The number zero has exponent 0.
   std::string digits{};      ///< Without leading and trailing zeros; "" for the number zero.
   bool operator==(const decimal&) const = default;
 };

@@ -23,11 +23,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
 } // namespace
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t length_max = 100; // longer words are not misspelled names, and the cost grows with the length
+  constexpr std::size_t length_max = 100; // longer words are not misspelled names, and the cost grows with their length
   if (word.size() > length_max)
     return {};
   std::string best;
-  std::size_t least = word.size() / 3 + 2; // accepts errors in up to a third of the word
+  std::size_t least = word.size() / 3 + 2; // accept errors in up to a third of the word
   for (const auto& candidate : candidates)
     if (auto edits = distance(word, candidate); edits < least) {
       least = edits;

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "digests are defined o
 digest128 from(XXH128_hash_t hash) { return {.high = hash.high64, .low = hash.low64}; }
 
 void add(digest_stream& to, std::uint64_t number) { to.add(std::as_bytes(std::span(&number, 1))); }
-/// Adds a text with its length first, so that different lists of texts never give equal bytes.
+/// Adds the length of a text and then the text, so that different lists of texts never give equal bytes.
 void add(digest_stream& to, std::string_view text) {
   add(to, text.size());
   to.add(std::as_bytes(std::span(text)));

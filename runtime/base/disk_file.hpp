@@ -38,8 +38,8 @@ private:
   std::uint64_t size_bytes_ = 0, position_ = 0;
 };
 
-/// "a folder", "a named pipe", "a socket" or "a device"; "" for a regular or missing file. Follows links and opens
-/// nothing.
+/// Returns "a folder", "a named pipe", "a socket" or "a device"; "" for a regular or missing file. Follows links and
+/// opens nothing.
 [[nodiscard]] std::string special_kind(const std::filesystem::path& path);
 
 /// The reason why `path` cannot be read, as the predicate of a sentence: "is a named pipe; expected an ordinary file".

@@ -29,7 +29,7 @@ std::string current_exception_message() {
 std::string torch_error_message(const std::exception& thrown) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
   const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
-  // The interpreter prefixes a stack trace of the module's code; the reason is the last line that is not empty.
+  // The interpreter puts a stack trace of the module's code first. The reason is the last line that is not empty.
   constexpr std::string_view lead = "RuntimeError: ";
   if (const auto at = text.rfind(lead); at != std::string::npos)
     return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());

@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 #include <algorithm>
 
-/// MKL's thread count for the calling thread. Null if LibTorch was built without MKL.
+/// Returns MKL's number of threads for the calling thread. Null if LibTorch was built without MKL.
 extern "C" int mkl_get_max_threads() __attribute__((weak));
 
 namespace mneme {
@@ -11,14 +11,14 @@ void disable_intra_op_threads() {
   static thread_local bool is_set = false;
   if (is_set)
     return;
-  at::get_num_threads(); // LibTorch's first query on this thread would reset the count to that of the machine
+  at::get_num_threads(); // else LibTorch's first query on this thread would reset the number to that of the machine
   at::set_num_threads(1);
   is_set = true;
 }
 
 void compute_on_one_thread_after_fork() {
   disable_intra_op_threads();
-  at::set_num_threads(1); // recreates LibTorch's thread pool, which is not thread-safe
+  at::set_num_threads(1); // this recreates LibTorch's thread pool, which is not thread-safe
 }
 
 int intra_op_threads() {

@@ -49,7 +49,7 @@ std::vector<loaded_library> loaded_libraries() {
 std::vector<std::pair<std::string, std::string>> library_versions() {
   std::vector<std::pair<std::string, std::string>> versions;
   for (const auto& [name, file] : loaded_libraries()) {
-    std::string digits = "unknown"; // if the file cannot be read
+    std::string digits = "unknown"; // stays "unknown" if the file cannot be read
     static_cast<void>(exception_message_of([&] { digits = hex_text(digest_of_file(file)).substr(0, 8); }));
     versions.emplace_back(name, file.filename().string() + ", " + digits);
   }

@@ -24,7 +24,7 @@ struct mapping_list {
 };
 
 mapping_list& mappings() {
-  static auto* const all = new mapping_list; // never destroyed: tensors may outlive static objects
+  static auto* const all = new mapping_list; // never destroyed, because tensors may outlive static objects
   return *all;
 }
 
@@ -52,7 +52,7 @@ tl::expected<at::Tensor, std::string> map_tensor(const std::filesystem::path& fi
   const bool is_whole = ::fstat(opened, &found) == 0 && first + bytes <= static_cast<std::uint64_t>(found.st_size);
   void* const block = is_whole ? ::mmap(nullptr, first + bytes, PROT_READ, MAP_SHARED, opened, 0) : MAP_FAILED;
   const int reason = errno;
-  ::close(opened); // the mapping keeps the file
+  ::close(opened); // the mapping keeps the file open
   if (block == MAP_FAILED)
     return tl::unexpected(is_whole ? std::string("cannot be mapped: ") + std::strerror(reason)
                                    : std::string("has become shorter while it was read"));
@@ -74,7 +74,7 @@ void note_mapped_reads(std::uint64_t bytes) noexcept {
     return;
   const std::scoped_lock lock(all.mutex);
   if (all.bytes_read.exchange(0) == 0)
-    return; // another thread has released the pages
+    return; // another thread has already released the pages
   for (const auto& [block, length] : all.blocks)
     ::madvise(block, length, MADV_DONTNEED);
 }

@@ -37,8 +37,8 @@ struct resolved_node {
 };
 /// Resolves a host name. Blocks until the name servers reply.
 [[nodiscard]] expected<std::vector<socket_address>> resolved(const node_address& address);
-/// All interfaces: "::", which includes IPv4, if the name has IPv6 addresses only; otherwise "0.0.0.0", because a
-/// machine may have no IPv6.
+/// The address of all interfaces. It is "::", which includes IPv4, if the name has IPv6 addresses only. Otherwise it is
+/// "0.0.0.0", because a machine may have no IPv6.
 [[nodiscard]] std::string all_interfaces(const node_address& name);
 
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// A handle without a reference count, for an object that outlives all handles, such as a member of the run context.
-/// Copies are cheap; updates of a shared count by several cores would be slow.
+/// Copies are cheap, whereas a shared count would be slow if several cores updated it.
 template <class T>
 [[nodiscard]] std::shared_ptr<T> non_owning(const std::shared_ptr<T>& owner) {
   return {std::shared_ptr<void>(), owner.get()};

@@ -5,7 +5,7 @@ namespace {
 
 struct character {
   std::uint32_t code = 0;
-  std::size_t bytes = 0; ///< 0 if the bytes are not valid UTF-8.
+  std::size_t bytes = 0; ///< Length of the character; 0 if the bytes are not valid UTF-8.
 };
 
 /// Decodes the first UTF-8 character. @pre text is not empty
@@ -57,7 +57,7 @@ std::string printable_message(std::string_view text, std::size_t bytes_max) {
   const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
   auto first = bytes_max / 4 * 3, last = text.size() - bytes_max / 4;
   while (first > 0 && is_inside(first))
-    --first; // moves to the start of a UTF-8 character
+    --first; // move to the start of a UTF-8 character
   while (last < text.size() && is_inside(last))
     ++last;
   return printable(text.substr(0, first)) + " ... (" + std::to_string(last - first) + " bytes left out) ... " +

@@ -5,8 +5,8 @@
 #include <string_view>
 namespace mneme {
 
-/// Replaces control characters except tabs and line breaks by "?", and also all bytes that are not valid UTF-8. A
-/// terminal would interpret the former; log readers fail on the latter.
+/// Replaces each control character except tabs and line breaks by "?", because a terminal would interpret it. Also
+/// replaces bytes that are not valid UTF-8, because log readers fail on them.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// printable() for messages that may quote a file's content. If the message exceeds `bytes_max`, its middle is replaced

@@ -1,9 +1,9 @@
-/// random_number: numbers of the operating system's generator, for names and secrets of processes.
+/// random_number: random numbers of the operating system, for names and secrets of processes.
 #pragma once
 #include <cstdint>
 namespace mneme {
 
-/// Must not enter a result. Throws std::system_error if the system has no random numbers.
+/// No result may depend on it. Throws std::system_error if the system has no random numbers.
 [[nodiscard]] std::uint64_t random_number();
 
 } // namespace mneme

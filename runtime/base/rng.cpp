@@ -14,7 +14,7 @@ constexpr std::uint32_t low_half(std::uint64_t x) { return static_cast<std::uint
 constexpr std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
 /// 128-bit digest of all fields of a key: two blocks of Philox, chained as in CBC-MAC. Philox is a permutation, so keys
-/// that differ in one half of the fields only cannot collide.
+/// that differ only in one half of the fields cannot collide.
 words4 digest(const rng_key& key) {
   const words2 fixed{0x6d6e656d, 0x652d6b65}; // arbitrary constant; separates mneme's streams from plain Philox
   words4 state = philox4x32({low_half(key.seed), high_half(key.seed), key.purpose, key.client.value}, fixed);
@@ -73,8 +73,8 @@ double rng_stream::uniform() { return static_cast<double>(bits64() >> 11) * 0x1p
 
 double rng_stream::uniform(double low, double high) { return low + (high - low) * uniform(); }
 
-// Lemire (2019), "Fast random integer generation in an interval", for bounds below 2^32; masked rejection for larger
-// bounds.
+// Lemire (2019), "Fast random integer generation in an interval", for bounds below 2^32. Larger bounds use masked
+// rejection.
 std::uint64_t rng_stream::below(std::uint64_t bound) {
   MNEME_CHECK(bound > 0, bound);
   if (bound <= 0xFFFFFFFF) {
@@ -98,7 +98,7 @@ double rng_stream::normal() {
     has_spare_ = false;
     return spare_;
   }
-  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform())); // 1 - u is in (0, 1]
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform())); // avoids log(0): 1 - u is in (0, 1]
   const double angle = 2.0 * std::numbers::pi * uniform();
   spare_ = radius * std::sin(angle);
   has_spare_ = true;
@@ -110,8 +110,8 @@ double rng_stream::exponential(double mean) {
   return -mean * std::log(1.0 - uniform());
 }
 
-// Marsaglia and Tsang (2000), "A simple method for generating gamma variables": section 2 for shapes of at least 1. For
-// smaller shapes, gamma(a) = gamma(a + 1) * U^(1/a) (section 6).
+// Marsaglia and Tsang (2000), "A simple method for generating gamma variables", section 2, for shapes of at least 1.
+// For smaller shapes, gamma(a) = gamma(a + 1) * U^(1/a) (section 6).
 double rng_stream::gamma(double shape) {
   MNEME_CHECK(shape > 0 && std::isfinite(shape), shape);
   if (shape < 1.0)
@@ -140,7 +140,8 @@ double rng_stream::log_gamma_variate(double shape) {
 
 std::vector<double> rng_stream::dirichlet(std::size_t n, double beta) {
   MNEME_CHECK(n > 0, n);
-  std::vector<double> shares(n); // first the logs of gamma variates, which underflow for small beta
+  std::vector<double> shares(n); // holds the logs of gamma variates at first, because the variates underflow for small
+                                 // beta
   std::generate(shares.begin(), shares.end(), [&] { return log_gamma_variate(beta); });
   const double largest = *std::max_element(shares.begin(), shares.end());
   double sum = 0.0;

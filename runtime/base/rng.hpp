@@ -46,10 +46,11 @@ inline constexpr std::uint32_t first_method_purpose = 0x10000;
 /// Key that identifies one random stream.
 struct rng_key {
   std::uint64_t seed = 0;
-  std::uint32_t purpose = 0; ///< A `purpose`, or a method's own from `first_method_purpose`.
+  std::uint32_t purpose = 0; ///< A `purpose`, or a number of the method from `first_method_purpose` on.
   client_id client{};
   task_id task{};
-  std::uint32_t visit = 0; ///< Earlier assignments of this client; drop-outs thus do not affect other clients.
+  std::uint32_t visit = 0; ///< Number of earlier assignments of this client. Drop-outs thus do not affect the draws of
+                           ///< other clients.
   std::uint64_t index = 0; ///< Index within the purpose, such as an epoch, class or round.
   bool operator==(const rng_key&) const = default;
 };
@@ -66,13 +67,13 @@ struct stream_name {
 /// The stream of a key. Different keys give independent streams.
 [[nodiscard]] stream_name stream_name_of(const rng_key& key);
 
-/// One random stream: a key and a counter, cheap to create. Integers are equal on all platforms. Reals are, too, except
-/// for the last digit if the math library differs.
+/// One random stream: a key and a counter, cheap to create. Integers are equal on all platforms. Real numbers may
+/// differ in the last digit if the math library differs.
 class rng_stream {
 public:
   explicit rng_stream(const rng_key& key);
 
-  /// The next 32 (bits64: 64) uniformly random bits.
+  /// Returns the next 32 uniformly random bits. bits64() returns 64.
   [[nodiscard]] std::uint32_t bits32();
   [[nodiscard]] std::uint64_t bits64();
   /// A uniform number in [0, 1) with 53 bits.
@@ -85,9 +86,9 @@ public:
   [[nodiscard]] double normal();
   /// An exponential number with the given mean. @pre mean > 0
   [[nodiscard]] double exponential(double mean);
-  /// A gamma number of scale 1 (Marsaglia and Tsang 2000; shapes below 1 by their boost). @pre shape > 0
+  /// A gamma number of scale 1 (Marsaglia and Tsang 2000; their section 6 for shapes below 1). @pre shape > 0
   [[nodiscard]] double gamma(double shape);
-  /// The log of a gamma number; finite even if the number itself underflows (shapes down to 1e-4).
+  /// The log of a gamma number. It is finite even if the number underflows, for shapes down to 1e-4.
   [[nodiscard]] double log_gamma_variate(double shape);
   /// A draw from the symmetric Dirichlet distribution: `n` shares with sum 1. Never NaN, however small `beta` is.
   [[nodiscard]] std::vector<double> dirichlet(std::size_t n, double beta);

@@ -28,7 +28,7 @@ public:
   virtual ~tensor_exchange() = default;
   struct offered_tensor {
     digest128 name{};
-    bool is_new = false; ///< The reader does not hold the tensor, so its content follows.
+    bool is_new = false; ///< True: the reader does not hold the tensor, so its content follows.
   };
   /// Saving: returns the digest of an immutable tensor, or nullopt if the tensor is too small to exchange.
   [[nodiscard]] virtual std::optional<offered_tensor> offer(const at::Tensor& value) = 0;

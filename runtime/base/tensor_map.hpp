@@ -14,7 +14,7 @@ class tensor_map {
 public:
   /// Inserts or replaces a tensor. @pre `value` is contiguous and requires no gradient
   void put(std::string name, at::Tensor value);
-  /// The tensor with this name. Throws std::out_of_range that lists the existing names.
+  /// Returns the tensor with this name. Throws std::out_of_range with a list of the existing names if there is none.
   [[nodiscard]] const at::Tensor& at(std::string_view name) const;
   /// The tensor with this name. Returns null if there is none.
   [[nodiscard]] const at::Tensor* find(std::string_view name) const noexcept;
@@ -33,8 +33,8 @@ private:
 /// An immutable map, shared by any number of readers.
 using tensors_ref = std::shared_ptr<const tensor_map>;
 
-/// A client's memory between rounds; null before the first. It is committed on delivery only: a client that leaves or
-/// misses the deadline keeps its previous memory.
+/// A client's memory between rounds; null before the first round. It is committed on delivery only: a client that
+/// leaves or misses the deadline keeps its previous memory.
 using memory_ref = tensors_ref;
 
 /// Name of a net's flat weights [P] in broadcasts and uploads. The layout of the scenario's model gives the offset of

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-// M: rows of the matrix; b: rows of a panel. Panel p holds rows p b to min((p + 1) b, M) - 1, and the columns up to its
+// The matrix has M rows, a panel b rows. Panel p holds the rows p b to min((p + 1) b, M) - 1 and the columns up to its
 // last row. A Gram matrix is summed panel by panel with ordinary products, at half the work and memory. Elements of a
 // panel above the diagonal are undefined.
 

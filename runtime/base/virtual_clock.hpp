@@ -29,8 +29,8 @@ using virtual_duration = virtual_clock::duration;
 /// Order among events of equal times: deadlines come after ordinary events.
 enum class precedence : std::uint8_t { ordinary, deadline };
 
-/// Future events in a total order: by time, at equal times deadlines last, then in the order of insertion. Only the
-/// scheduler owns a queue.
+/// Future events in a total order: by time, with deadlines last among equal times, and then in the order of insertion.
+/// Only the scheduler owns a queue.
 template <class Event>
 class event_queue {
 public:
@@ -44,7 +44,7 @@ public:
     }
   };
 
-  /// Time of the last popped event; the epoch before the first pop().
+  /// Time of the last event taken; the start of the run before the first pop().
   [[nodiscard]] virtual_time now() const noexcept { return now_; }
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
 
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  struct later { // a type instead of a function, so that it is inlined
+  struct later { // a type, because a function would not be inlined
     bool operator()(const entry& a, const entry& b) const noexcept {
       return a.at != b.at ? a.at > b.at : a.place > b.place;
     }

@@ -6,7 +6,7 @@ namespace mneme {
 /// Diagnostics name the file and the byte offset; for compressed files, the offset in the decompressed content.
 class byte_stream {
 public:
-  /// Opens a file. Its extension determines the compression; fails if the content has another one.
+  /// Opens a file. Its extension determines the compression. Fails if the content is compressed otherwise.
   [[nodiscard]] static expected<byte_stream> open(const std::filesystem::path& path);
 
   /// Reads exactly out.size() bytes. Fails if the content ends earlier.

@@ -14,7 +14,7 @@ constexpr std::array<std::int64_t, 100> icarl87{
     1,  28, 6,  46, 62, 82, 53, 9,  31, 75, 38, 63, 33, 74, 27, 22, 36, 3,  16, 21, 60, 19, 70, 90, 89,
     43, 5,  42, 65, 76, 40, 30, 23, 85, 2,  95, 56, 48, 71, 64, 98, 13, 99, 7,  34, 55, 54, 26, 35, 39};
 
-/// MT19937 (Matsumoto and Nishimura 1998) with its 2002 seeding, the generator of numpy.random.seed(n).
+/// MT19937 (Matsumoto and Nishimura 1998), seeded as by its 2002 version. It is the generator of numpy.random.seed(n).
 class mersenne_twister {
 public:
   explicit mersenne_twister(std::uint32_t seed) {
@@ -63,7 +63,7 @@ expected<std::vector<std::int64_t>> named_order(const scenario& from, const std:
     stream.shuffle(std::span(order));
     return order;
   }
-  MNEME_CHECK(name == "icarl87", name); // no other word is accepted when the key is read
+  MNEME_CHECK(name == "icarl87", name); // reading the key accepts no other word
   if (classes != std::ssize(icarl87))
     return failed(from.where("tasks.class_order"), "class order icarl87 is for 100 classes, and " + from.data.name +
                                                        " has " + std::to_string(classes) +
@@ -94,8 +94,8 @@ expected<std::vector<std::int64_t>> listed_order(const scenario& from, const std
 
 } // namespace
 
-// Legacy NumPy shuffles from the end. It draws an index as 32 bits masked to the smallest sufficient number of bits,
-// and repeats the draw until the index is in range.
+// Legacy NumPy shuffles from the end. It draws 32 bits, masks them to the smallest sufficient number of bits, and
+// repeats this until the index is in range.
 std::vector<std::int64_t> legacy_numpy_permutation(std::uint32_t seed, std::int64_t n) {
   MNEME_CHECK(n >= 0 && n <= 0xFFFFFFFF, n);
   mersenne_twister words(seed);

@@ -1,4 +1,4 @@
-/// client_classes: numbers of training rows that clients hold of each class.
+/// client_classes: counts each client's training rows by class.
 #pragma once
 #include "runtime/data/partition.hpp"
 namespace mneme {
@@ -7,7 +7,7 @@ namespace mneme {
 [[nodiscard]] std::vector<std::int64_t> rows_by_class(const partition& split, const task_stream& tasks,
                                                       client_id client, task_id task);
 
-/// Number of rows of all tasks by client and label, [clients][classes].
+/// [clients][classes] number of rows of all tasks.
 [[nodiscard]] std::vector<std::vector<std::int64_t>>
 rows_by_client_and_class(const partition& split, const task_stream& tasks, std::int64_t clients);
 

@@ -141,7 +141,7 @@ private:
   }
 
   bool read_number(std::string_view field, std::size_t column, float& into) {
-    const auto digits = trim(field); // blanks inside of quotes
+    const auto digits = trim(field); // white space inside of quotes
     if (csv::parse_number(digits, into) && std::isfinite(into))
       return true;
     if (++broken_[column] <= findings_of_column_max)
@@ -156,7 +156,7 @@ private:
     float number = 0.0F;
     if (field.empty())
       return "is empty; expected a finite number: fill it in, or leave the row out";
-    if (csv::parse_number(field, number)) // the value is NaN or infinite
+    if (csv::parse_number(field, number)) // a number that is NaN or infinite
       return fmt::format("holds '{}'; expected a finite number: fill it in, or leave the row out", value);
     if (csv::is_above_float(field))
       return fmt::format("holds '{}', which float32 cannot hold; expected a number of at most 3.4e38 in size: scale "

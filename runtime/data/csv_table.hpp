@@ -8,7 +8,7 @@ struct csv_table {
   user_classes classes{};
 };
 
-/// Reads data.file. Numeric columns keep the header's order. Every invalid line is a diagnostic with its line number,
+/// Reads data.file. Numeric columns keep the header's order. Each invalid line gives a diagnostic with its line number,
 /// up to a limit per column. Labels and domains are numbered as table_words sorts them.
 [[nodiscard]] expected<csv_table> read_csv_table(const data_section& data);
 

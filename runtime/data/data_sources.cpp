@@ -88,7 +88,7 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_v
     return loaded;
   loaded->train = limited(std::move(loaded->train), train_limits(data), loaded->classes);
   loaded->test = limited(std::move(loaded->test), test_limits(data), loaded->classes);
-  advise_huge_pages(loaded->train.images); // once, before other processes share the memory
+  advise_huge_pages(loaded->train.images); // done once, before other processes share the memory
   advise_huge_pages(loaded->test.images);
   const auto channels = static_cast<std::size_t>(loaded->train.images.size(1));
   MNEME_CHECK(loaded->mean.size() == channels && loaded->deviation.size() == channels, data.name, channels);

@@ -13,7 +13,7 @@ struct data_source {
   std::string name{};               ///< Value of `data.name`.
   std::string summary{};            ///< One line for `mneme list datasets`: content, size and origin of the files.
   std::optional<file_set> files{};  ///< Files to read; nullopt for generated data.
-  std::vector<std::string> parts{}; ///< Names of the data sets that it combines.
+  std::vector<std::string> parts{}; ///< Names of the data sets that this source combines.
   /// Reads the files below `roots`, which are searched in order, or generates the rows from `seed`.
   std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
                                    std::uint64_t seed)>
@@ -23,7 +23,7 @@ struct data_source {
   std::function<expected<raw_data>(const data_section&)> load_zeros{};
   /// Returns warnings about the user's files without reading rows. Null if the source has none.
   std::function<diagnostics(const data_section&, const std::vector<std::filesystem::path>& roots)> find_warnings{};
-  bool from_seed = false;     ///< Generated from the seed.
+  bool from_seed = false;     ///< True: rows are generated from the seed.
   bool index_files = false;   ///< Images are in idx files, so data.transposed applies.
   bool image_folders = false; ///< Images have various sizes and are resized to data.side.
   bool holds_tokens = false;  ///< Rows hold tokens instead of pixels.
@@ -42,7 +42,7 @@ struct source_registration {
 /// The data set with this name. Returns a source with an empty name if there is none.
 [[nodiscard]] data_source data_source_named(const std::string& name);
 
-/// Folders to search: only `data.root` if it is set, else the entries of $MNEME_DATA, then system folders.
+/// Folders to search: only `data.root` if it is set, else the entries of $MNEME_DATA, and then system folders.
 [[nodiscard]] std::vector<std::filesystem::path> data_roots(const data_section& data);
 
 /// The folders in which load_data() would find the files of `source`; empty for generated data. No file is read. Fails
@@ -57,11 +57,11 @@ struct source_registration {
 /// Selects the values of generated rows.
 enum class row_values : std::uint8_t {
   drawn,
-  zeros ///< Zeros, for callers that read only labels, shapes and counts. Rows of files keep their values.
+  zeros ///< Zeros, for callers that read only labels, shapes and counts. Rows from files keep their values.
 };
 
-/// Loads `data.name`, then applies train_rows and test_rows, then train_per_class and test_per_class. A missing,
-/// truncated, oversized or corrupt file is a diagnostic that names the file and a remedy.
+/// Loads `data.name`, then applies train_rows and test_rows, then train_per_class and test_per_class. For a missing,
+/// truncated, oversized or corrupt file, the diagnostic names the file and a remedy.
 [[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed,
                                            row_values values = row_values::drawn);
 

@@ -28,8 +28,9 @@ struct raw_data {
   std::int64_t classes = 0;
   std::int64_t tokens = 0; ///< Vocabulary size if rows hold tokens; 0: rows hold pixels.
   std::vector<std::string> domain_names{};
-  std::vector<std::string> class_names{};  ///< By class number; empty if classes have no names.
-  std::vector<double> mean{}, deviation{}; ///< Per channel, for pixels in [0, 1]; 0 and 1 for other rows.
+  std::vector<std::string> class_names{};  ///< Indexed by class number; empty if classes have no names.
+  std::vector<double> mean{}, deviation{}; ///< One value per channel, for pixels in [0, 1]. Other rows have mean 0 and
+                                           ///< deviation 1.
   /// Ascending numbers of the rows in the training file that data.test_share has moved to the test split, including
   /// those that a limit on test rows removes.
   std::vector<std::int64_t> drawn_rows{};
@@ -44,7 +45,7 @@ struct pixel_map {
   };
   std::vector<taps> pixels{};   ///< [H * W] for affine, [D] for permute; empty: identity.
   bool across_channels = false; ///< `pixels` has D entries, which index all channels (permute).
-  bool invert = false;          ///< Afterwards replaces each value by 255 - value.
+  bool invert = false;          ///< true: replaces each value by 255 - value at the end.
 };
 
 /// Image size after data.resize and data.crop, rounded as in torchvision's Resize and CenterCrop.
@@ -57,10 +58,11 @@ struct resize_spec {
 };
 
 /// One split as jobs read it. A row is a file row under a transform: row r is file row r % N under transforms[r / N].
-/// The row index alone thus determines the content, in every task. Immutable.
+/// So the row index alone determines the content of a row. Immutable.
 struct dataset {
   at::Tensor images{};                   ///< [N, C, H, W] uint8
-  std::vector<std::int32_t> labels{};    ///< [N] positions in the class order, or these modulo n; -1: class is unused
+  std::vector<std::int32_t> labels{};    ///< [N] positions in the class order, or positions modulo n; -1: the class is
+                                         ///< not used
   std::vector<std::int64_t> file_rows{}; ///< See image_table.
   std::vector<pixel_map> transforms{};   ///< At least one; the identity if the run has no transforms.
   resize_spec shown{};                   ///< Used only without transforms.
@@ -69,9 +71,9 @@ struct dataset {
   // Numbers of the data set are normalized in place.
   at::Tensor vectors{};                       ///< [N, D] float32; undefined for images
   std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
-  at::Tensor deviations{}; ///< [N, D] float32: standard deviations from which epochs draw rows; or undefined
-  bool is_temporary =
-      false; ///< Generated during the run (generated_row_store.hpp). Data derived from its rows must not outlive it.
+  at::Tensor deviations{};   ///< [N, D] float32: standard deviations with which each epoch draws rows; or undefined
+  bool is_temporary = false; ///< True: generated during the run (generated_row_store.hpp). Data derived from its rows
+                             ///< must not outlive it.
   [[nodiscard]] std::int64_t files_rows() const noexcept { return std::ssize(labels); }
   /// The file row of a row, without its transform.
   [[nodiscard]] std::int64_t in_file(std::int64_t row) const {
@@ -91,7 +93,8 @@ struct dataset {
 struct sample_view {
   std::shared_ptr<const dataset> source{};
   std::shared_ptr<const std::vector<std::int64_t>> rows{};  ///< [n] row indices
-  std::shared_ptr<const std::vector<std::int32_t>> marks{}; ///< [n] method's column in partition.file, or null
+  std::shared_ptr<const std::vector<std::int32_t>> marks{}; ///< [n] values in the method's column of partition.file, or
+                                                            ///< null
   [[nodiscard]] std::int64_t size() const noexcept { return rows ? std::ssize(*rows) : 0; }
 };
 

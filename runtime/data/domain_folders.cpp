@@ -37,7 +37,7 @@ expected<raw_data> read(const split_entries& entries, const data_section& data, 
   const auto table = [&](const std::vector<image_entry>& files, row_limits limits) {
     return read_fitted_images(files, limits, about.classes, data.side, image_fit::center);
   };
-  about.mean = {0.485, 0.456, 0.406}; // constants of ImageNet
+  about.mean = {0.485, 0.456, 0.406}; // the constants of ImageNet
   about.deviation = {0.229, 0.224, 0.225};
   return with_splits(about, table(entries.train, train_limits(data)), table(entries.test, test_limits(data)));
 }

@@ -14,7 +14,7 @@ struct image_folder {
 };
 
 /// Reads a data set without an official split. In each folder, every fifth image by name (numbers 4, 9, 14, ...) is a
-/// test row, all others are training rows. Folders without images and unreadable images are errors.
+/// test row; the others are training rows. Folders without images and unreadable images are errors.
 /// @param about name, classes and domains of the data set
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<image_folder>& folders, const data_section& data,
                                                      raw_data about);
@@ -22,7 +22,7 @@ struct image_folder {
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<image_folder>& train,
                                                      const std::vector<image_folder>& test, const data_section& data,
                                                      raw_data about);
-/// Reads the images that lists name. The labels determine the number of classes; each label needs a training row.
+/// Reads the images that the lists name. The labels determine the number of classes; each label needs a training row.
 [[nodiscard]] expected<raw_data> read_domain_lists(const std::vector<image_list>& train,
                                                    const std::vector<image_list>& test,
                                                    const std::filesystem::path& folder, const data_section& data,

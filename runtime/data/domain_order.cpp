@@ -54,7 +54,7 @@ expected<std::vector<std::int32_t>> domain_order(const scenario& from, const std
   if (std::get<std::string>(from.tasks.domain_order) == "natural")
     return order;
   auto key = key_for({.seed = from.data_seed()}, purpose::class_order);
-  key.index = 1; // index 0 is the order of classes
+  key.index = 1; // index 0 belongs to the order of classes
   rng_stream(key).shuffle(std::span(order));
   return order;
 }

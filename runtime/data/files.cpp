@@ -15,7 +15,7 @@ bool is_there(const path& place) {
 
 /// True if `place` ends with the folders `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
 bool ends_with(const path& place, const path& folder) {
-  const auto normal = (place / "").lexically_normal().parent_path(); // without a trailing slash
+  const auto normal = (place / "").lexically_normal().parent_path(); // removes a trailing slash
   const auto tail = std::distance(folder.begin(), folder.end());
   const auto total = std::distance(normal.begin(), normal.end());
   return tail <= total && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), total - tail));

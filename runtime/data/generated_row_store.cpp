@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// A data set that owns the tensors whose addresses identify it in the store.
+/// A data set that owns the two tensors whose addresses identify it in the store.
 struct generated_rows final : dataset {
   at::Tensor given_images{}, given_labels{};
 };

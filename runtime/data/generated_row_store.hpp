@@ -14,11 +14,11 @@ struct row_format {
 };
 
 /// Generated rows travel as tensors in broadcasts, uploads and memories, which count their bytes. The same two tensors
-/// always give the same data set. So the rows of a broadcast are in memory once, and once per device, for any number of
-/// clients. The store does not keep data sets alive; a data set is freed with its last user. Thread-safe.
+/// always give the same data set. The rows of a broadcast are therefore in memory only once, and once per device, for
+/// any number of clients. The store does not keep data sets alive; a data set is freed with its last user. Thread-safe.
 class generated_row_store {
 public:
-  /// @param format constants of the run's data
+  /// @param format properties of the run's data
   explicit generated_row_store(row_format format = {}) : format_(std::move(format)) {}
 
   /// Returns the data set of two tensors. Throws std::invalid_argument with the reason if they are invalid.
@@ -35,7 +35,7 @@ private:
 
   row_format format_;
   std::mutex mutex_;
-  std::map<handles, std::weak_ptr<const dataset>> known_; // order by address has no effect
+  std::map<handles, std::weak_ptr<const dataset>> known_; // the order by address affects no result
 };
 
 /// A view of all rows of a data set, in order.

@@ -22,10 +22,11 @@ held_out_partition::held_out_partition(std::shared_ptr<const partition> all, dou
 }
 
 std::int64_t held_out_partition::held_out(std::int64_t rows) const {
-  return static_cast<std::int64_t>(std::floor(share_ * static_cast<double>(rows) + 1e-9)); // 0.1 of 30 rows is 3
+  return static_cast<std::int64_t>(std::floor(share_ * static_cast<double>(rows) + 1e-9)); // the tolerance makes 0.1 of
+                                                                                           // 30 rows 3
 }
 
-/// True for the position of each held-out row.
+/// One entry per row of the client; true if the row is held out.
 std::vector<bool> held_out_partition::drawn(client_id client, task_id task, std::int64_t rows) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), 0);

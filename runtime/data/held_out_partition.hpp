@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Of the n rows of a client in a task, floor(share * n) are held out, drawn by (seed, client, task). If several
-/// clients have the same row (partition.kind "class-share", "sampled"), each of them draws on its own.
+/// clients have the same row (partition.kind "class-share", "sampled"), each of them draws independently.
 class held_out_partition final : public partition {
 public:
   /// @param share in (0, 1)

@@ -10,7 +10,7 @@ namespace {
 
 // Shapes: N rows, H height, W width.
 
-constexpr std::uint32_t labels_magic = 0x801, images_magic = 0x803; // unsigned bytes in 1 or 3 dimensions
+constexpr std::uint32_t labels_magic = 0x801, images_magic = 0x803; // file types: unsigned bytes with 1 or 3 dimensions
 
 /// Reads the next number of a header: four bytes, big-endian.
 expected<std::uint32_t> next_number(byte_stream& stream) {
@@ -157,7 +157,7 @@ expected<image_table> read_idx(const std::filesystem::path& images, const std::f
   if (!all_labels)
     return tl::unexpected(all_labels.error());
   row_filter filter(limits, layout.classes);
-  std::size_t rows = 0; // up to and including the last selected row
+  std::size_t rows = 0; // number of rows up to and including the last selected one
   for (std::size_t row = 0; row < all_labels->size() && !filter.done(); ++row)
     if (filter.keep((*all_labels)[row]))
       rows = row + 1;

@@ -8,7 +8,7 @@ namespace mneme {
 /// Expected height and width of the images; other images are rejected.
 struct idx_layout {
   std::int64_t height = 28, width = 28, classes = 10;
-  std::int64_t rows_max = 1'000'000; ///< Limit for compressed files, because their headers could claim any number.
+  std::int64_t rows_max = 1'000'000; ///< Limit for compressed files, whose headers could claim any number.
 };
 
 /// Reads all labels of an idx1 file. Fails if a label is not below `classes`.

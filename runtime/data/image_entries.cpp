@@ -86,7 +86,7 @@ void on_all_cores(std::size_t count, const Work& work) {
     for (auto i = next++; i < count; i = next++)
       work(i);
   };
-  std::vector<std::future<void>> others; // futures rethrow exceptions of their threads
+  std::vector<std::future<void>> others; // futures rethrow the exceptions of their threads
   const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
     others.push_back(std::async(std::launch::async, run));
@@ -111,7 +111,7 @@ expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const pa
   return paths;
 }
 
-/// A table with labels, domains and file rows of the images within `limits`, still without pixels.
+/// A table with the labels, domains and row numbers of the images within `limits`, but without pixels.
 image_table cached_image_table(const std::vector<image_entry>& entries, row_limits limits, std::int64_t classes,
                                bool has_domains) {
   image_table table;
@@ -126,7 +126,7 @@ image_table cached_image_table(const std::vector<image_entry>& entries, row_limi
   return table;
 }
 
-/// The first diagnostics, and one with the number of other files that failed.
+/// Returns the first diagnostics, followed by one that states how many other files failed.
 diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
   diagnostics first;
   std::size_t failed_files = 0;

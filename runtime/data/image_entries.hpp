@@ -25,7 +25,7 @@ struct image_entry {
 struct image_split {
   std::vector<image_entry> train{}, test{};
 };
-/// Splits a data set without test images. @param is_test decides by an image's index in its class, from 0
+/// Splits a data set that has no test images. @param is_test decides, given an image's index in its class, from 0
 [[nodiscard]] image_split split_by_place(const std::vector<image_entry>& entries,
                                          const std::function<bool(std::size_t place)>& is_test);
 
@@ -36,10 +36,10 @@ struct image_split {
 /// True if `name` is "n" and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
-/// Method that fits images to one size. They are decoded at full size and reduced with antialiasing. Results equal
-/// those of Pillow.
+/// How images are fitted to one size. They are decoded at full size and reduced with antialiasing. Results equal those
+/// of Pillow.
 enum class image_fit : std::uint8_t {
-  exact,  ///< Images must have the size; others are rejected.
+  exact,  ///< All images must have this size; others are rejected.
   center, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).
   /// torchvision's Resize and CenterCrop (bicubic): the shorter side is resized to 8/7 of the size before the crop.
   center_bicubic,
@@ -47,7 +47,7 @@ enum class image_fit : std::uint8_t {
 };
 
 /// Reads the images within `limits` on all cores: [N, 3, side_px, side_px], with domains if there are several. Errors
-/// name the first unreadable files and the number of others.
+/// name the first unreadable files and state how many others there are.
 [[nodiscard]] expected<image_table> read_fitted_images(const std::vector<image_entry>& entries, row_limits limits,
                                                        std::int64_t classes, std::int64_t side_px, image_fit fit);
 
@@ -56,8 +56,8 @@ struct image_size {
   std::int64_t height = 0, width = 0;
   std::filesystem::path like{}; ///< Image that defines the size, which all images must have; empty: images are resized.
 };
-/// The size `side_px` x `side_px`, or if side_px is 0 that of the first readable image. Fails if none of the first
-/// images is readable.
+/// Returns the size `side_px` x `side_px`. If side_px is 0, returns the size of the first readable image; fails if none
+/// of the first images is readable.
 [[nodiscard]] expected<image_size> find_image_size(const std::vector<image_entry>& entries, std::int64_t side_px);
 /// Like read_fitted_images(), but returns [N, 3, height, width]. Images that must be resized are first cropped to the
 /// largest centered square. @param has_domains limits apply to each domain, and the table contains domains

@@ -1,4 +1,4 @@
-/// image_file: reads an image file, PNG or JPEG by its content.
+/// image_file: reads an image file. The content determines whether it is PNG or JPEG.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <ATen/core/Tensor.h>

@@ -42,7 +42,7 @@ void read_list(const image_list& list, const std::filesystem::path& folder, std:
     errors.push_back(text.error().front());
     return;
   }
-  std::map<std::string, std::int32_t> labels; // labels by path
+  std::map<std::string, std::int32_t> labels; // label of each path
   std::string_view left = *text;
   for (std::size_t number = 1; !left.empty(); ++number) {
     auto line = left.substr(0, left.find('\n'));

@@ -174,7 +174,7 @@ std::set<std::string> domains_in(const listed_domains& part) {
   return names;
 }
 
-/// Reports names that occur in only one of the parts.
+/// Reports names that only one of the parts contains.
 void compare_names(const std::set<std::string>& train, const std::set<std::string>& test, const part_folders& parts,
                    const char* noun, tree_reader& to) {
   for (const auto& [names, others, folder, other] :

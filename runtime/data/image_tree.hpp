@@ -7,7 +7,7 @@ namespace mneme {
 
 struct image_tree {
   std::filesystem::path root{};
-  std::vector<image_entry> train{}, test{}; ///< By domain, class and name, as in torchvision's ImageFolder.
+  std::vector<image_entry> train{}, test{}; ///< Sorted by domain, class and name, as in torchvision's ImageFolder.
   user_classes classes{};
   diagnostics warnings{}; ///< Warnings about interpreted names of parts, and ignored files and folders.
 };

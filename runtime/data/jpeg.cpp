@@ -49,7 +49,8 @@ bool is_unsupported(int code) {
 }
 
 constexpr int scans_max = 100;
-constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // over all scans; twelve images of maximum size
+constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // limit over all scans, equal to twelve images of
+                                                                    // maximum size
 
 /// Limits the work for a progressive file, which can encode the same pixels again in every scan of a few bytes.
 void limit_scans(j_common_ptr info) {
@@ -68,7 +69,7 @@ std::uint32_t scaled(std::uint32_t a, std::uint32_t b) {
   return ((product >> 8U) + product) >> 8U;
 }
 
-/// One of the channels red, green and blue, from inverted inks; the same conversion as Pillow's from CMYK.
+/// Returns one of the channels red, green and blue from inverted inks, by Pillow's conversion from CMYK.
 /// @param inks [4] cyan, magenta, yellow, black
 std::uint8_t light_of(const std::uint8_t* inks, std::int64_t channel) {
   const std::uint32_t black = inks[3], ink = 255U - inks[channel];
@@ -99,7 +100,7 @@ public:
     jpeg_read_header(&info_, TRUE);
     const bool has_inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
-    info_.dct_method = JDCT_ISLOW; // gives the same pixels on every machine
+    info_.dct_method = JDCT_ISLOW; // this method gives the same pixels on every machine
     jpeg_calc_output_dimensions(&info_);
     return true;
   }

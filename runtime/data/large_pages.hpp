@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-/// Moves a CPU tensor to pages of 2 MiB, if the system supports it. With small pages, address translation takes a third
-/// of the time for gathering small images.
+/// Moves a CPU tensor to pages of 2 MiB, if the system supports it. With small pages, gathering small images spends a
+/// third of its time on address translation.
 void advise_huge_pages(const at::Tensor& memory);
 
 } // namespace mneme

@@ -81,7 +81,7 @@ std::string first_names(const std::vector<path>& folders) {
                      folders.size() > named_max ? ", ..." : "");
 }
 
-/// Finds the parts in one folder. Its members hold the folders of each role; folders without a role are ignored.
+/// Finds the parts in one folder. The members are the folders of each role. Folders without a role are ignored.
 class part_finder {
 public:
   part_finder(const path& root, const folder_content& content) : root_(root) {

@@ -85,7 +85,7 @@ expected<owners> split(const task_split& task, const scenario& from) {
   return owners{};
 }
 
-/// Splits one task after the other, so that the owners of only one task are in memory.
+/// Splits the tasks one by one, so that the owners of only one task are in memory.
 expected<std::vector<stored_task>> draw_split(const scenario& from, const task_stream& tasks,
                                               const enrolled_clients& enrolled) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
@@ -114,7 +114,7 @@ expected<std::vector<stored_task>> draw_split(const scenario& from, const task_s
   return stored;
 }
 
-/// A stored partition with an additional mark for each row, from a column of partition.file.
+/// A stored partition with an additional number for each row, from a column of partition.file.
 class marked_partition final : public partition {
 public:
   marked_partition(std::vector<stored_task> split, std::vector<std::vector<std::int32_t>> marks,

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-// Stream indices within a task. Draws per class use the class number as index; all others use these.
+// Stream indices within a task. Draws for a class use the class number as index; all other draws use these.
 constexpr std::uint64_t index_of_clients = 0xFFFFFFFF, index_of_rows = 0xFFFFFFFE, index_of_shards = 0xFFFFFFFD;
 
 /// The numbers 0 to n - 1 in random order.

@@ -17,8 +17,8 @@ rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size
   return rng_stream(key);
 }
 
-/// Distributes rows in order. Client k gets the rows from floor(n * (p_0 + ... + p_{k-1})) to the next cut; the last
-/// client with a share gets the remainder. `held` counts rows per client.
+/// Distributes n rows in order, given the shares p. Client k gets the rows from floor(n * (p_0 + ... + p_{k-1})) to the
+/// next cut. The last client with a share gets the remainder. `held` counts rows per client.
 void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& dealt,
           std::vector<std::uint64_t>& held) {
   const auto after_last = std::find_if(shares.rbegin(), shares.rend(), [](double share) { return share > 0.0; });
@@ -67,7 +67,7 @@ owners capped_attempt(const task_split& task, std::uint64_t attempt) {
     deal(rows, shares, dealt, held);
     left -= rows.size();
     if (static_cast<std::size_t>(std::count(held.begin(), held.end(), 0U)) > left)
-      return {}; // more clients without rows than remaining rows
+      return {}; // there are more clients without rows than remaining rows
   }
   return dealt;
 }
@@ -95,9 +95,9 @@ owners split_dirichlet(const task_split& task) {
   return dealt;
 }
 
-// The partition of TARGET, LANDER and STSA. A client that has at least N / K rows when a class is split gets none of
-// that class; a split that leaves a client without rows is drawn again. Deviation: in their code the last client gets
-// the rounding remainder even if its share is 0.
+// The partition of TARGET, LANDER and STSA. A client that already has at least N / K rows gets none of the next class,
+// where N is the number of rows and K that of clients. A split that leaves a client without rows is drawn again.
+// Deviation: in their code the last client gets the rounding remainder even if its share is 0.
 expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where) {
   if (task.rows < task.clients)
     return failed(where, "dirichlet-capped gives every client a row, and there are fewer rows than clients (" +

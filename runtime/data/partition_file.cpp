@@ -15,7 +15,7 @@ namespace {
 /// One line of the file, with the numbers as written.
 struct entry {
   std::int64_t client = -1, row = -1;
-  std::int64_t task = 0;  ///< From 1; 0: every task that contains the row.
+  std::int64_t task = 0;  ///< Numbered from 1; 0: every task that contains the row.
   std::int64_t mark = -1; ///< Value in the method's column.
 };
 
@@ -131,7 +131,7 @@ private:
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
       if (!named.columns[column])
         continue;
-      const auto field = trim(fields[column]); // blanks inside of quotes
+      const auto field = trim(fields[column]); // white space inside of quotes
       if (!csv::parse_number(field, row.*named.columns[column]))
         return refuse("found '" + printable(field.substr(0, 100)) + "' as " + name_of(named.columns[column]) +
                       "; expected an integer");
@@ -194,7 +194,7 @@ private:
     return true;
   }
 
-  /// The run's row for a row of the original file. Returns -1 if there is none.
+  /// The run's number of a row of the original file. Returns -1 if there is none.
   [[nodiscard]] std::int64_t numbered(std::int64_t file_row) const {
     const auto& kept = tasks_.train->file_rows;
     if (kept.empty())
@@ -210,7 +210,7 @@ private:
 
   [[nodiscard]] std::size_t per_task() const { return static_cast<std::size_t>(tasks_.train->files_rows()); }
 
-  /// Computes position_ for all rows of all tasks.
+  /// Fills position_ for all rows of all tasks.
   void number_rows() {
     position_.assign(tasks_.tasks.size() * per_task(), no_client);
     for (std::size_t t = 0; t < tasks_.tasks.size(); ++t)

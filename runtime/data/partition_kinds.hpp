@@ -22,16 +22,16 @@ struct task_split {
 
 /// Deals all rows in random order; clients' numbers of rows differ by at most 1.
 [[nodiscard]] owners split_iid(const task_split& task);
-/// Deals class after class, continuing with the client after the last one. Per class and in total, clients' numbers of
-/// rows differ by at most 1.
+/// Deals class after class, and starts each class with the client after the one that got the last row. Per class and in
+/// total, clients' numbers of rows differ by at most 1.
 [[nodiscard]] owners split_balanced(const task_split& task);
 /// Sorts rows by class, cuts them into clients * shards_per_client shards of (nearly) equal size, and deals the shards
 /// at random.
 [[nodiscard]] expected<owners> split_shards(const task_split& task, const std::string& where);
 /// Splits each class by shares over clients from a symmetric Dirichlet distribution.
 [[nodiscard]] owners split_dirichlet(const task_split& task);
-/// Like split_dirichlet(), but a client with its fair number of rows gets no rows of the next class. The split is drawn
-/// again while a client has no rows.
+/// Like split_dirichlet(), but a client that already has an equal part of the rows gets none of the next class. The
+/// split is drawn again until every client has rows.
 [[nodiscard]] expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where);
 
 /// Content of a partition file, indexed by task and position.
@@ -44,7 +44,7 @@ struct filed_split {
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                         const partition_column_spec& marks);
 
-/// Kinds in which a row can have several owners. They store nothing; each call draws its result again.
+/// Partitions in which a row can have several owners. They store nothing and draw the result again in each call.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,
                                                                 std::shared_ptr<const task_stream> tasks);
 [[nodiscard]] std::shared_ptr<const partition> make_sampled(const scenario& from,
@@ -53,7 +53,7 @@ struct filed_split {
 /// Ascending positions of each class of a task.
 [[nodiscard]] std::vector<std::vector<row_position>> positions_by_class(const task_stream& tasks, task_id task);
 
-/// Random key of a task; the same for all tasks of a per-run split.
+/// Random key of a task. It is the same for all tasks of a per-run split.
 [[nodiscard]] rng_key split_key(const scenario& from, purpose purpose_id, task_id task);
 
 } // namespace mneme

@@ -47,7 +47,7 @@ private:
     std::size_t held = 0; // number of classes per client
   };
 
-  /// floor(share * classes), but at least 1. A tolerance absorbs rounding errors: 0.7 times 10 gives 7.
+  /// floor(share * classes), but at least 1. A tolerance absorbs rounding errors, so that 0.7 times 10 gives 7.
   static std::size_t classes_held(double share, std::int64_t classes) {
     const double held = std::floor(share * static_cast<double>(classes) + 1e-9);
     return static_cast<std::size_t>(std::clamp(held, 1.0, static_cast<double>(classes)));
@@ -79,7 +79,7 @@ std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& st
   return std::move(positions).ascending();
 }
 
-/// Every client has rows_per_client rows of the task, drawn again at each call.
+/// Every client has rows_per_client rows of the task. They are drawn again in each call.
 class sampled final : public partition {
 public:
   sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)

@@ -20,7 +20,7 @@ pixel_constants measure_constants(const at::Tensor& images) {
       for (std::int64_t i = 0; i < plane; ++i)
         ++counts[first[i]];
     }
-    double sum = 0.0, squares = 0.0; // integers; exact below 2^53, that is, for a hundred billion pixels
+    double sum = 0.0, squares = 0.0; // sums of integers, exact below 2^53, which is enough for a hundred billion pixels
     for (std::size_t value = 0; value < counts.size(); ++value) {
       const auto times = static_cast<double>(counts[value]), number = static_cast<double>(value);
       sum += times * number;
@@ -35,7 +35,7 @@ pixel_constants measure_constants(const at::Tensor& images) {
 
 namespace {
 
-/// Number of consecutive values of a row with common constants: a channel plane, or 1 for rows without planes.
+/// Number of consecutive values of a row that share their constants: those of a channel, or 1 for rows of numbers.
 std::int64_t places_alike(const at::Tensor& numbers) {
   const auto plane = numbers.size(2) * numbers.size(3);
   return numbers.size(1) == 1 && numbers.size(2) == 1 ? 1 : plane;

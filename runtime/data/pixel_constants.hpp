@@ -10,8 +10,8 @@ struct pixel_constants {
 };
 /// Measures the constants of images. @param images [N, C, H, W] uint8 @pre at least one pixel
 [[nodiscard]] pixel_constants measure_constants(const at::Tensor& images);
-/// Measures mean and deviation in double precision, in row order. They are per channel for images, and per value for
-/// rows without a plane ([N, 1, 1, F]). @param numbers [N, C, H, W] float32
+/// Measures mean and deviation in double precision, in row order. Images have one mean per channel; rows of numbers
+/// ([N, 1, 1, F]) have one per value. @param numbers [N, C, H, W] float32
 [[nodiscard]] pixel_constants measure_numbers(const at::Tensor& numbers);
 /// Measures the minimum (as mean) and the range (as deviation; 1 if all values are equal), grouped like
 /// measure_numbers(). standardized() then maps values to [0, 1]. @param numbers [N, C, H, W] float32

@@ -20,12 +20,13 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 
 constexpr std::array<std::uint8_t, 12> end_chunk{0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82};
 
-/// Removes ancillary chunks and everything after IEND, in place. libpng would interpret them or fail on damaged ones.
-/// The checksum of IEND, which protects no data, is corrected. Returns an error text if the file ends before IEND, else
-/// "".
+/// Removes ancillary chunks and everything after IEND, in place. libpng would interpret ancillary chunks, or fail on
+/// damaged ones. The checksum of IEND, which protects no data, is corrected. Returns an error text if the file ends
+/// before IEND, else "".
 std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
   constexpr std::size_t signature_bytes = 8, chunk_bytes = 12; // chunk_bytes: length, type and checksum of a chunk
-  constexpr std::uint8_t is_ancillary = 0x20;                  // bit of a lower-case first letter
+  constexpr std::uint8_t is_ancillary = 0x20;                  // bit of a lower-case first letter, which marks an
+                                                               // ancillary chunk
   std::size_t from = signature_bytes, to = signature_bytes;
   while (bytes.size() - from >= chunk_bytes) {
     const auto* const chunk = bytes.data() + from;
@@ -110,7 +111,7 @@ private:
     decoder.set_error(text);
     std::longjmp(decoder.jump_, 1);
   }
-  /// Turns the warning about a wrong checksum of compressed samples into an error, as in Pillow and OpenCV.
+  /// Turns the warning about a wrong checksum of compressed samples into an error, like Pillow and OpenCV.
   static void on_warning(png_structp png, png_const_charp text) {
     if (std::string_view(text) != "IDAT: incorrect data check")
       return;
@@ -160,7 +161,8 @@ expected<at::Tensor> decode_png(std::vector<std::uint8_t> bytes, const std::file
   if (height * width > pixels_max)
     return failed(file.string(), fmt::format("the header states {} pixels, but images of this data set have at most {}",
                                              height * width, pixels_max));
-  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // highest compression, for 1-bit samples
+  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // number of pixels per compressed byte at the highest
+                                                      // compression, with 1-bit samples
   if (height * width > pixels_of_a_byte * std::ssize(bytes))
     return damaged(fmt::format("{} bytes do not hold {} pixels", bytes.size(), height * width));
   if (image.line_bytes() != static_cast<std::size_t>(3 * width))

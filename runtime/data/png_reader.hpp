@@ -6,7 +6,7 @@
 #include <vector>
 namespace mneme {
 
-/// Decodes every kind of PNG to [3, H, W] uint8 (RGB), equal to Pillow and OpenCV:
+/// Decodes every kind of PNG to [3, H, W] uint8 (RGB), with the same result as Pillow and OpenCV:
 /// - Samples of 1, 2 and 4 bits are scaled to [0, 255]. Palettes are resolved.
 /// - 16-bit samples with color or alpha keep their upper byte. A 16-bit gray sample v becomes round(v / 257).
 /// - Alpha and transparent colors are dropped, not blended.

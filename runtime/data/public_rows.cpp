@@ -8,7 +8,7 @@ namespace {
 
 enum class owner : std::uint8_t { unknown, clients, everybody };
 
-/// Draws owners for the task's file rows that have none yet.
+/// Decides for those file rows of the task that have no owner yet whether they are public.
 void draw_owners(const dataset& train, const task_rows& task, double share, const rng_key& key,
                  std::vector<owner>& owners) {
   std::map<std::int32_t, std::vector<std::int64_t>> by_label;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t channels = 3, side = 32;
 constexpr std::size_t pixel_bytes = channels * side * side;
-constexpr std::int64_t records_max = 1'000'000; // limits memory: a thousand compressed bytes can expand to a megabyte
+constexpr std::int64_t records_max = 1'000'000; // limits memory, because a thousand compressed bytes can expand to a
+                                                // megabyte
 
 struct record_file {
   byte_stream stream{};
@@ -37,7 +38,8 @@ class record_reader {
 public:
   record_reader(const record_layout& layout, row_limits limits, std::int64_t records_max)
       : layout_(layout), filter_(limits, layout.classes), before_(layout.label_bytes) {
-    table_.images = new_tensor({records_max, channels, side, side}, at::kByte); // pages are committed when written
+    table_.images = new_tensor({records_max, channels, side, side}, at::kByte); // the system commits pages when they
+                                                                                // are written
     next_ = table_.images.mutable_data_ptr<std::uint8_t>();
     table_.labels.reserve(static_cast<std::size_t>(records_max));
   }
@@ -81,13 +83,13 @@ private:
     table_.labels.push_back(label);
     if (layout_.domain_at)
       table_.domains.push_back(domain);
-    (void)filter_.keep(label, domain); // only counts rows; load_data() selects them
+    (void)filter_.keep(label, domain); // this only counts the row; load_data() selects rows
     return {};
   }
 
   const record_layout& layout_;
   row_filter filter_;
-  std::vector<std::uint8_t> before_; // bytes of a record before its pixels
+  std::vector<std::uint8_t> before_; // bytes of a record that precede its pixels
   image_table table_{};
   std::uint8_t* next_ = nullptr; // destination for the pixels of the next record
 };

@@ -7,7 +7,7 @@
 #include <optional>
 namespace mneme {
 
-/// Layout of the bytes before a record's pixels; the pixels are planes R, G, B of 32x32.
+/// Layout of the bytes before the pixels of a record. The pixels are the planes R, G, B of 32x32.
 struct record_layout {
   std::size_t label_bytes = 1;
   std::size_t label_at = 0;

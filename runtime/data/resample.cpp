@@ -5,9 +5,9 @@
 namespace mneme {
 namespace {
 
-constexpr int fraction_bits = 32 - 8 - 2; // leaves room for the overshoot of a cubic filter
+constexpr int fraction_bits = 32 - 8 - 2; // leaves room, because a cubic filter can overshoot
 
-/// Radius of the filter in input pixels if the image is not reduced.
+/// Radius of the filter, in input pixels, when an image is not reduced.
 double reach_of(resampling how) { return how == resampling::bilinear ? 1.0 : 2.0; }
 
 /// Filter weight at a distance: triangle filter, or Keys' cubic (1981) with a = -1/2.

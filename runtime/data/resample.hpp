@@ -1,4 +1,4 @@
-/// resample: resizes parts of images with antialiasing in fixed point; results equal Pillow's bit for bit.
+/// resample: resizes parts of images with antialiasing in fixed point. Results are bit-identical to Pillow's.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -13,8 +13,8 @@ struct tap {
   std::int64_t near = 0, far = 0, weight = 0;
 };
 
-/// The taps of all output pixels. Pixel i has its center at input position (i + 1/2) from / to - 1/2, clamped to the
-/// image. Weights are integers in units of 1 / whole, with whole = 2 to.
+/// The taps of all output pixels. The center of pixel i lies at input position (i + 1/2) from / to - 1/2, clamped to
+/// the image. Weights are integers in units of 1 / whole, where whole = 2 to.
 std::vector<tap> taps(std::int64_t from, std::int64_t to) {
   const auto whole = 2 * to;
   std::vector<tap> weights;

@@ -1,4 +1,4 @@
-/// row_filter: selects the rows of a file by the limits train_rows and train_per_class, or test_rows and
+/// row_filter: selects rows of a file within the limits train_rows and train_per_class, or test_rows and
 /// test_per_class.
 #pragma once
 #include "runtime/settings/scenario.hpp"
@@ -7,7 +7,7 @@
 #include <utility>
 namespace mneme {
 
-/// Keeps the first `rows` rows, and of these the first `per_class` of each class; 0: all.
+/// Keeps the first `rows` rows, and among them the first `per_class` of each class; 0: all.
 struct row_limits {
   std::int64_t rows = 0, per_class = 0;
   bool operator==(const row_limits&) const = default;

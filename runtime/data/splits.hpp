@@ -5,7 +5,7 @@
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// The errors of all results, in order. Returns an empty list if there are none.
+/// Returns the errors of all results, in order; an empty list if there are none.
 template <class... Results>
 [[nodiscard]] diagnostics all_diagnostics(const Results&... results) {
   diagnostics problems;

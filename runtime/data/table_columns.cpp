@@ -112,7 +112,7 @@ private:
     add(text);
   }
 
-  /// Reports a column name that differs only in case from the name in the key, since it is probably not a numeric
+  /// Reports a column whose name differs from the name in the key only in case, because it is probably not a numeric
   /// column.
   void check_spelling(const column_key& key) {
     for (std::size_t at = 0; at < columns_.names.size(); ++at)

@@ -29,7 +29,7 @@ public:
 
 private:
   const char* noun_;
-  std::unordered_map<std::string, std::int32_t> numbers_; // used for lookup only, never iterated
+  std::unordered_map<std::string, std::int32_t> numbers_; // only used for lookups, never iterated
   std::vector<std::string> words_;
   std::vector<std::size_t> lines_; // line number of each word's first occurrence
 };

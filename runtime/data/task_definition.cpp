@@ -9,7 +9,7 @@ namespace {
 
 using plans = std::vector<task_definition>;
 
-/// Classes and domains of the data set that the tasks can use.
+/// Classes and domains of the data set that are available to the tasks.
 struct extent {
   std::int64_t classes = 0; ///< At most tasks.classes.
   std::int64_t domains = 1;

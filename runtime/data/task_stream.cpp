@@ -32,11 +32,11 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
   return rows;
 }
 
-/// Makes a split with the labels of the run, which are positions modulo `block`, the number of labels.
+/// Makes a split with the labels of the run: positions in the class order, modulo the number of labels, `block`.
 dataset relabeled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
-    part.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
+    part.vectors = table.images.flatten(1).to(at::kFloat); // exact, because tokens are below 2^24
   else if (table.images.scalar_type() == at::kFloat) {
     part.vectors = table.images.flatten(1);
     part.vector_shape = {table.images.size(1), table.images.size(2), table.images.size(3)};
@@ -49,7 +49,8 @@ dataset relabeled(image_table table, const std::vector<std::int32_t>& position, 
   return part;
 }
 
-/// Normalizes numeric rows of both splits in place, if the scenario requests it, with constants of the training rows.
+/// Normalizes numeric rows of both splits in place if the scenario requests it. The constants are those of the training
+/// rows.
 void normalize_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;
@@ -58,7 +59,7 @@ void normalize_numbers(normalization kind, raw_data& data) {
     table->images = standardized(table->images, by);
 }
 
-/// Mean and deviation for the pixels of both splits, from the training rows. Tokens have none.
+/// Mean and deviation of the training rows, which are applied to the pixels of both splits. Tokens have none.
 pixel_constants constants_for(normalization kind, const raw_data& data, const dataset& train) {
   const auto channels = static_cast<std::size_t>(train.shape()[0]);
   if (kind == normalization::measured && train.images.defined())

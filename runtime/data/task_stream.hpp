@@ -36,8 +36,8 @@ struct task_stream {
 /// The original classes that the tasks use, ascending. @param data only its classes and domains are used
 [[nodiscard]] expected<std::vector<std::int64_t>> classes_used(const scenario& from, const raw_data& data);
 
-/// Splits the data into tasks. Impossible combinations, such as too few domains, are errors at the key that causes
-/// them.
+/// Splits the data into tasks. For an impossible combination, such as too few domains, fails with an error at the key
+/// that causes it.
 [[nodiscard]] expected<task_stream> make_task_stream(const scenario& from, raw_data data);
 
 } // namespace mneme

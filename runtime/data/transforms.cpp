@@ -24,7 +24,8 @@ pixel_map::taps bilinear(double x, double y, std::int64_t height, std::int64_t w
   return taps;
 }
 
-/// Rounds coordinates within 1e-9 of a pixel center to that center, since cos(90 degrees) is not exactly 0.
+/// Rounds coordinates within 1e-9 of a pixel center to that center, because the computed cos(90 degrees) is not exactly
+/// 0.
 double snapped(double coordinate) {
   const double nearest = std::round(coordinate);
   return std::abs(coordinate - nearest) < 1e-9 ? nearest : coordinate;

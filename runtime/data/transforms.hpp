@@ -7,8 +7,8 @@ namespace mneme {
 
 /// A shear along x, then a rotation, around the center of the image; x points right, y points down.
 struct affine_change {
-  double rotation_degrees = 0.0; ///< Clockwise as displayed.
-  double shear = 0.0;            ///< Pixels to the right per pixel down.
+  double rotation_degrees = 0.0; ///< Positive values rotate clockwise as displayed.
+  double shear = 0.0;            ///< Shift to the right in pixels, per pixel down.
   bool invert = false;
 };
 /// Draws a rotation in U(-45, 45) degrees, a shear in U(-0.3, 0.3), and an inversion with probability 1/2.

@@ -3,7 +3,7 @@
 #include "runtime/base/disk_file.hpp"
 namespace mneme {
 
-/// The format bounds the memory, whatever sizes a file claims.
+/// The format bounds the memory that is used, whatever sizes a file claims.
 class unpacker {
 public:
   virtual ~unpacker() = default;

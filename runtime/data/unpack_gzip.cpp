@@ -8,12 +8,12 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t gzip_buffer_bytes = 1 << 18;
-constexpr std::uint64_t deflate_ratio_max = 1032; // a match of 258 bytes takes at least two bits
+constexpr std::uint64_t deflate_ratio_max = 1032; // the largest match, 258 bytes, takes at least two bits
 
 class gzip : public unpacker {
 public:
   explicit gzip(disk_file file) : file_(std::move(file)), input_(gzip_buffer_bytes) {
-    const int begun = inflateInit2(&stream_, 15 + 16); // maximum window; gzip format only
+    const int begun = inflateInit2(&stream_, 15 + 16); // maximum window, and only the gzip format
     MNEME_CHECK(begun == Z_OK, begun);
   }
   ~gzip() override { inflateEnd(&stream_); }
@@ -73,7 +73,7 @@ private:
       return failed(file_.place(begin), "bytes follow the end of the gzip data: fetch the file again");
     between_ = answer == Z_STREAM_END || (between_ && stream_.total_in < 2);
     if (answer == Z_STREAM_END)
-      inflateReset(&stream_); // another member may follow; contents are concatenated
+      inflateReset(&stream_); // another member may follow; the contents of members are concatenated
     else if (answer != Z_OK && answer != Z_BUF_ERROR)
       return failed(file_.place(file_.position() - stream_.avail_in),
                     fmt::format("the gzip data are corrupt ({}): fetch the file again",
@@ -100,7 +100,7 @@ private:
   disk_file file_;
   std::vector<std::uint8_t> input_;
   z_stream stream_{};
-  bool between_ = false; // between two members, or at the end of the file
+  bool between_ = false; // true: between two members, or at the end of the file
   bool ended_ = false;
 };
 

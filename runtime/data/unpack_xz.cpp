@@ -9,10 +9,10 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t xz_buffer_bytes = 1 << 18;
-constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros are compressed 7,000 : 1
+constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros are compressed by a factor of 7,000
 constexpr std::uint64_t memory_max_bytes = 256 << 20; // xz -9 needs 65 MiB
 constexpr std::uint64_t threads_memory_max_bytes = 512 << 20;
-constexpr std::uint64_t padding_unit_bytes = 4; // zero bytes between and after streams
+constexpr std::uint64_t padding_unit_bytes = 4; // streams are followed by zero bytes in units of this size
 
 const char* words(lzma_ret answer) {
   switch (answer) {
@@ -82,7 +82,7 @@ private:
     MNEME_CHECK(begun == LZMA_OK, begun);
   }
 
-  /// Reads more input if all of it is used.
+  /// Reads more input if there is none left.
   expected<void> provide() {
     if (stream_.avail_in > 0 || at_end_)
       return {};
@@ -156,9 +156,9 @@ private:
   disk_file file_;
   std::vector<std::uint8_t> input_;
   lzma_stream stream_ = LZMA_STREAM_INIT;
-  std::uint64_t stream_begin_ = 0, unpacked_bytes_ = 0; // start of this stream; bytes of earlier streams
-  bool at_end_ = false;                                 // all input is read
-  bool ended_ = false;                                  // all content is read
+  std::uint64_t stream_begin_ = 0, unpacked_bytes_ = 0; // offset of this stream, and number of bytes of earlier streams
+  bool at_end_ = false;                                 // true: all input has been read
+  bool ended_ = false;                                  // true: all content has been read
 };
 
 } // namespace

@@ -57,14 +57,14 @@ diagnostics validate_test_share(bool has_test, const data_section& data, const s
 
 expected<random_split> split_off_test_rows(const user_part& rows, double share, std::uint64_t seed,
                                            const user_classes& classes) {
-  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> groups; // by domain and class
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> groups; // rows of each domain and class
   for (std::size_t row = 0; row < rows.labels.size(); ++row)
     groups[{rows.domains.empty() ? 0 : rows.domains[row], rows.labels[row]}].push_back(static_cast<std::int64_t>(row));
   std::vector<bool> is_test(rows.labels.size(), false);
   for (auto& [group, members] : groups) {
     if (members.size() < 2)
       continue;
-    auto key = key_for({.seed = seed}, purpose::synthetic_data); // user data do not use this key otherwise
+    auto key = key_for({.seed = seed}, purpose::synthetic_data); // user data do not use this purpose otherwise
     key.index = static_cast<std::uint64_t>(group.first) << 32U | static_cast<std::uint64_t>(group.second);
     rng_stream(key).shuffle(std::span(members));
     const auto drawn =

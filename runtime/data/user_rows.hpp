@@ -27,7 +27,7 @@ struct user_classes {
   std::vector<std::string> domains{}; ///< Names by domain number; empty if there is one domain.
 };
 
-/// Row numbers of a drawn split, referring to the original part, ascending.
+/// Row numbers of both parts of a random split, ascending. They refer to the part that was split.
 struct random_split {
   std::vector<std::int64_t> train{}, test{};
 };
@@ -35,8 +35,8 @@ struct random_split {
 /// Checks that data.test_share is 0 for data with a test part, and above 0 for data without one.
 [[nodiscard]] diagnostics validate_test_share(bool has_test, const data_section& data, const std::string& where);
 
-/// Draws `share` of the rows of each class and domain as test rows, by the seed; at least one row of two or more. Fails
-/// if a class has only one row.
+/// Draws `share` of the rows of each class and domain as test rows, determined by the seed. Of two or more rows, at
+/// least one is a test row. Fails if a class has only one row.
 [[nodiscard]] expected<random_split> split_off_test_rows(const user_part& rows, double share, std::uint64_t seed,
                                                          const user_classes& classes);
 
@@ -46,7 +46,8 @@ struct random_split {
 /// Reports duplicate and unprintable names. A name must be UTF-8 with 1 to 200 bytes and without control characters.
 [[nodiscard]] diagnostics validate_names(const std::vector<std::string>& names, const std::string& where);
 
-/// Combines rows in memory. @param test if it has no rows, test rows are drawn from `train` @param tokens see raw_data
+/// Combines rows in memory. @param test test rows; if there are none, they are drawn from `train` @param tokens see
+/// raw_data
 [[nodiscard]] expected<raw_data> assemble_rows(image_table train, image_table test, const user_classes& classes,
                                                std::int64_t tokens, const data_section& data, std::uint64_t seed);
 

@@ -54,7 +54,7 @@ void availability::plan_first_changes() {
 }
 
 void availability::open_task(task_id task, virtual_time now) {
-  if (entered_.empty() || task.value == 0) { // every client starts with the first task
+  if (entered_.empty() || task.value == 0) { // every client starts in the first task
     opened_ = task;
     return;
   }
@@ -100,7 +100,7 @@ std::vector<availability_change> availability::move_to(virtual_time now) {
     const auto change = static_cast<kind>(std::min(next.change, number(kind::entered_task)));
     const task_id task{change == kind::entered_task ? next.change - number(kind::entered_task) : 0};
     if (change == kind::entered_task && task <= entered_[next.client.value])
-      continue; // superseded: the client has entered a later task
+      continue; // superseded: the client has already entered a later task
     changes.push_back({.at = next.at, .client = next.client, .change_kind = change, .task = task});
     follow_up(next);
   }

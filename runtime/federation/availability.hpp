@@ -40,7 +40,7 @@ public:
   [[nodiscard]] bool may_take_part(client_id client) const;
   /// Number of clients that are enrolled now.
   [[nodiscard]] std::int64_t enrolled() const;
-  /// True if changes never end; a pending change is then no sign of progress.
+  /// True if changes never end. A pending change is then no sign of progress.
   [[nodiscard]] bool endless() const;
   /// True if a loaded calendar is valid for this population and this number of tasks.
   [[nodiscard]] bool is_valid(std::size_t tasks) const;
@@ -53,7 +53,7 @@ private:
   struct entry {
     virtual_time at{};
     client_id client{};
-    std::uint32_t change = 0; // number of the kind; for entered_task: plus the task
+    std::uint32_t change = 0; // number of the kind; for entered_task: this number plus the task
     template <class Archive>
     void persist(Archive& state) {
       state(at)(client)(change);
@@ -70,11 +70,11 @@ private:
   std::shared_ptr<const population> clients_;
   bool random_ = false, reaches_ = false, staggered_ = false;
   task_id opened_{};
-  std::vector<entry> calendar_;      // binary heap, earliest change on top
+  std::vector<entry> calendar_;      // binary heap with the earliest change on top
   std::vector<std::uint8_t> flags_;  // by client; empty if all clients are always enrolled and reachable
-  std::vector<std::uint32_t> stays_; // by client: number of ended stays; empty unless enrollment is random
+  std::vector<std::uint32_t> stays_; // by client: number of stays that have ended; empty unless enrollment is random
   std::vector<task_id> entered_;     // by client; empty unless clients change task one by one or keep old tasks
-  std::int64_t enrolled_ = 0;        // maintained only for random enrollment
+  std::int64_t enrolled_ = 0;        // only maintained for random enrollment
 };
 
 } // namespace mneme

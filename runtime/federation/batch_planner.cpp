@@ -9,7 +9,7 @@ namespace {
 
 /// Sort key of a job within its group.
 struct job_place {
-  std::int64_t rows = 0; // negated, so that the longest jobs come first
+  std::int64_t rows = 0; // negated, so that long jobs come first
   virtual_time due{};
   job_id id{};
   auto operator<=>(const job_place&) const = default;
@@ -79,7 +79,8 @@ std::vector<composition> cut(job_group group, const batch_limits& limits, bool b
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
   const auto rows_min = ceil_div<std::int64_t>(limits.rows_max, 4);
   for (const auto& place : group.jobs) {
-    const bool is_rest = limits.tapered && 2 * left < rows_min; // too few rows for a batch of their own
+    const bool is_rest = limits.tapered && 2 * left < rows_min; // the remaining rows are too few for a batch of their
+                                                                // own
     const bool is_full = batches.empty() || std::ssize(batches.back()) >= limits.width ||
                          (rows_max > 0 && sum - place.rows > rows_max && !is_rest);
     if (is_full) {
@@ -108,7 +109,7 @@ std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const 
       rows += group.key == key ? group.rows : 0;
     return rows * shards_alike;
   };
-  std::vector<batch_limits> limits; // computed for all groups first, since a worker's share depends on all shards
+  std::vector<batch_limits> limits; // computed for all groups first, because a worker's share depends on all shards
   for (const auto& group : groups)
     limits.push_back(limits_of(group, rows_of_key(group.key), rules));
 

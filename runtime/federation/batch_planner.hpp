@@ -15,8 +15,8 @@ struct parked_job {
 /// Rules that limit the size of batches.
 struct batch_rules {
   std::int64_t workers = 1;
-  /// False on devices where a batch's composition changes result bits. The number of workers then must not affect
-  /// batches.
+  /// False on devices where the composition of a batch changes the bits of its results. The number of workers then must
+  /// not affect batches.
   bool balance_over_workers = true;
   bool width_is_fixed = false; ///< The scenario sets the width; no batch may be wider.
   /// Minimum number of batches per worker; above 1 if results are used while other batches run.
@@ -30,8 +30,8 @@ struct shard_batches {
 };
 
 /// Plans batches of jobs with the same shard and key. Jobs of similar length share a batch, so that fused groups stay
-/// wide. If results are large or used early, jobs that are due first come first. Shards are ascending, and so are job
-/// ids within a batch.
+/// wide. If results are large or used early, the order is by due time instead. Shards are ascending, and so are job ids
+/// within a batch.
 /// @param shards_alike number of shards with similar jobs; above 1 if `jobs` holds the jobs of one shard only
 [[nodiscard]] std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const batch_rules& rules,
                                                       std::int64_t shards_alike = 1);

@@ -23,7 +23,7 @@ void client_pool::list(client_id client) {
 }
 
 bool client_pool::has_rows(client_id client) const {
-  if (settings_->rows->central()) // only client 0 has rows
+  if (settings_->rows->central()) // in centralized runs only client 0 has rows
     return settings_->rows->size(client, opened_) > 0;
   return plan_.clients_without_rows || settings_->rows->size(client, availability_.task_of(client)) > 0;
 }
@@ -52,7 +52,7 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   if (settings_->rows->central())
     return mneme::draw_cohort({}, 1, 1, free);
   const auto count = settings_->clients->size();
-  const auto stated = settings_->rounds.cohort; // 0: all available clients
+  const auto stated = settings_->rounds.cohort; // 0 selects all available clients
   const auto size = plan_.all_enrolled || stated == 0 ? count : stated;
   const auto drawn = [&](client_id client) {
     return free(client) &&

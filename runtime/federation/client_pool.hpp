@@ -31,9 +31,8 @@ public:
   /// True if a client can become available even though no client is busy.
   [[nodiscard]] bool clients_may_come() const;
 
-  // -- work
-  /// True if the client is enrolled, reachable and idle. It must also have rows in its task, unless the method waives
-  /// it.
+  // -- work True if the client is enrolled, reachable and idle. It must also have rows in its task, unless the method
+  // permits clients without rows.
   [[nodiscard]] bool is_available(client_id client) const;
   /// Draws the cohort of a round of the open task. Returns ascending ids.
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
@@ -63,8 +62,8 @@ public:
 private:
   /// State of a client in the pool. It contains neither the client's rows nor its method's memory.
   struct client_record {
-    std::uint32_t visits : 31 = 0; // assignments so far
-    std::uint32_t busy : 1 = 0;    // busy, or dropped out of the open round
+    std::uint32_t visits : 31 = 0; // number of assignments so far
+    std::uint32_t busy : 1 = 0;    // the client is busy, or has dropped out of the open round
   };
   static_assert(sizeof(client_record) == 4);
   [[nodiscard]] bool has_rows(client_id client) const;
@@ -75,7 +74,7 @@ private:
   std::vector<client_record> records_;
   std::unordered_map<client_id, assignment_id> assignments_; // used only if clients may leave while busy
   bool may_leave_at_work_ = false;
-  client_set idle_; // available clients; maintained in asynchronous runs only
+  client_set idle_; // available clients; only maintained in asynchronous runs
   task_id opened_{};
   task_plan plan_; // the method's plan for the open task
 };

@@ -29,7 +29,7 @@ public:
   [[nodiscard]] bool waits_for_server() const noexcept { return deliveries_.waits_for_server(); }
 
 private:
-  /// Arrival of one part of a client's result at its party.
+  /// Arrival of one part of a client's result at the receiving party.
   struct party_arrival {
     virtual_time at{};
     party_id where{};

@@ -60,7 +60,7 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
 void current_round::persist(archive& state) {
   state(info)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
-    opened = {}; // no more clients receive this broadcast
+    opened = {}; // no other client receives this broadcast
   state(opened.in)(opened.bytes)(opened.initial_payload_bytes);
   for (auto& [advice, bytes] : last_advice)
     state(advice)(bytes);

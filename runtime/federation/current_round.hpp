@@ -35,8 +35,10 @@ struct current_round {
 
 private:
   std::vector<broadcast_ref> older_tasks_{};            // broadcasts for clients in an older task, indexed by task
-  broadcast_ref blind_{};                               // broadcast without the task, for methods that hide it
-  std::pair<tensors_ref, std::int64_t> known_upload_{}; // the weights, and the bytes of an upload with their layout
+  broadcast_ref blind_{};                               // broadcast without the task, for methods that hide the task
+                                                        // from clients
+  std::pair<tensors_ref, std::int64_t> known_upload_{}; // the weights of the broadcast, and the size of an upload with
+                                                        // the same layout
 };
 
 } // namespace mneme

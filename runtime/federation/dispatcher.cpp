@@ -66,7 +66,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
   added.id = {next_assignment_++};
   added.client = client;
   added.drops_out = activity_row.uploads() && settings_.clients->drops_out(client, round_.info.task, visit);
-  if (added.drops_out && !settings_.is_async()) { // none of its jobs is needed, so nothing runs
+  if (added.drops_out && !settings_.is_async()) { // no result of its jobs is needed, so nothing runs
     ++out_.report().dropped;
     round_.dropped_out.push_back(client);
     return out_.record("client", "drop_out", client);

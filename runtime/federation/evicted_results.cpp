@@ -3,8 +3,9 @@
 namespace mneme {
 namespace {
 
-/// Order of uploads that arrive at the same time: the order in which they were sent, which the ends of their earlier
-/// stages determine. An event that is already in the queue precedes events of the same time that are not scheduled yet.
+/// Order of uploads that arrive at the same time. They are delivered in the order in which they were sent, which
+/// follows from the ends of their earlier stages. An event that is already in the queue precedes events of the same
+/// time that are not scheduled yet.
 bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flight& b) {
   const auto ends_a = a.stage_events(), ends_b = b.stage_events();
   const auto [of_a, of_b] = std::mismatch(ends_a.begin(), ends_a.end(), ends_b.begin(), ends_b.end());

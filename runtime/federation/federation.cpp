@@ -52,7 +52,7 @@ void federation::advance() {
       const auto top = clock_.next().assignment;
       if (const auto* const error_text = waves_.failure_of(top))
         return fail_round(*error_text);
-      checkpoints_.next = next_step::event; // used if rounds are rerun first
+      checkpoints_.next = next_step::event; // the step that follows once the rounds have been rerun
       return recovery_.compute_for(top);
     }
     if (clock_.is_stalled())
@@ -132,7 +132,7 @@ void federation::take(wave_report& report) {
       waves_.make_room();
       return advance();
     }
-    if (stopping_ && !clock_.has_begun()) // the checkpoint on disk is still the newest state
+    if (stopping_ && !clock_.has_begun()) // the checkpoint on disk is still up to date
       return finish(run_status::interrupted);
     if (recovery_.continue_rerun())
       continue_run();
@@ -156,7 +156,8 @@ void federation::fail_round(const round_failure& error_text) {
                      job.assignment.value, job.stage, job.step, error_text.reason));
 }
 
-/// May be called again while the last checkpoint is taken, when the server acknowledges uploads sent for it.
+/// The server may call it again: it acknowledges uploads that were sent for the last checkpoint while that checkpoint
+/// is taken.
 void federation::stop_at(next_step next) {
   if (!checkpoints_.begin_shutdown())
     return;

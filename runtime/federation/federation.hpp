@@ -7,8 +7,8 @@
 #include "runtime/federation/recovery.hpp"
 namespace mneme {
 
-/// Receives one input at a time and returns commands. Every command to a shard or a party is answered by a later input;
-/// answers may arrive in any order. The command run_report ends the run; later inputs are ignored.
+/// Receives one input at a time and returns commands. Each command to a shard or a party leads to a later input, its
+/// answer. Answers may arrive in any order. The command run_report ends the run; later inputs are ignored.
 ///
 /// Parts: run_clock (virtual time and events), dispatcher (assignment of work), wave_scheduler (waves of jobs),
 /// client_work (a client's progress in virtual time), recovery (reruns and checkpoints). The federation itself orders
@@ -87,7 +87,7 @@ private:
   recovery recovery_{settings_, clock_, round_, in_flight_, links_, waves_, dispatch_, out_};
   checkpoint_schedule checkpoints_{settings_.checkpoint};
   party_sequence turn_{settings_.other_parties};
-  tensors_ref model_; // the server's model after its step, for the other parties
+  tensors_ref model_; // the server's model after its step; sent to the other parties
   bool stopping_ = false;
 };
 
@@ -98,7 +98,7 @@ void federation::guarded(Step step) {
   std::string damage;
   const auto reason = exception_message_of([&] { damage = archive_error_of(step); });
   if (!damage.empty()) {
-    in_flight_ = {}; // no shard has received these assignments
+    in_flight_ = {}; // assignments that no shard has received
     finish(run_status::failed, "the checkpoint cannot be read: it " + damage);
   } else if (!reason.empty()) {
     finish(run_status::failed, reason);

@@ -16,9 +16,9 @@ struct federation_event {
   };
   static constexpr auto last_kind = kind::link_change;
   kind event_kind = kind::stage_over;
-  party_id where{};           ///< The receiving party; for arrival.
-  round_id round{};           ///< For deadline.
-  assignment_id assignment{}; ///< For stage_over, arrival and drop_out.
+  party_id where{};           ///< For arrival: the receiving party.
+  round_id round{};           ///< For deadline: the round that reaches it.
+  assignment_id assignment{}; ///< For stage_over, arrival and drop_out: the assignment.
   /// Names of the scenario keys that determine the event's time, for error messages.
   [[nodiscard]] const char* related_keys() const;
   void persist(archive& state) {

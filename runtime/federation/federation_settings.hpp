@@ -23,7 +23,7 @@ struct federation_settings {
   std::int64_t classes = 0;         ///< Number of labels of the run.
 
   std::string method{};           ///< The method's name, for warnings.
-  bool rounds_are_stated = false; ///< The scenario gives the number of rounds per task.
+  bool rounds_are_stated = false; ///< The scenario sets the number of rounds per task.
   /// A client's round is one job, and its upload has the same size as the broadcast weights.
   bool upload_size_known = false;
   std::vector<party_id> other_parties{}; ///< Parties of the method other than the server, ascending.
@@ -34,12 +34,12 @@ struct federation_settings {
   batch_rules batching{};
   std::int64_t ahead_bytes_max = 0;   ///< Limit in bytes for results computed ahead of virtual time.
   std::int64_t results_bytes_max = 0; ///< Limit in bytes for uploads that wait for their virtual time.
-  bool results_are_repeatable = true; ///< A recomputed result has the same bits, in whatever batch it runs.
+  bool results_are_repeatable = true; ///< A recomputed result has the same bits, whatever batch it runs in.
 
   checkpoint_section checkpoint{};
   std::int64_t stored_results_bytes_max = 0; ///< Results beyond this total are recomputed, not saved.
   bool trace = false;
-  std::int64_t dumped_round = 0; ///< Round (from 1) to dump deliveries of; 0: no dump.
+  std::int64_t dumped_round = 0; ///< Round, counted from 1, whose deliveries are dumped; 0: no dump.
   std::int64_t events_max = 0;   ///< The federation stops after this many events; 0: no limit.
 
   [[nodiscard]] bool is_async() const noexcept { return rounds.mode == round_mode::async; }

@@ -82,7 +82,7 @@ std::vector<parked_job> in_flight_table::take_runnable(assignment_id top, std::i
   auto bytes = held_bytes_;
   for (const auto& parked : parked_)
     bytes += parked.job.bytes;
-  if (bytes > held_max) // otherwise all results fit in any order
+  if (bytes > held_max) // otherwise all results fit, in any order
     sort_by_due(top);
 
   std::vector<parked_job> taken, left;

@@ -12,9 +12,9 @@ namespace mneme {
 enum class assignment_phase : std::uint8_t {
   waiting,   ///< Queued, not yet sent to its shard.
   computing, ///< Sent to its shard.
-  rerunning, ///< Rerunning at its shard up to the stage that it had reached.
-  finished,  ///< The result is in memory until its virtual time.
-  evicted,   ///< The result was evicted; it is recomputed when it arrives in virtual time.
+  rerunning, ///< The shard reruns it up to the stage that it had reached.
+  finished,  ///< The result stays in memory until its virtual time.
+  evicted,   ///< The result was evicted. It is recomputed when the upload arrives in virtual time.
 };
 
 /// One client's work on one broadcast, from dispatch to delivery.
@@ -44,8 +44,7 @@ struct assignment_in_flight {
   client_result result{};                         ///< Valid only in phase finished.
   c10::SmallVector<virtual_duration, 2> stages{}; ///< Duration of each known stage.
 
-  /// Returns false if a rerun stage has another duration than before, that is, if the checkpoint belongs to another
-  /// run.
+  /// Returns false if a rerun stage has another duration than before. The checkpoint then belongs to another run.
   [[nodiscard]] bool matches_duration(std::uint32_t stage, virtual_duration duration) const noexcept;
   /// Records the duration of a stage, or confirms that of a rerun stage. Returns the due time of its jobs.
   virtual_time set_duration(std::uint32_t stage, virtual_duration duration);

@@ -6,8 +6,9 @@
 #include <array>
 namespace mneme {
 
-/// The server sends broadcasts; a client's round ends when its upload arrives at the server. Other parties receive
-/// their own parts of a result. After each server step they give advice, which is sent with the next broadcasts.
+/// The server sends broadcasts; a client's round ends when its upload arrives at the server. Each other party receives
+/// its own part of a client's result. After each server step it returns advice, which clients receive with the next
+/// broadcasts.
 enum class party_id : std::uint8_t { server, proxy };
 
 struct party {

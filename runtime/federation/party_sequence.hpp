@@ -6,7 +6,7 @@ namespace mneme {
 
 class party_sequence {
 public:
-  /// @param further the parties other than the server; must outlive this object
+  /// @param further all parties except the server; must outlive this object
   explicit party_sequence(const std::vector<party_id>& further) : others_(further) {}
 
   /// Makes the server the current party.

@@ -27,7 +27,7 @@ struct deliveries {
   std::vector<delivery> uploads{}; // in delivery order
   bool ack_when_folded = false;
 };
-/// Requests the step at the end of a round, from the server first. `model`: the server's new model, for other parties.
+/// Requests a party's step at the end of a round. The server steps first; the other parties get its new `model`.
 struct take_step {
   party_id to{};
   round_info where{};
@@ -57,7 +57,8 @@ struct restored_state {
 
 // -- the server
 struct evaluate {
-  std::vector<class_range> masks{}; // for tasks 0 to the last opened: classes that predictions may choose from
+  std::vector<class_range> masks{}; // for each task from 0 to the last opened one: classes that predictions may choose
+                                    // from
   bool end_of_task = false;         // true: also count predictions by class
   bool with_model = false;          // true: also return the model
   round_info where{};               // the last closed round
@@ -66,7 +67,7 @@ struct evaluated {
   std::vector<evaluate_output> per_task{};
   std::vector<class_tally> per_class{};
   tensors_ref model{}; // parameters by name, if with_model
-  std::optional<std::vector<client_test>> clients{}; // with evaluation.personal, by client
+  std::optional<std::vector<client_test>> clients{}; // set with evaluation.personal; by client
 };
 // clang-format on
 

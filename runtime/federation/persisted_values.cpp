@@ -35,7 +35,7 @@ void persist(archive& state, run_report& report) {
          download_bytes, proxy_bytes, observations, counts, batches, jobs, deciles] = report;
   state(rounds)(client_rounds)(late_uploads)(dropped)(enrolled_max)(joined)(left)(transitions);
   state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(proxy_bytes)(observations)(counts)(batches)(jobs);
-  constexpr std::int64_t count_max = std::int64_t{1} << 62; // sums with later counts do not overflow
+  constexpr std::int64_t count_max = std::int64_t{1} << 62; // adding later counts to such a sum cannot overflow
   for (const auto count :
        {rounds, client_rounds, late_uploads, dropped, enrolled_max, joined, left, transitions, staleness_sum,
         staleness_max, upload_bytes, download_bytes, proxy_bytes, observations, batches, jobs})

@@ -104,12 +104,12 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
   if (saved.has_result())
     waves_.has_result(saved);
   else
-    saved.held_bytes = 0; // counted again when its jobs are released
+    saved.held_bytes = 0; // counted when its jobs are released
   if (phase == assignment_phase::computing)
     waves_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
-/// True if results are saved, because they are small or a recomputed result could have other bits.
+/// True if results are saved. They are saved if they are small, and if a recomputed result could have other bits.
 bool recovery::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())

@@ -15,7 +15,7 @@ public:
   };
 
   /// @param trace records events and computes the debugging digest
-  /// @param dumped_round number (from 1) of the round to dump deliveries of; 0: no dump
+  /// @param dumped_round round, counted from 1, whose deliveries are dumped; 0: no dump
   explicit run_log(bool trace, std::int64_t dumped_round = 0) : trace_(trace), dumped_round_(dumped_round) {}
 
   /// The counters of the run. Callers increment them.
@@ -51,7 +51,7 @@ public:
   /// Counts batches that start. Callers omit batches of reruns.
   void released(const std::vector<shard_batches>& batches);
 
-  /// Saves the current state. If a wave fails, the run ends with this state, so that its end does not depend on the
+  /// Saves the current state. If a wave fails, the run ends with this state, so that the report does not depend on the
   /// wave's progress.
   void mark(virtual_time at);
   /// Restores the state saved by mark(). Returns its virtual time.
@@ -62,7 +62,7 @@ public:
   void persist(archive& state);
 
 private:
-  /// Writes digests of the tensors that a party receives, and the tensors themselves in the dumped round.
+  /// Writes digests of the tensors that a party receives. In the dumped round, writes the tensors, too.
   void trace(virtual_time at, const char* party, const delivery& sent);
 
   struct kept {
@@ -76,9 +76,9 @@ private:
   bool trace_;
   std::int64_t dumped_round_;
   run_report report_;
-  run_digest digest_, trace_digest_;          // training losses are not included
-  training_losses open_losses_, step_losses_; // of the open round, and of the last closed round
-  recorded_events lines_;                     // buffered for the recorder
+  run_digest digest_, trace_digest_;          // neither contains training losses
+  training_losses open_losses_, step_losses_; // losses of the open round, and of the last closed round
+  recorded_events lines_;                     // lines buffered for the recorder
   kept mark_;
 };
 

@@ -8,7 +8,7 @@ namespace mneme {
 class run_output {
 public:
   /// @param settings used for tracing @param clock supplies the time of events @param info the open round, named in
-  /// events. Clock and place must outlive this object.
+  /// events. The arguments must outlive this object.
   run_output(const federation_settings& settings, const run_clock& clock, const round_info& info)
       : trace_(settings.trace), clock_(clock), info_(info), log_(settings.trace, settings.dumped_round) {}
 
@@ -28,7 +28,7 @@ public:
     if (trace_)
       log_.record(now(), {.task = info_.task, .round = info_.round}, actor, event, client, bytes);
   }
-  /// Sends buffered lines to the recorder. @pre no wave is running, since lines of a failed wave are discarded
+  /// Sends buffered lines to the recorder. @pre no wave is running, because the lines of a failed wave are discarded
   void flush_events();
   /// Calls flush_events() if many lines are buffered.
   void flush_many_events() {
@@ -40,7 +40,7 @@ public:
 
   /// Saves the state at the start of a wave.
   void mark() { log_.mark(clock_.now()); }
-  /// Restores the state from before a failed wave, so that the end does not depend on the wave's progress.
+  /// Restores the state from before a failed wave, so that the report does not depend on the wave's progress.
   void return_to_mark() { failed_at_ = log_.return_to_mark(); }
   /// Ends the run with a report. Later commands are ignored.
   void end(run_status status, std::string error);

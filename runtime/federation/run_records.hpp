@@ -16,9 +16,10 @@ struct progress_snapshot {
   virtual_time at{};
   std::int64_t in_flight = 0, client_rounds = 0;
   std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< See evaluation_record.
-  std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the start of the run.
+  std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Sums since the start of the run.
   std::int64_t jobs = 0, batches = 0;                                   ///< See run_report.
-  std::optional<double> training_loss{};                                ///< Mean of this round; see evaluation_record.
+  std::optional<double> training_loss{};                                ///< Mean training loss of this round; see
+                                                                        ///< evaluation_record.
 };
 
 /// The model at the end of a task, to be saved under its parameter names.

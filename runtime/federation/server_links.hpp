@@ -4,7 +4,7 @@
 #include "runtime/federation/shared_link.hpp"
 namespace mneme {
 
-/// Costs nothing if no link is shared. An assignment has no event in the queue while its transfer is in progress.
+/// Has no cost if no link is shared. An assignment has no event in the queue while its transfer is in progress.
 class server_links {
 public:
   /// All arguments must outlive this object.
@@ -26,8 +26,8 @@ public:
     link_direction direction{};
     assignment_id owner{};
   };
-  /// Advances the links to the current time. Returns the ended transfers: uploads first, and each direction in starting
-  /// order.
+  /// Advances the links to the current time. Returns the ended transfers, uploads first. Transfers of one direction are
+  /// in the order of their starts.
   [[nodiscard]] std::vector<ended_transfer> take_ended();
 
   void persist(archive& state);

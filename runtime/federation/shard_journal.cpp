@@ -88,7 +88,7 @@ std::string shard_journal::report_error(const wave_report& report) const {
     if (auto error = released_jobs_error(report); !error.empty())
       return error;
   const auto answered =
-      ended.size() + (report.released ? 0 : reported_rounds); // a round whose jobs run immediately is pending again
+      ended.size() + (report.released ? 0 : reported_rounds); // a round whose jobs run immediately remains pending
   if (report.last && answered != rounds_pending())
     return fmt::format("ends its wave, but {} rounds are missing", rounds_pending() - answered);
   return {};
@@ -232,7 +232,7 @@ void shard_journal::host_found() {
   answer_ = {.from = shard_};
   if (rounds.empty()) {
     if (wave_)
-      reports_.push_back({.from = shard_}); // everything had been reported, except the end of the wave
+      reports_.push_back({.from = shard_}); // the host had reported everything except the end of the wave
     end_wave();
     return apply_waiting();
   }
@@ -242,7 +242,8 @@ void shard_journal::host_found() {
     for (const auto& [id, round] : rounds)
       not_rerun_.insert(id);
   } else
-    again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the federation already has their jobs
+    again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the federation already has the jobs of these
+                                                         // rounds
   commands_.push_back(std::move(again));
 }
 
@@ -299,7 +300,8 @@ void shard_journal::finish_catch_up() {
   note(answer_);
   rounds_.recount_pending();
   host_ = wave_ ? host_state::healthy : host_state::catching_up;
-  const auto lost = rounds_.released_jobs(); // whether or not a wave depends on them
+  const auto lost = rounds_.released_jobs(); // released jobs whose results were lost, whether or not a wave depends on
+                                             // them
   answer_.last = lost.empty();
   if (wave_)
     reports_.push_back(std::exchange(answer_, {.from = shard_}));

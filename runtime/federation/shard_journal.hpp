@@ -6,9 +6,9 @@
 #include <variant>
 namespace mneme {
 
-/// Sits between the federation and the host of one shard. While the host works, it records and forwards messages. After
-/// the loss of a host, the next host reruns the shard's rounds up to the stages that they had reached; then unanswered
-/// commands are sent again. To the federation, the wave only takes longer.
+/// Stands between the federation and the host of one shard. While the host works, the journal records messages and
+/// forwards them. If the host is lost, the next host reruns the shard's rounds up to the stages that they had reached.
+/// Unanswered commands are then sent again. The federation only sees a wave that takes longer.
 class shard_journal {
 public:
   using command = std::variant<start_rounds, release, abandon>;
@@ -86,12 +86,12 @@ private:
   void apply_waiting();
 
   shard_id shard_;
-  shard_rounds rounds_; // its count of pending rounds is not updated during a rerun
+  shard_rounds rounds_; // rounds at the shard; the number of pending rounds is not updated during a rerun
   host_state host_ = host_state::none;
   std::optional<open_wave> wave_;
   rerun_tracker rerun_;               // reruns at the new host
-  std::set<assignment_id> not_rerun_; // rounds that the host must report next in a rerun
-  wave_report answer_;                // collects results of rounds whose start is still unreported
+  std::set<assignment_id> not_rerun_; // rounds that the host must report next during a rerun
+  wave_report answer_;                // collects results of rounds whose start has not been reported yet
   std::vector<command> waiting_;
   std::vector<command> commands_;
   std::vector<wave_report> reports_;

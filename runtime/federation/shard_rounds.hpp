@@ -29,7 +29,7 @@ public:
     virtual_time ready{};
     bool is_reported = false;     ///< The host has reported the jobs of the current stage.
     std::vector<kept_job> jobs{}; ///< Jobs of the current stage.
-    std::size_t parked = 0;       ///< Number of jobs that are not released yet.
+    std::size_t parked = 0;       ///< Number of jobs that have not been released yet.
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
     [[nodiscard]] std::uint32_t stages() const { return is_reported ? stage() + 1 : 0; }
     /// True if the host can compute and report the next stage.
@@ -62,7 +62,7 @@ public:
   void end_wave();
   /// Clears the list of running jobs after the loss of a host. The jobs stay marked as released.
   void clear_released() noexcept { released_.clear(); }
-  /// Replaces a job of the current stage after another host has assigned it a new key.
+  /// Sets the fuse key of a job of the current stage, because another host may assign a different key.
   void set_fuse_key(assignment_id id, std::size_t step, const issued_job& job);
   /// Recounts the rounds with a pending report after a rerun.
   void recount_pending();

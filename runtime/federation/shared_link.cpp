@@ -54,8 +54,8 @@ void shared_link::renew(const population& clients, link_direction direction) {
     share();
 }
 
-/// Water filling, beginning with the slowest own link: each remaining transfer gets an equal part of the remaining
-/// rate.
+/// Water filling, in ascending order of the clients' own rates: each remaining transfer gets an equal part of the
+/// remaining rate.
 void shared_link::share() {
   std::vector<std::size_t> slowest_first(transfers_.size());
   std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});

@@ -22,8 +22,8 @@ struct issued_job {
   job_id id{};
   fuse_key key{};
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;              ///< Bytes of its result.
-  std::int64_t width = 1;              ///< Number of such jobs per fused batch.
+  std::int64_t bytes = 0;              ///< Size of its result in bytes.
+  std::int64_t width = 1;              ///< Number of jobs of this kind in a fused batch.
   virtual_duration compute_duration{}; ///< Virtual duration on the client's device.
 };
 
@@ -35,7 +35,7 @@ struct issued_job {
 struct finished_round {
   assignment_id id{};
   client_result result{};
-  party_bytes bytes{}; ///< Bytes of the message to each party, in wire format.
+  party_bytes bytes{}; ///< Size of the message to each party in wire format.
 };
 
 /// Job ids of one batch, ascending.
@@ -44,10 +44,10 @@ using composition = std::vector<job_id>;
 /// Reports progress of started rounds and released jobs. Reports of different shards arrive in any order.
 struct wave_report { // shard -> federation
   shard_id from{};
-  std::vector<issued_job> issued{};                   ///< By ascending id.
-  std::optional<std::vector<composition>> released{}; ///< Batches of `issued`, if these jobs already run.
-  std::vector<finished_round> finished{};             ///< By ascending id.
-  std::vector<round_failure> failed{};                ///< By ascending id.
+  std::vector<issued_job> issued{};                   ///< Ascending ids.
+  std::optional<std::vector<composition>> released{}; ///< Batches of `issued`, if these jobs are already running.
+  std::vector<finished_round> finished{};             ///< Ascending ids.
+  std::vector<round_failure> failed{};                ///< Ascending ids.
   bool last = true;                                   ///< False if more reports of this wave follow.
 };
 

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Failure for a client round that contradicts a property that its method declares.
+/// Failure of a client round that contradicts a property declared by its method.
 round_failure broken_promise(const assignment_in_flight& owner, job_id at) {
   return {.last_job = at,
           .client = owner.client,
@@ -52,7 +52,7 @@ void wave_scheduler::abandon(const std::vector<assignment_id>& ids) {
 // -- needs of virtual time --------------------------------------------------------------------------------------------
 
 bool wave_scheduler::can_handle() const {
-  if (settings_.clients->devices().shares_links()) // a shared link's rates depend on all earlier transfers
+  if (settings_.clients->devices().shares_links()) // the rates of a shared link depend on all earlier transfers
     return false;
   if (!wave_.is_known() || wave_.failure() || round_.wants_clients || is_rerunning() || !clock_.has_events())
     return false;
@@ -100,8 +100,8 @@ bool wave_scheduler::may_run_at_once() const {
 
 void wave_scheduler::start_queued(bool at_once) {
   for (auto s = static_cast<std::uint32_t>(settings_.shards);
-       s-- > 0;) {                        // highest shard first: the first shard may run on this thread,
-    auto starts = start_queue_.take({s}); // so the others must start before it
+       s-- > 0;) {                        // highest shard first: shard 0 may run on this thread,
+    auto starts = start_queue_.take({s}); // so the others have to start before it
     if (starts.assignments.empty())
       continue;
     for (const auto& started : starts.assignments)
@@ -194,7 +194,7 @@ void wave_scheduler::record_durations(const wave_report& report) {
       continue;
     }
     auto due = owner.set_duration(id.stage, duration);
-    if (owner.upload_size_known && !report.released) // the result is needed only when the upload arrives
+    if (owner.upload_size_known && !report.released) // such a result is needed only when the upload arrives
       due += owner.planned_upload_time(*settings_.clients);
     const bool repeats = owner.phase == assignment_phase::rerunning;
     for (auto i = first; i < next; ++i)
@@ -222,9 +222,9 @@ void wave_scheduler::record_results(std::vector<finished_round>& finished) {
   }
 }
 
-/// Stores a failure until virtual time needs the missing result. The reported client and time are thus the same as
-/// without computing ahead, for any budget. The wave fails immediately after an interruption, or if a rerun that had
-/// succeeded before fails.
+/// Stores a failure until virtual time needs the missing result. For any budget, the run thus reports the same client
+/// and time as without computing ahead. After an interruption, and if a rerun fails that had succeeded before, the wave
+/// fails immediately.
 void wave_scheduler::keep_failure(round_failure error_text) {
   const auto id = error_text.last_job.assignment;
   auto* const owner = in_flight_.find(id);

@@ -25,7 +25,7 @@ public:
   // -- assignments
   /// Queues an assignment for the next wave. @param ready virtual time at which its download ends
   void start(assignment&& given, virtual_time ready) { start_queue_.add(std::move(given), ready); }
-  /// Registers a result that was loaded from a checkpoint.
+  /// Registers a result that a checkpoint contained.
   void has_result(const assignment_in_flight& owner) { results_.added(owner); }
   /// Removes a result from the budget after it was sent to the server or committed.
   void delivered(const assignment_in_flight& owner);
@@ -42,7 +42,7 @@ public:
   [[nodiscard]] bool needs_outcome(const federation_event& next) const;
   /// Error of an assignment that will never have a result. Returns null if there is none.
   [[nodiscard]] const round_failure* failure_of(assignment_id top) const;
-  /// Starts a wave with the jobs that `top` needs, and with other jobs within the budget.
+  /// Starts a wave of the jobs that `top` needs and of other jobs within the budget.
   /// @param only_cohort true if no client outside the cohort is busy
   void begin_wave(assignment_id top, bool only_cohort);
 
@@ -61,7 +61,7 @@ public:
 
   // -- reports
   [[nodiscard]] wave_progress take(wave_report& report);
-  /// The first failure in the wave that has ended.
+  /// The first failure in the latest wave.
   [[nodiscard]] const std::optional<round_failure>& failure() const noexcept { return wave_.failure(); }
   /// Evicts results that exceed the budget. @pre the wave has ended and no round is being rerun
   void make_room();

@@ -40,7 +40,7 @@ void persist_each(archive& state, std::vector<T>& values) {
   std::uint64_t count = values.size();
   state(count);
   if (state.loading())
-    values.clear(); // grows with the bytes actually read, so a forged count allocates nothing
+    values.clear(); // memory grows with the bytes actually read, so a forged count allocates nothing
   for (std::uint64_t i = 0; i < count; ++i)
     persist(state, state.loading() ? values.emplace_back() : values[i]);
 }

@@ -1,5 +1,5 @@
-/// wave_serialization: serializes the messages of a wave for the network. The archives contain values only, no pointers
-/// or handles.
+/// wave_serialization: serializes the messages of a wave for the network. Archives contain values only, neither
+/// pointers nor handles.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/federation/wave.hpp"

@@ -33,7 +33,7 @@ expected<void> fits_into_memory(const path& file, std::uint64_t bytes) {
   return failed(file.string(), fmt::format("takes {} bytes of memory, and {} are {}", bytes, room.bytes, room.source));
 }
 
-/// Maps a large array whose bytes in the file are its values in memory. Returns nullopt for all others.
+/// Maps a large array if its bytes in the file are its values in memory. Returns nullopt for other arrays.
 std::optional<expected<npy_array>> map_npy(const path& file, std::span<const std::uint8_t> front, std::uint64_t bytes) {
   const auto header = bytes >= mapped_bytes_min ? npy_reader::header_of(front, bytes) : std::nullopt;
   if (!header || header->holds_texts || header->high_bytes_first || (header->by_columns && header->shape.size() > 1) ||

@@ -13,9 +13,9 @@ struct named_array {
 };
 using named_arrays = std::map<std::string, named_array>;
 
-/// Reads the arrays `names`. A folder, or one .npy file in it, represents all files NAME.npy of the folder. Sizes are
-/// checked before memory is allocated. Any other array is an error that suggests the nearest name. In .safetensors
-/// files, arrays of strings are stored in the metadata as JSON lists of strings.
+/// Reads the arrays `names`. If `file` is a folder or a .npy file, the arrays are all files NAME.npy of that folder.
+/// Sizes are checked before memory is allocated. Any other array is an error that suggests the nearest name. In
+/// .safetensors files, arrays of strings are stored in the metadata as JSON lists of strings.
 [[nodiscard]] expected<named_arrays> read_array_file(const std::filesystem::path& file,
                                                      const std::vector<std::string>& names);
 

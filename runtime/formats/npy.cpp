@@ -15,11 +15,11 @@ namespace {
 constexpr std::string_view npy_mark{"\x93NUMPY", 6};
 constexpr std::size_t mark_bytes = 8;             // magic bytes and version
 constexpr std::uint64_t lengths_bytes = 12;       // magic bytes, version and header length; no file is shorter
-constexpr std::uint64_t npy_header_max = 1 << 20; // NumPy rejects more than 10,000 bytes
+constexpr std::uint64_t npy_header_max = 1 << 20; // larger than NumPy's limit of 10,000 bytes
 constexpr std::size_t axes_max = 64;
 
 struct npy_type {
-  const char* name; // name in headers
+  const char* name; // name of the dtype in headers
   const char* word; // NumPy's name
   at::ScalarType type;
 };
@@ -68,7 +68,7 @@ public:
     if (error != std::errc{} || value < 0)
       return std::nullopt;
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-    (void)takes("L"); // suffix of long integers in Python 2
+    (void)takes("L"); // Python 2 adds this suffix to long integers
     return value;
   }
   /// Parses a tuple of integers: "(3, 4)", "(3,)" or "()". Returns nullopt for other texts.

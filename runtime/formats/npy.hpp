@@ -22,15 +22,15 @@ struct npy_array {
 struct npy_header {
   at::ScalarType type = at::kByte;
   bool high_bytes_first = false;                  ///< Numbers or characters are big-endian.
-  bool holds_texts = false, wide_letters = false; ///< Strings of bytes (S), or of four-byte characters (U).
+  bool holds_texts = false, wide_letters = false; ///< True: strings of bytes (S), or of four-byte characters (U).
   std::int64_t text_letters = 0;                  ///< Length of each string in characters.
   bool by_columns = false;                        ///< Fortran order: the first axis varies fastest.
   std::vector<std::int64_t> shape{};
   std::uint64_t begin = 0, bytes = 0; ///< Offset and size of the values in bytes.
 };
 
-/// Parses an array that arrives in pieces. Memory is allocated only after the sizes in the header were checked against
-/// the size of the file.
+/// Parses an array that arrives in pieces. It checks the sizes in the header against the size of the file before it
+/// allocates memory.
 class npy_reader {
 public:
   /// @param bytes size of the whole array in bytes, including the header
@@ -38,7 +38,7 @@ public:
 
   /// Parses the header alone. Returns nullopt if `front`, the first bytes of the array, does not hold a valid one.
   [[nodiscard]] static std::optional<npy_header> header_of(std::span<const std::uint8_t> front, std::uint64_t bytes);
-  /// Parses the next piece. Returns false after an error; no more pieces are needed then.
+  /// Parses the next piece. Returns false after an error; then no more pieces are needed.
   [[nodiscard]] bool feed(std::span<const std::uint8_t> piece);
   /// Returns the array, or the error text. Call after all pieces.
   [[nodiscard]] tl::expected<npy_array, std::string> finish();
@@ -50,12 +50,12 @@ private:
   [[nodiscard]] std::vector<std::string> texts() const;
 
   std::uint64_t bytes_;
-  std::vector<std::uint8_t> front_; // header bytes so far
+  std::vector<std::uint8_t> front_; // header bytes received so far
   std::string errors_;
   npy_header header_;
   std::size_t length_bytes_ = 0;
-  at::Tensor values_;        // for strings: their bytes
-  std::uint64_t filled_ = 0; // number of value bytes so far
+  at::Tensor values_;        // the values; for strings, their bytes
+  std::uint64_t filled_ = 0; // number of value bytes received so far
 };
 
 } // namespace mneme

@@ -17,15 +17,15 @@
 namespace mneme {
 namespace {
 
-// File layout: header length (8 bytes, little-endian), header (a JSON object), tensor data. Offsets in the header count
-// from the end of the header.
+// File layout: header length (8 bytes, little-endian), header (a JSON object), tensor data. Offsets in the header are
+// relative to the end of the header.
 
-// Not ordered_json, whose linear search would be slow: a header can have hundreds of thousands of names.
+// ordered_json would be slow, because it searches linearly: a header can have hundreds of thousands of names.
 using json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
 
 constexpr std::uint64_t length_bytes = 8;
-constexpr std::uint64_t header_bytes_max = 100'000'000; // same limit as the reference implementation
+constexpr std::uint64_t header_bytes_max = 100'000'000; // limit of the reference implementation
 constexpr const char* metadata = "__metadata__";
 
 struct dtype_name {
@@ -114,7 +114,7 @@ public:
     if (dynamic_cast<const json::parse_error*>(&problem))
       flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
                     "the header is not valid JSON; is this a complete safetensors file?");
-    else // a number outside of the range of double
+    else // the number is outside of the range of double
       flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
     return false;
   }
@@ -223,7 +223,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& object
   for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
-    if (errors.enough()) // finding offsets for diagnostics searches the whole header
+    if (errors.enough()) // to find an offset for a diagnostic, the whole header is searched
       return {};
     if (auto checked = checked_entry(name, line, content_bytes, types))
       entries.push_back(std::move(*checked));

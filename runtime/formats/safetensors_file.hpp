@@ -14,12 +14,12 @@ namespace mneme {
 /// Strings by name that a file contains in addition to tensors ("__metadata__").
 using safetensors_metadata = std::map<std::string, std::string>;
 
-/// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. all: also U64, U32 and U16.
+/// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. all: these, U64, U32 and U16.
 enum class safetensors_types : std::uint8_t { of_nets, all };
 
 struct safetensors_options {
   safetensors_types types = safetensors_types::of_nets;
-  /// Tensors of at least this size in bytes stay in the file (map_tensor); others are copied. BOOL is always copied.
+  /// Tensors of at least this size in bytes stay in the file (map_tensor). Others, and all BOOL tensors, are copied.
   std::uint64_t mapped_bytes_min = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -29,9 +29,9 @@ struct safetensors_options {
 [[nodiscard]] std::vector<std::byte> safetensors_bytes(const tensor_map& tensors,
                                                        const safetensors_metadata& texts = {});
 
-/// Reads a file. Returns all errors with byte offsets on failure. Sizes are checked against the file size before memory
-/// is allocated, and tensors that are copied against the available memory. @param texts receives those metadata entries
-/// that are strings; null: metadata are skipped
+/// Reads a file. Returns all errors with byte offsets on failure. Before memory is allocated, sizes are checked against
+/// the file size, and tensors that are copied also against the available memory. @param texts receives those metadata
+/// entries that are strings; null: metadata are skipped
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file,
                                                     safetensors_metadata* texts = nullptr,
                                                     const safetensors_options& options = {});

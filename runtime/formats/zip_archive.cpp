@@ -169,7 +169,7 @@ bool unpack(bytes_view file, const zip_entry& entry, Use use) {
   }
   std::vector<std::uint8_t> piece(std::size_t{1} << 16);
   z_stream stream{};
-  const int begun = inflateInit2(&stream, -15); // maximum window, raw deflate
+  const int begun = inflateInit2(&stream, -15); // maximum window, and raw deflate
   MNEME_CHECK(begun == Z_OK, begun);
   std::uint64_t fed = 0, made = 0;
   int state = Z_OK;

@@ -3,10 +3,10 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr int blocks = 16; // Philox blocks computed together
+constexpr int blocks = 16; // number of Philox blocks computed together
 
-/// Words of `blocks` blocks of the stream, from block `first`, equal to those of philox4x32(). The first words of all
-/// blocks come first, then the second words, and so on.
+/// Computes the words of `blocks` blocks of the stream, from block `first` on, which equal those of philox4x32(). The
+/// first words of all blocks come first, then the second words, and so on.
 MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, std::uint32_t (&words)[4][blocks]) {
   std::uint32_t key0 = stream.key[0], key1 = stream.key[1];
   for (int i = 0; i < blocks; ++i) {
@@ -29,7 +29,7 @@ MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, 
   }
 }
 
-/// Draws a mask from 8-bit or 16-bit numbers: Bits is std::uint8_t or std::uint16_t.
+/// Draws a mask from 8-bit or 16-bit numbers; Bits is std::uint8_t or std::uint16_t.
 template <class Bits>
 MNEME_INLINE void draw_from(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n) {
   constexpr std::int64_t drawn = 4 * blocks * sizeof(std::uint32_t) / sizeof(Bits);

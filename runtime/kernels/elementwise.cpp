@@ -65,7 +65,7 @@ MNEME_INLINE void sum_columns_from(const row_sums& sums, std::int64_t c) {
 }
 template <class Set>
 MNEME_INLINE void sum_rows_body(const row_sums& in) {
-  const row_sums sums = in; // a copy: stores to out could otherwise change it
+  const row_sums sums = in; // copied, because stores to out could otherwise change it
   sum_columns_from<Set::lanes>(sums, 0);
 }
 
@@ -141,7 +141,7 @@ MNEME_INLINE void sgd_body(float* __restrict w, const float* __restrict g, float
 template <class Set>
 MNEME_INLINE void adam_body(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
                             std::int64_t n, const adam_step& in) {
-  const adam_step with = in; // a copy: stores to w could otherwise change it
+  const adam_step with = in; // copied, because stores to w could otherwise change it
   for (std::int64_t i = 0; i < n; ++i) {
     const float gradient = g[i] + with.decay * w[i];
     m[i] += (1.0F - with.first) * (gradient - m[i]);
@@ -174,10 +174,10 @@ MNEME_INLINE void convert_to_float_body(float* __restrict out, const std::uint8_
     out[i] = static_cast<float>(in[i]);
 }
 
-/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier). The
-/// library function is not used, because it is not vectorized and its bits differ between machines.
+/// exp(z) for z <= 0, with an error of about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial
+/// (Moshier). The library function is not used, because it is not vectorized and its bits differ between machines.
 MNEME_INLINE float exp_of(float z) {
-  constexpr float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
+  constexpr float magic = 12582912.0F; // 1.5 * 2^23; adding it rounds z to an integer in the low bits
   const float shifted = z * 1.44269504F + magic;
   const float n = shifted - magic;
   const float r = (z - n * 0.693359375F) + n * 2.12194440e-4F;
@@ -203,22 +203,22 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
     for (std::int64_t c = 0; c < classes; ++c)
       d[row * classes + c] = z[c] - top;
   }
-  // One pass over all rows: short rows would leave most lanes unused. After subtraction of the maximum every z is <= 0.
+  // One pass over all rows, because short rows would leave most lanes unused. After subtraction of the maximum, z <= 0.
   double sum_of_losses = 0.0;
   for (std::int64_t row = 0; row < in.rows; ++row)
     if (in.weight[row] != 0.0F)
       sum_of_losses -= static_cast<double>(in.weight[row]) * d[row * classes + in.labels[row]];
   for (std::int64_t i = 0; i < in.rows * classes; ++i)
     d[i] = exp_of(d[i]);
-  // Sums of exponentials (each in [1, classes]) of rows with equal weights are multiplied, so that one logarithm serves
-  // many rows.
+  // Sums of exponentials, each in [1, classes], are multiplied for rows with equal weights, so that one logarithm
+  // serves many rows.
   constexpr double product_max = 1e200;
   double product = 1.0;
   float weight_of_product = 0.0F;
   for (std::int64_t row = 0; row < in.rows; ++row) {
     float* const p = d + row * classes;
     const float weight = in.weight[row];
-    if (weight == 0.0F) { // a padded row has no gradient, whatever its logits
+    if (weight == 0.0F) { // a padded row has no gradient, whatever its logits are
       for (std::int64_t c = 0; c < classes; ++c)
         p[c] = 0.0F;
       continue;
@@ -240,8 +240,8 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
   value = sum_of_losses + static_cast<double>(weight_of_product) * std::log(product);
 }
 
-/// Many experiments have ten classes per task. With this row length as a compile-time constant the kernel takes half
-/// the time, with the same bits.
+/// Many experiments have ten classes per task. If this row length is a compile-time constant, the kernel takes half the
+/// time and gives the same bits.
 template <class Set>
 MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in) {
   constexpr std::int64_t usual = 10;
@@ -251,7 +251,7 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
     cross_entropy_of(value, in, in.classes);
 }
 
-/// Adds the term of label smoothing s to a cross-entropy. The term s (z_label - mean z) is s times the difference of
+/// Adds the term of label smoothing s to a cross-entropy: s (z_label - mean z), which is s times the difference of
 /// -mean_c log p_c and -log p_label.
 void add_label_smoothing(double& value, const cross_entropy_rows& in) {
   for (std::int64_t row = 0; row < in.rows; ++row) {

@@ -5,7 +5,7 @@ namespace mneme::kernels {
 
 /// x = max(x, 0); NaN stays NaN.
 void relu(float* x, std::int64_t n);
-/// d = 0 where the activation y was not positive.
+/// Sets d to 0 where the activation y was not positive.
 void relu_backward(float* d, const float* y, std::int64_t n);
 /// out = a + b, followed by ReLU if `relu`.
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
@@ -17,16 +17,16 @@ void add_proximal_gradient(float* g, const float* w, const float* start, std::in
 struct row_sums {
   const float* in = nullptr; ///< [rows, columns]
   std::int64_t rows = 0, columns = 0;
-  const float* before = nullptr; ///< [columns]; may be `out`; null: zeros.
+  const float* before = nullptr; ///< [columns], may be `out`; null stands for zeros.
   float* out = nullptr;          ///< [columns]
   float scale = 1.0F;
 };
 void sum_rows(const row_sums& sums);
 /// Adds the sum of squares to `total`, with a fixed assignment of elements to lanes.
 void add_squares(double& total, const float* x, std::int64_t n);
-/// Adds the sum of a[i] b[i] to `total`; products in float64, fixed assignment to lanes.
+/// Adds the sum of a[i] b[i] to `total`. Products are in float64 and assigned to lanes in a fixed way.
 void add_products(double& total, const float* a, const float* b, std::int64_t n);
-/// Adds the sum of (a[i] - b[i])^2 to `total`; differences in float64, fixed assignment to lanes.
+/// Adds the sum of (a[i] - b[i])^2 to `total`. Differences are in float64 and assigned to lanes in a fixed way.
 void add_square_distance(double& total, const float* a, const float* b, std::int64_t n);
 /// Sets `finite` to false if any element is NaN or infinite.
 void check_finite(bool& finite, const float* x, std::int64_t n);
@@ -61,9 +61,9 @@ void convert_to_float(float* out, const std::uint8_t* in, std::int64_t n);
 /// Softmax cross-entropy of one model's step, and its gradient.
 struct cross_entropy_rows {
   const float* logits = nullptr;        ///< [rows, classes]
-  const std::int64_t* labels = nullptr; ///< [rows], read only if the weight is not 0
+  const std::int64_t* labels = nullptr; ///< [rows]; read only for rows whose weight is not 0
   const float* weight = nullptr;        ///< [rows]
-  float* d_logits = nullptr;            ///< [rows, classes]; not the memory of `logits`
+  float* d_logits = nullptr;            ///< [rows, classes]; must not share the memory of `logits`
   std::int64_t rows = 0, classes = 0;
   double smoothing = 0.0; ///< Share of the target that is spread evenly over all classes.
 };

@@ -6,7 +6,7 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr int lanes = 16;     // Philox blocks computed together; each gives a pair of normals
+constexpr int lanes = 16;     // number of Philox blocks computed together; each gives two normal numbers
 constexpr double near = 1e-6; // error bound of the computed 128.5 + 32 * (mean + z)
 
 template <int Lanes>
@@ -14,7 +14,8 @@ struct longs {
   typedef std::uint64_t type __attribute__((vector_size(Lanes * sizeof(std::uint64_t))));
 };
 
-/// Words of `lanes` blocks, each in the lower half of 64 bits, because products of two words need the upper half.
+/// Words of `lanes` blocks. Each is stored in the lower half of 64 bits, because the product of two words needs 64
+/// bits.
 struct blocks {
   std::uint64_t word[4][lanes];
 };
@@ -22,7 +23,8 @@ struct blocks {
 /// Blocks first .. first + lanes - 1 of the stream (Philox4x32-10, as in rng.cpp).
 template <class Set>
 MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_name& name) {
-  constexpr int width = Set::lanes / 2; // one vector of 64-bit lanes at a time: otherwise g++ 12 emits scalar code
+  constexpr int width = Set::lanes / 2; // loops over single vectors of 64-bit lanes, because g++ 12 otherwise emits
+                                        // scalar code
   using vector = typename longs<width>::type;
   constexpr std::uint64_t low = 0xFFFFFFFFU;
   for (int part = 0; part < lanes; part += width) {
@@ -48,7 +50,7 @@ MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_nam
 /// Converts an integer below 2^52 exactly.
 MNEME_INLINE double whole(std::uint64_t x) { return std::bit_cast<double>(0x4330000000000000U | x) - 0x1p52; }
 
-/// The value of rng_stream::uniform() for these two words, exactly.
+/// Computes exactly the value of rng_stream::uniform() for these two words.
 MNEME_INLINE double uniform_of(std::uint64_t low, std::uint64_t high) {
   return whole(high) * 0x1p-32 + whole(low >> 11U) * 0x1p-53;
 }
@@ -57,7 +59,7 @@ MNEME_INLINE double uniform_of(std::uint64_t low, std::uint64_t high) {
 MNEME_INLINE double log_of(double x) {
   constexpr std::uint64_t single = 0x3FF0000000000000U, root_half = 0x3FE6A09E667F3BCDU;
   const auto bits = std::bit_cast<std::uint64_t>(x);
-  const std::uint64_t exponent = (bits + (single - root_half)) >> 52U; // e + 1023
+  const std::uint64_t exponent = (bits + (single - root_half)) >> 52U; // e plus the bias 1023
   const auto m = std::bit_cast<double>(bits + single - (exponent << 52U));
   const double f = (m - 1.0) / (m + 1.0), s = f * f; // |f| <= 0.172
   const double series =
@@ -120,7 +122,8 @@ MNEME_INLINE void pixels_body(bool& certain, std::uint8_t* pixels, const float* 
   for (std::int64_t first = 0; first < n; first += 2 * lanes) {
     make_blocks<Set>(drawn, static_cast<std::uint64_t>(first / 2), name);
     make_normals(noise, drawn);
-    const bool whole_run = n - first >= 2 * lanes; // a length known at compile time
+    const bool whole_run = n - first >= 2 * lanes; // true in all runs but the last: the length is then a compile-time
+                                                   // constant
     certain &= whole_run ? put_pixels(pixels + first, mean + first, noise, 2 * lanes)
                          : put_pixels(pixels + first, mean + first, noise, static_cast<int>(n - first));
   }

@@ -14,14 +14,14 @@ template <>
 struct floats<1> {
   using type = float;
 };
-/// Integers of the same width, as masks.
+/// Integers of the same width, for use as masks.
 template <int Lanes>
 struct masks {
   typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
 };
 
 /// A vector at an unaligned address. A typedef with smaller alignment would lose the alignment in templates. With
-/// memcpy, g++ splits the vectors of an array that does not fit into registers, and reading them then stalls.
+/// memcpy, g++ would split the vectors of an array that does not fit into registers, and reading them would stall.
 template <class Vector>
 struct __attribute__((packed, may_alias)) vector_anywhere {
   Vector value;
@@ -38,7 +38,7 @@ MNEME_INLINE void store(float* to, const Vector& from) {
 }
 
 /// Parameters of a kernel's body: lanes of a vector, accumulators that fit into registers, and lanes over which the
-/// terms of one sum are distributed. The last number determines the bits.
+/// terms of one sum are distributed. The last number determines the bits of results.
 template <int Lanes, int Accumulators, int SumLanes = Lanes>
 struct instruction_set {
   static constexpr int lanes = Lanes;
@@ -50,11 +50,11 @@ using half_sums_set = instruction_set<16, 16, 8>; ///< AVX-512 with the summatio
 using avx2_set = instruction_set<8, 8>;           ///< AVX2 with FMA: 16 registers of 8
 using generic_set = instruction_set<4, 8>;        ///< Any machine
 
-/// The best instruction set of this machine, or a lower one set in the environment: MNEME_KERNELS=avx2 or plain.
+/// The best instruction set of this machine, or a lower one that the environment sets: MNEME_KERNELS=avx2 or plain.
 enum class instruction_level : std::uint8_t { generic, avx2, avx512 };
-/// The level that determines the bits of results. In portable arithmetic: AVX2 on every machine.
+/// The level that determines the bits of results. In portable arithmetic it is AVX2 on every machine.
 [[nodiscard]] instruction_level result_isa();
-/// The level of the compiled kernels in use. In portable arithmetic on a machine with AVX-512, that is AVX-512 for
+/// The level of the compiled kernels in use. On a machine with AVX-512 it is AVX-512 even in portable arithmetic, for
 /// kernels whose bits do not depend on it.
 [[nodiscard]] instruction_level dispatch_isa();
 

@@ -5,7 +5,7 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr std::int64_t block_rows = 64; // rows that are summed in float32
+constexpr std::int64_t block_rows = 64; // number of rows that are summed in float32
 
 /// Loads a vector of which the first n values are used; the others are unspecified. Does not read beyond `end`.
 template <int Lanes>
@@ -45,7 +45,7 @@ template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
   using vec = typename floats<Set::lanes>::type;
-  constexpr std::int64_t panel = 256; // columns for which the sums fit into registers together
+  constexpr std::int64_t panel = 256; // number of columns whose sums fit into registers together
   double sums[panel], none[panel];
   for (std::int64_t first = 0; first < columns; first += panel) {
     const std::int64_t count = columns - first < panel ? columns - first : panel;
@@ -107,7 +107,7 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 template <class Set>
 MNEME_INLINE void sum_gradients_body(const normalized& in, double* sums, double* products) {
   using vec = typename floats<Set::lanes>::type;
-  const normalized read = in; // a copy: stores could otherwise change it
+  const normalized read = in; // copied, because stores could otherwise change it
   const std::int64_t count = read.rows * read.columns;
   std::vector<float> means(read.mean, read.mean + read.columns); // padded to whole vectors
   means.resize(static_cast<std::size_t>(read.columns + Set::lanes));

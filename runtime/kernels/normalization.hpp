@@ -3,7 +3,8 @@
 #include <cstdint>
 namespace mneme::kernels {
 
-// x, d, y: [rows, columns] float32, row-major. Sums are float32 within short blocks of rows and float64 over blocks.
+// x, d and y are [rows, columns] float32, row-major. Sums are float32 within short blocks of rows and float64 over
+// blocks.
 
 /// out[c] = scale * sum over rows of in[row, c]; if `add`, the value is added to out[c].
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
@@ -16,7 +17,7 @@ void shifted_moments(const float* x, std::int64_t rows, std::int64_t columns, do
 void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
                    bool relu, float* y);
 
-/// Gradient of a normalization. If `y`, the output of a following ReLU, is given, d counts only where y > 0.
+/// Gradient of a normalization. If `y`, the output of a ReLU after it, is given, d counts only where y > 0.
 struct normalized {
   const float* d = nullptr;
   const float* x = nullptr;

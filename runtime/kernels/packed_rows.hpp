@@ -4,11 +4,11 @@
 #include "runtime/kernels/products.hpp"
 namespace mneme::kernels {
 
-// Rows of b that are a page apart evict each other from the L1 cache. Therefore a panel of columns is copied, with as
-// many terms as fit, and partial sums are kept in memory until the next panel. The bits equal those of a tile that
-// reads all terms in one pass.
+// Rows of b that are a page apart evict each other from the L1 cache. Therefore a panel of columns is copied with as
+// many terms as fit, and partial sums stay in memory until the next panel. The bits equal those of a tile that reads
+// all terms in one pass.
 
-inline constexpr std::int64_t first_cache_floats = 8192; // an L1 cache of 32 KiB
+inline constexpr std::int64_t first_cache_floats = 8192; // size of an L1 cache of 32 KiB
 /// Number of columns of a panel.
 template <class Set>
 inline constexpr std::int64_t panel_columns = Set::lanes*(Set::accumulators == 16 ? 4 : 2);
@@ -95,7 +95,7 @@ MNEME_INLINE void pack_columns(const row_product& product, std::int64_t from, st
 template <class Set, bool Adds>
 MNEME_INLINE void multiply_packed(const row_product& whole) {
   constexpr std::int64_t width = panel_columns<Set>, terms_max = first_cache_floats / width;
-  constexpr std::int64_t block_rows = 96; // rows of c that use a panel before the next one is copied
+  constexpr std::int64_t block_rows = 96; // number of rows of c that use a panel before the next one is copied
   alignas(64) float panel[first_cache_floats], waiting[block_rows * width];
   for (std::int64_t i = 0; i < whole.m; i += block_rows) {
     const std::int64_t rows = whole.m - i < block_rows ? whole.m - i : block_rows;
@@ -110,8 +110,8 @@ MNEME_INLINE void multiply_packed(const row_product& whole) {
   }
 }
 
-/// True if there are enough rows to share a copied panel and enough terms to pay for it. Other products, as in steps of
-/// 64 rows, are up to 1.5 times as fast without copies (README.md).
+/// True if there are enough rows to share a copied panel and enough terms to pay for it. Other products, such as those
+/// in steps of 64 rows, are up to 1.5 times as fast without copies (README.md).
 MNEME_INLINE bool pays_to_pack(const row_product& product) {
   constexpr std::int64_t rows_min = 24, terms_min = 512, columns_min = 64;
   return product.m >= rows_min && product.k >= terms_min && product.n >= columns_min &&

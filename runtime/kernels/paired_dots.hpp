@@ -1,11 +1,12 @@
-/// paired_dots: dot products in AVX-512 with the summation order of AVX2 (eight lanes); two dots share a vector.
+/// paired_dots: dot products in AVX-512 with the summation order of AVX2 (eight lanes). Two dot products share a
+/// vector.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/products.hpp"
 namespace mneme::kernels {
 
 using eight_floats = floats<8>::type;
-using two_dots = floats<16>::type; ///< Eight partial sums of each of two dots.
+using two_dots = floats<16>::type; ///< Eight partial sums for each of two dot products.
 
 MNEME_INLINE void concat_lanes(two_dots& to, const eight_floats& first, const eight_floats& second) {
   to = __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -16,9 +17,9 @@ MNEME_INLINE void concat_lanes(two_dots& to, const eight_floats& first, const ei
 /// of column 4 + g.
 template <int Pairs>
 MNEME_INLINE void reduce_lanes_by_4(const two_dots (&sums)[Pairs], two_dots& out) {
-  two_dots four[2]; // four lanes of each column
+  two_dots four[2]; // four lanes for each column
   for (int i = 0; i < 2; ++i) {
-    const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // for two pairs, the same pair twice
+    const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // with two pairs, both are the same pair
     four[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
               __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   }
@@ -90,7 +91,7 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   }
 }
 
-/// Computes rows from i in tiles of `Rows`, the remainder in smaller tiles; 2 * Pairs columns from j.
+/// Computes rows from i in tiles of `Rows`, and the remainder in smaller tiles. Each has 2 * Pairs columns from j.
 template <int Rows, int Pairs, class Tail>
 MNEME_INLINE void paired_rows(const dot_product& product, const Tail& tail, std::int64_t i, std::int64_t j) {
   for (; i + Rows <= product.m; i += Rows)
@@ -100,7 +101,8 @@ MNEME_INLINE void paired_rows(const dot_product& product, const Tail& tail, std:
       paired_rows<Rows / 2, Pairs>(product, tail, i, j);
 }
 
-/// Computes all of c; sums have at least eight terms. `tail` reads the last terms of a row that fill no group of eight.
+/// Computes all of c; sums have at least eight terms. `tail` reads the last terms of a row, which do not fill a group
+/// of eight.
 template <class Tail>
 MNEME_INLINE void paired_dots(const dot_product& product, const Tail& tail) {
   for (std::int64_t j = 0; j < product.n; j += 8)

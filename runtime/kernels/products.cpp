@@ -41,7 +41,7 @@ MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int6
     }
 }
 
-/// Computes the columns from j that fill no whole panel, for `Rows` rows, in successively narrower vectors.
+/// Computes the columns from j that do not fill a panel, for `Rows` rows, with successively narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
 MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
@@ -56,7 +56,8 @@ MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int6
   }
 }
 
-/// Computes rows from i in tiles of `Rows`, the remainder in smaller tiles; columns `first` to `last`, panel by panel.
+/// Computes columns `first` to `last` of the rows from i, panel by panel, in tiles of `Rows` rows. The remaining rows
+/// are in smaller tiles.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int64_t first, std::int64_t last) {
   constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
@@ -105,7 +106,7 @@ MNEME_INLINE void packed_and_rest(const row_product& product) {
 
 template <class Set>
 MNEME_INLINE void multiply_rows_body(const row_product& in) {
-  const row_product product = in; // a copy: stores to c could otherwise change it
+  const row_product product = in; // copied, because stores to c could otherwise change it
   if (pays_to_pack(product))
     product.before ? packed_and_rest<Set, true>(product) : packed_and_rest<Set, false>(product);
   else
@@ -118,7 +119,7 @@ MNEME_INLINE void multiply_rows_body(const row_product& in) {
 /// added until one lane is left, in the same order for every vector.
 MNEME_INLINE void sum_lanes(const floats<16>::type (&in)[4][4], floats<16>::type& out) {
   using vec = floats<16>::type;
-  vec four[4]; // [column]: the sums of the four rows
+  vec four[4]; // by column: sums of the four rows
   for (int c = 0; c < 4; ++c) {
     vec two[2];
     for (int half = 0; half < 2; ++half) {
@@ -160,11 +161,12 @@ MNEME_INLINE void sum_lanes(const floats<4>::type (&in)[4][1], floats<4>::type& 
       __builtin_shufflevector(pairs[0], pairs[1], 0, 2, 4, 6) + __builtin_shufflevector(pairs[0], pairs[1], 1, 3, 5, 7);
 }
 
-/// The last terms of a dot that fill no vector: reads the last whole vector again and masks the terms already added.
+/// Reads the last terms of a dot product, which do not fill a vector: it reads the last whole vector of terms and masks
+/// those that were already added.
 template <int Lanes>
 struct dot_tail {
   using bits = typename masks<Lanes>::type;
-  std::int64_t from = 0; ///< Offset of that vector.
+  std::int64_t from = 0; ///< Offset of the vector.
   bits kept{};
   MNEME_INLINE explicit dot_tail(std::int64_t k) : from(k - Lanes) {
     for (int i = 0; i < Lanes; ++i)
@@ -180,14 +182,15 @@ struct dot_tail {
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t j) {
   using vec = typename floats<Lanes>::type;
-  constexpr int together = (Rows * Columns + Lanes - 1) / Lanes; // vectors of sums
+  constexpr int together = (Rows * Columns + Lanes - 1) / Lanes; // number of vectors of sums
   const std::int64_t there = product.n - j < Columns ? product.n - j : Columns;
-  const float *a[Rows], *b[Columns]; // beyond the end of the matrix, the last column repeats: computed but not stored
+  const float *a[Rows], *b[Columns]; // beyond the end of the matrix the last column is repeated; its results are not
+                                     // stored
   for (int r = 0; r < Rows; ++r)
     a[r] = product.a + (i + r) * product.a_row;
   for (int c = 0; c < Columns; ++c)
     b[c] = product.b + (j + (c < there ? c : there - 1)) * product.b_row;
-  vec sums[together][4][Lanes / 4] = {}; // element e = Columns * r + c is in lane e of all vectors
+  vec sums[together][4][Lanes / 4] = {}; // element e = Columns * r + c is in lane e of each vector
   const auto sum = [&sums](int e) -> vec& { return sums[e / Lanes][e % 4][e % Lanes / 4]; };
   std::int64_t p = 0;
   for (; p + Lanes <= product.k; p += Lanes)
@@ -238,7 +241,8 @@ MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& ta
   }
 }
 
-/// Computes rows from i in tiles of `Rows`, the remainder in lower and wider tiles; columns `first` to `last`.
+/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in lower and
+/// wider tiles.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {
@@ -250,7 +254,7 @@ MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& ta
       dot_rows<Lanes, Rows / 2, 2 * Columns>(product, tail, i, first, last);
 }
 
-/// Computes all of c with vectors of `Lanes` floats; sums with fewer terms use narrower vectors.
+/// Computes all of c with vectors of `Lanes` floats. Sums with fewer terms use narrower vectors.
 template <int Lanes>
 MNEME_INLINE void dots_by(const dot_product& product) {
   if constexpr (Lanes < 4) {
@@ -265,7 +269,7 @@ MNEME_INLINE void dots_by(const dot_product& product) {
     dots_by<Lanes / 2>(product);
   } else {
     const dot_tail<Lanes> tail(product.k);
-    constexpr std::int64_t many_terms = 256; // enough terms that the reduction of lanes does not matter
+    constexpr std::int64_t many_terms = 256; // with so many terms the time for the reduction of lanes does not matter
     const bool is_long = Lanes == 16 && product.k >= many_terms;
     // Number of columns of b that all rows read before the next columns. Every row of a is read again for each group of
     // columns. If the rows do not fit into the L1 cache together, the group is therefore as large as the cache allows.
@@ -286,7 +290,7 @@ MNEME_INLINE void dots_by(const dot_product& product) {
 
 template <class Set>
 MNEME_INLINE void multiply_dots_body(const dot_product& in) {
-  const dot_product product = in; // a copy: stores to c could otherwise change it
+  const dot_product product = in; // copied, because stores to c could otherwise change it
   constexpr int lanes = Set::sum_lanes;
   if constexpr (lanes < Set::lanes)
     if (product.k >= lanes)

@@ -33,7 +33,7 @@ struct tangent_step {
     series = series * square - 0.0539682540F;
     series = series * square + 0.133333333F;
     series = series * square - 0.333333333F;
-    const vec near = size + size * square * series; // for small |x|, where 1 - e would lose digits
+    const vec near = size + size * square * series; // used for small |x|, where 1 - e would lose digits
     const vec result = size < 0.35F ? near : far;
     y = x[0] < 0.0F ? -result : result;
   }

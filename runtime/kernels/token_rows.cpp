@@ -97,7 +97,7 @@ struct plain_term {
   }
 };
 
-struct square_term { // padding has the mean and adds 0
+struct square_term { // padding has the value of the mean, so it adds 0
   float mean;
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type (&sums)[1],
@@ -216,7 +216,7 @@ template <class Set>
 MNEME_INLINE void normalize_rows_backward_body(float* dx, double* d_weight, double* d_bias, const float* d,
                                                const float* statistics, const normalized_rows& rows) {
   constexpr int lanes = Set::lanes;
-  constexpr std::int64_t block_rows = 64; // rows that are summed in float32
+  constexpr std::int64_t block_rows = 64; // number of rows that are summed in float32
   const auto count = static_cast<float>(rows.columns);
   std::vector<float> sums(static_cast<std::size_t>(d_weight ? 2 * rows.columns : 0));
   for (std::int64_t row = 0; row < rows.rows; ++row) {

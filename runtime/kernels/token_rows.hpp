@@ -5,7 +5,7 @@ namespace mneme::kernels {
 
 // All matrices are row-major float32 and contiguous.
 
-/// y = x Phi(x), where Phi is the normal distribution function (Hendrycks and Gimpel 2016), to 2e-7 of |x|; y may be x.
+/// y = x Phi(x), where Phi is the normal distribution function (Hendrycks and Gimpel 2016), x |x|; y may be x.
 void gelu(float* y, const float* x, std::int64_t n);
 /// dx = d (Phi(x) + x phi(x)), where phi is the density of Phi; dx may be d.
 void gelu_backward(float* dx, const float* d, const float* x, std::int64_t n);
@@ -23,7 +23,7 @@ struct normalized_rows {
 /// Writes y, and mean and 1 / sqrt(variance + epsilon) of every row to `statistics` [rows, 2].
 void normalize_rows(float* y, float* statistics, const normalized_rows& rows);
 /// Writes dx and adds the sums over rows of d and d (x - mean) / sqrt(variance + epsilon) to `d_bias` and `d_weight`
-/// [columns]. dx may be null, and so may both of `d_weight` and `d_bias`.
+/// [columns]. dx may be null. `d_weight` and `d_bias` may both be null.
 void normalize_rows_backward(float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
                              const normalized_rows& rows);
 

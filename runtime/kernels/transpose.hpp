@@ -7,7 +7,7 @@ namespace mneme::kernels {
 /// to[c, r] = from[r, c] for from [rows, columns], both row-major without padding.
 inline void transpose(const float* from, std::int64_t rows, std::int64_t columns, float* to) {
   using four = floats<4>::type;
-  constexpr std::int64_t side = 16; // side of the blocks, which cover whole cache lines
+  constexpr std::int64_t side = 16; // side of the blocks; a block covers whole cache lines
   const std::int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   for (std::int64_t r0 = 0; r0 < whole_rows; r0 += side)
     for (std::int64_t c0 = 0; c0 < whole_columns; c0 += side)

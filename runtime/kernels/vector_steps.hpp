@@ -14,21 +14,22 @@ MNEME_INLINE void exp_nonpositive(typename floats<Lanes>::type& x) {
   using vec = typename floats<Lanes>::type;
   using whole = typename integers<Lanes>::type;
   constexpr float lowest = -87.0F, log2_e = 1.44269504F;
-  constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F; // the first has few digits: n * ln2_high is exact
-  constexpr float rounder = 12582912.0F;                              // 1.5 * 2^23: adding it rounds to an integer
+  constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F; // ln2_high has few digits, so n * ln2_high is
+                                                                      // exact
+  constexpr float rounder = 12582912.0F;                              // 1.5 * 2^23; adding it rounds to an integer
   x = x < lowest ? vec{} + lowest : x;
   const vec shifted = x * log2_e + rounder, n = shifted - rounder;
-  const vec r = (x - n * ln2_high) - n * ln2_low; // in [-ln 2 / 2, ln 2 / 2]
-  vec y = r * 0.00139464466F + 0.00836915169F;    // minimax fit of (e^r - 1 - r) / r^2
+  const vec r = (x - n * ln2_high) - n * ln2_low; // r is in [-ln 2 / 2, ln 2 / 2]
+  vec y = r * 0.00139464466F + 0.00836915169F;    // minimax polynomial of (e^r - 1 - r) / r^2
   y = y * r + 0.0416662631F;
   y = y * r + 0.166665160F;
   y = y * r + 0.500000008F;
   y = y * r * r + r + 1.0F;
-  const whole power = ((whole)shifted - 0x4B400000 + 127) << 23; // 2^n by its exponent
+  const whole power = ((whole)shifted - 0x4B400000 + 127) << 23; // 2^n, made from its exponent
   x = y * (vec)power;
 }
 
-/// Writes step(vectors of the `Inputs` arrays) to `out`, vector by vector; the last one is padded with zeros.
+/// Writes step(vectors of the `Inputs` arrays) to `out`, vector by vector; the last vector is padded with zeros.
 template <int Lanes, int Inputs, class Step>
 MNEME_INLINE void for_vectors(float* out, const float* const (&in)[Inputs], std::int64_t n, const Step& step) {
   using vec = typename floats<Lanes>::type;

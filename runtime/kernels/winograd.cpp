@@ -12,14 +12,14 @@ namespace {
 //   y = A^T [(G g G^T) * (B^T d B)] A,  which has 16 products per channel instead of 36.
 // Each of the 16 places of a product is an independent matrix product over channels. The adjoint gives the gradient of
 // the filters:
-//   dg = G^T [sum over squares of (B^T d B) * (A dy A^T)] G.
-// Sums have some more terms than in a direct convolution, so the error is about twice as large.
+//   dg = G^T [sum over squares of (B^T d B) * (A dy A^T)] G. Sums have more terms than in a direct convolution, so the
+//   error is about twice as large.
 
 constexpr int places = 16;
 
 /// The squares of 2 x 2 results in all images, numbered row by row.
 struct square_grid {
-  std::int64_t rows = 0, height = 0, width = 0; // number of images, and size of their results in pixels
+  std::int64_t rows = 0, height = 0, width = 0; // number of images, and size of the result images in pixels
   [[nodiscard]] std::int64_t down() const { return (height + 1) / 2; }
   [[nodiscard]] std::int64_t along() const { return (width + 1) / 2; }
   [[nodiscard]] std::int64_t squares() const { return rows * down() * along(); }
@@ -35,13 +35,13 @@ struct workspace {
   float *read, *made, *filters; // transformed pixels, products and filters
 };
 
-/// Squares per block, such that its transformed pixels and products fit into the second-level cache.
+/// Number of squares per block. The transformed pixels and products of a block fit into the second-level cache.
 std::int64_t block_squares(std::int64_t stride, std::int64_t n) {
   constexpr std::int64_t cache_floats = std::int64_t{1} << 17U; // 512 KiB
   return std::clamp<std::int64_t>(cache_floats / (places * (stride + n)) / 12 * 12, 12, 96);
 }
 
-/// Row stride of transformed pixels in floats: a compile-time constant, and not a power of two.
+/// Row stride of transformed pixels in floats. It is a compile-time constant and not a power of two.
 template <std::int64_t Channels>
 constexpr std::int64_t row_stride = Channels + 16;
 /// Calls `act` with the smallest row stride for `channels`, as a std::integral_constant.
@@ -75,7 +75,7 @@ MNEME_INLINE void transform_pixels(vec<Lanes> (&d)[places]) {
   }
 }
 
-/// Pointers to the 16 pixels that square `number` reads; `nothing` for pixels outside the image.
+/// Finds the 16 pixels that square `number` reads. Pixels outside the image are `nothing`.
 MNEME_INLINE void pixels_of(const source_images& in, const square_grid& grid, std::int64_t number, const float* nothing,
                             const float* (&pixels)[places]) {
   const std::int64_t x = number % grid.along() * 2 - in.padding;
@@ -187,7 +187,7 @@ MNEME_INLINE void write_square(const target_images& out, const square_grid& grid
       if (out.add)
         load(before, to), value += before;
       if (out.relu)
-        value = value <= 0.0F ? vec<Lanes>{} : value; // NaN stays NaN
+        value = value <= 0.0F ? vec<Lanes>{} : value; // this comparison keeps NaN
       store(to, value);
     }
   }
@@ -198,7 +198,7 @@ struct winograd_product {
   square_grid grid{};
   const float* w = nullptr; // [3, 3, channels, n]
   target_images out{};
-  const float* nothing = nullptr; // zeros for the channels of a pixel
+  const float* nothing = nullptr; // points to zeros for all channels of a pixel
 };
 
 template <class Set, std::int64_t Stride>
@@ -262,7 +262,8 @@ MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::
   }
 }
 
-/// sums [channels, n] = read^T [channels, count] times the panels [count, n] of one place; if `Add`, added to sums.
+/// sums [channels, n] = read^T [channels, count] times the panels [count, n] of one place. With `Add`, the product is
+/// added to sums.
 template <int Lanes, int Rows, std::int64_t Stride, bool Add>
 MNEME_INLINE void columns_times(const float* read, const float* panels, std::int64_t block, std::int64_t count,
                                 std::int64_t channels, std::int64_t n, float* sums) {
@@ -285,7 +286,7 @@ struct winograd_correlation {
   const float* nothing = nullptr;
 };
 
-/// dw = scale * G^T sums G; if correlation.add, added to dw.
+/// dw = scale * G^T sums G. If correlation.add is set, it is added to dw.
 template <int Lanes>
 MNEME_INLINE void write_filters(const winograd_correlation& correlation, const float* sums) {
   const std::int64_t floats_of_place = correlation.in.channels * correlation.n;
@@ -361,7 +362,7 @@ const float* black(std::int64_t channels, scratch& memory) {
   return pixel;
 }
 
-/// Filters for the gradient of the input: taps rotated by 180 degrees, channels and filters exchanged.
+/// Filters for the gradient of the input: rotated by 180 degrees, with channels and filters exchanged.
 void turn(const conv_shape& shape, const float* w, float* turned) {
   const std::int64_t tap_floats = shape.channels * shape.filters;
   for (std::int64_t tap = 0; tap < 9; ++tap)

@@ -21,7 +21,7 @@ struct conv_shape {
 
 // @pre winograd_pays(shape). The bits of an image's results do not depend on the other images.
 
-/// Convolution y = x * w + bias, then ReLU if `relu`. `bias` [filters] may be null.
+/// Convolution y = x * w + bias, followed by ReLU if `relu`. `bias` [filters] may be null.
 void winograd_convolve(const conv_shape& shape, const float* x, const float* w, const float* bias, bool relu, float* y,
                        scratch& memory);
 /// Gradient of the input: dx = dy * (w rotated by 180 degrees); if `add`, it is added to dx.

@@ -54,8 +54,7 @@ void aggregated_server::fold(const delivery& in) {
     ++noisy_steps_;
 }
 
-/// The upload with the round's noise. All uploads have weight 1 of the full cohort, so noise in one of them is noise in
-/// the sum of updates.
+/// The upload with the round's noise. Each upload has weight 1, so noise in one of them is noise in the sum of updates.
 delivery aggregated_server::noisy(const delivery& in) const {
   const auto deviation = options_.uploads.noise_multiplier * options_.uploads.clip_norm;
   auto update = flat_update(*in.upload, *sent_);
@@ -68,7 +67,7 @@ delivery aggregated_server::noisy(const delivery& in) const {
   return changed;
 }
 
-/// Folds an update of 0 for each client of the full cohort that has not delivered.
+/// Folds a zero update for each client of the full cohort that has not delivered.
 void aggregated_server::fold_absent() {
   for (; folded_ < options_.cohort; ++folded_)
     method_->fold({.from = server_client_id, .started_from = round_, .upload = sent_, .rows = 1});

@@ -1,4 +1,5 @@
-/// aggregated_server: a server half with noise at the fold, or a rule of [aggregation] in place of the mean.
+/// aggregated_server: a server half that adds noise to folded uploads, or replaces their mean by a rule of
+/// [aggregation].
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/method/server_half.hpp"
@@ -7,8 +8,8 @@
 #include <vector>
 namespace mneme {
 
-/// Key of the noise of node `index` at `level` of the tree of DP-FTRL, which covers rounds index * 2^level + 1 to
-/// (index + 1) * 2^level.
+/// Key of the noise in node `index` at `level` of DP-FTRL's tree. The node covers rounds index * 2^level + 1 to (index
+/// + 1) * 2^level.
 [[nodiscard]] rng_key tree_node_key(std::uint64_t seed, std::uint32_t level, std::uint64_t index);
 
 /// Forwards all calls to the method's server half. Synchronous rounds only.
@@ -40,10 +41,10 @@ private:
   std::unique_ptr<server_half> method_;
   options options_;
   tensors_ref sent_;              // weights of the last broadcast
-  round_id round_{};              // of the last broadcast
-  std::int64_t folded_ = 0;       // uploads of the open round
-  std::uint64_t noisy_steps_ = 0; // rounds to which noise was added
-  std::vector<delivery> held_;    // uploads of the open round, if there is a rule
+  round_id round_{};              // round of the last broadcast
+  std::int64_t folded_ = 0;       // number of uploads in the open round
+  std::uint64_t noisy_steps_ = 0; // number of rounds to which noise was added
+  std::vector<delivery> held_;    // uploads of the open round; only used with a rule
 };
 
 } // namespace mneme

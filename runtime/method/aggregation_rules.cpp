@@ -10,7 +10,7 @@ namespace {
 /// Total order of floats: NaN is the largest value.
 bool sorts_before(float a, float b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-/// Applies `reduce` to the ascending values of each entry.
+/// Applies `reduce` to the sorted values of each entry.
 template <class Reduce>
 std::vector<float> reduce_entries(std::span<const upload_values> uploads, Reduce reduce) {
   MNEME_CHECK(!uploads.empty());
@@ -32,7 +32,7 @@ double mean_of(std::span<const float> values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Squared distance; infinite if a value is not a number, so that such an upload is never chosen.
+/// Squared distance. Infinite if a value is NaN, so that such an upload is never chosen.
 double squared_distance(upload_values a, upload_values b) {
   double sum = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -4,12 +4,12 @@
 #include "runtime/method/round.hpp"
 namespace mneme {
 
-/// Lives as long as the client's round.
+/// An object of this class exists as long as the client's round.
 class client_context : public context {
 public:
   client_context(job_channel& channel, const assignment& assigned, generated_row_store* store = nullptr)
       : context(channel, store), assigned_(assigned) {}
-  /// Context of the same round with other inputs. @param changed must outlive this object
+  /// Context of the same round with another assignment. @param changed must outlive this object
   client_context(const client_context& round, const assignment& changed) : context(round), assigned_(changed) {}
   [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }
   [[nodiscard]] client_id self() const noexcept { return assigned_.client; }

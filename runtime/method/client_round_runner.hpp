@@ -14,7 +14,7 @@ struct round_failure {
 /// Next step of a round: more jobs, the result, or an error.
 using round_step = std::variant<plan, client_result, round_failure>;
 
-/// Cannot be moved or copied, since the coroutine points into it; may be destroyed at any time. It needs no actor:
+/// Cannot be moved or copied, because the coroutine points into it. It may be destroyed at any time. It needs no actor:
 /// tests run it in a loop.
 class client_round_runner {
 public:
@@ -24,7 +24,7 @@ public:
   client_round_runner& operator=(const client_round_runner&) = delete;
   [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return channel_.stage(); }
-  /// Runs the round to its first plan or to its end. @pre called first, and once
+  /// Runs the round to its first plan or to its end. @pre called once, before resume()
   [[nodiscard]] round_step start();
   /// Continues with the results of the last plan, in the order of its jobs.
   [[nodiscard]] round_step resume(outcomes results);
@@ -38,7 +38,7 @@ private:
   [[nodiscard]] training_losses& losses();
 
   assignment assigned_;
-  std::shared_ptr<training_losses> losses_; // of the finished jobs; null if nothing was trained
+  std::shared_ptr<training_losses> losses_; // losses of the finished jobs; null if nothing was trained
   job_channel channel_;
   client_context context_;
   task<client_result> round_; // last member: destroyed before the objects that it points to

@@ -13,8 +13,8 @@ namespace mneme {
 /// The jobs of one stage. They run in parallel, and their results return together.
 using plan = std::vector<work>;
 
-/// Channel between a coroutine and the code that runs it. It carries requested jobs in one direction and their results
-/// in the other, one stage at a time.
+/// Connects a coroutine with the code that runs it. It carries requested jobs in one direction and their results in the
+/// other, one stage at a time.
 class job_channel {
 public:
   // called by the coroutine
@@ -129,8 +129,8 @@ private:
   plan plan_;
 };
 
-/// Jobs of arbitrary kinds, for callers that choose them at run time, such as Python. co_await returns all results;
-/// that of a failed job is its error text.
+/// Jobs of arbitrary kinds, for callers such as Python that choose them at run time. co_await returns all results. The
+/// result of a failed job is its error text.
 class [[nodiscard]] pending_stage {
 public:
   pending_stage(job_channel& channel, plan jobs) : channel_(channel), jobs_(std::move(jobs)) {}
@@ -183,7 +183,7 @@ public:
   pending_stage run_all(plan jobs) { return {channel_, std::move(jobs)}; }
   /// Assignment and stage of the next job, for error messages.
   [[nodiscard]] job_id next_job() const noexcept { return {channel_.owner(), channel_.stage(), 0}; }
-  /// Makes received, remembered or generated images and labels available to jobs (generated_row_store.hpp).
+  /// Makes images and labels that were received, remembered or generated available to jobs (generated_row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(store_ != nullptr);
     return every_row_of(store_->rows_of(images, labels));
@@ -193,7 +193,7 @@ private:
   template <class Output, class Job>
   pending<Output> ask(Job&& job) {
     plan single;
-    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large, so they are moved only once
+    single.emplace_back(std::in_place_type<Job>, std::move(job)); // a job is large, so it is moved only once
     return {channel_, std::move(single)};
   }
   job_channel& channel_;

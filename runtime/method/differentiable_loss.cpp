@@ -36,7 +36,8 @@ private:
 
 at::Tensor of_model(const at::Tensor& whole, std::int64_t k) { return whole.defined() ? whole[k] : whole; }
 
-/// An autograd leaf with an aligned copy of the rows. The bits of MKL's products may depend on alignment.
+/// An autograd leaf with an aligned copy of the rows. The alignment matters, because the bits of MKL's products may
+/// depend on it.
 at::Tensor leaf(const at::Tensor& rows) {
   return rows.defined() ? rows.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(true) : rows;
 }

@@ -5,13 +5,14 @@
 #include <functional>
 namespace mneme {
 
-// Axes: R rows of one model in a step without padding, first the job's own rows, then replayed ones; C classes of the
-// loss; D features.
+// Axes: R rows of one model in a step, without padding: first the job's own rows, then the replayed ones; C classes of
+// the loss; D features.
 
 /// Inputs of a formula for one model's step. `logits`, `head_logits`, `features` and `maps` require gradients.
 struct loss_rows {
   at::Tensor logits{};                 ///< [R, C]; undefined if the loss covers no class
-  at::Tensor head_logits{};            ///< Same values; their gradient stops at the features and trains only the head.
+  at::Tensor head_logits{};            ///< Same values. Their gradient stops at the features, so it trains only the
+                                       ///< head.
   at::Tensor features{};               ///< [R, D]
   std::vector<at::Tensor> maps{};      ///< [R, channels, height, width] each, in the order of training_options::maps
   at::Tensor labels{};                 ///< [R] int64, relative to the first class of the loss
@@ -23,7 +24,7 @@ struct loss_rows {
   const tensor_map* auxiliary = nullptr; ///< See train_job::auxiliary.
 
   [[nodiscard]] std::int64_t count() const { return labels.size(0); }
-  /// [R] float32: weight 1 / R for each row, that is, the mean over own and replayed rows.
+  /// [R] float32: weight 1 / R for each row. The loss is then the mean over own and replayed rows.
   [[nodiscard]] at::Tensor equal_weight() const;
 };
 
@@ -40,10 +41,12 @@ struct loss_traits {
   std::vector<const char*> terms{}; ///< Names of the terms; at least one.
   bool reads_label_smoothing = false;
   bool reads_logits = true;
-  bool reads_features = false, reads_head_logits = false; ///< If false, the tensors are undefined in loss_rows.
+  bool reads_features = false, reads_head_logits = false; ///< true: loss_rows contains these tensors; false: they are
+                                                          ///< undefined.
 };
 
-/// A loss that is the sum of a formula's terms. Models are computed one by one, so their bits are independent.
+/// A loss that is the sum of a formula's terms. It is computed model by model, so that a model's bits do not depend on
+/// other models.
 class differentiable_loss : public loss {
 public:
   differentiable_loss(loss_traits traits, loss_formula formula)

@@ -1,12 +1,12 @@
-/// file_keys: interface of methods that read the value of a key from a file named by another key.
+/// file_keys: interface of methods in which one key names a file that sets other keys.
 #pragma once
 namespace mneme {
 
-/// Implemented in addition to strategy, so that the resolved scenario contains the values from the file.
+/// A method implements it in addition to strategy. The resolved scenario then contains the values from the file.
 class file_keys {
 public:
   virtual ~file_keys() = default;
-  /// Sets the keys with values from files. Called after all keys were parsed. An unreadable file changes nothing; its
+  /// Sets keys to values from files. Called after all keys have been parsed. An unreadable file changes nothing: its
   /// error is reported when the run is loaded.
   virtual void read_file_keys() = 0;
 };

@@ -21,7 +21,7 @@ std::vector<at::Tensor> gradients_of(const at::Tensor& output, const std::vector
 }
 
 at::Tensor stacked_log_softmax(const at::Tensor& logits) {
-  const auto shifted = logits - logits.detach().amax(-1, /*keepdim=*/true); // derivatives do not depend on the shift
+  const auto shifted = logits - logits.detach().amax(-1, /*keepdim=*/true); // the shift changes no derivative
   return shifted - by_element(by_element(shifted, at::exp).sum(-1, /*keepdim=*/true), at::log);
 }
 

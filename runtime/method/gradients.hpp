@@ -11,8 +11,8 @@ enum class graph_use : std::uint8_t {
   differentiable, ///< Keeps the graph, and gives gradients graphs for second derivatives.
 };
 
-/// Returns `value` detached, as an autograd leaf that requires a gradient. Shares its memory. @param value
-/// floating-point
+/// Returns `value` detached, as an autograd leaf that requires a gradient. The result shares the memory of `value`.
+/// @param value floating-point tensor
 [[nodiscard]] at::Tensor leaf_of(const at::Tensor& value);
 
 /// Returns d sum(output) / d input with the shape of each input, or zeros if the output does not depend on it. Throws

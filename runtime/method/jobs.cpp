@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float), double_bytes = sizeof(double);
 
-/// Serializes a job's options to bytes for hashing: numbers by their bits, strings with their length.
+/// Serializes a job's options to bytes for hashing. Numbers are written as their bits, strings with their length.
 class key_text {
 public:
   key_text& add(const std::string& text) {
@@ -130,7 +130,7 @@ std::int64_t bytes_of(const evaluate_job& job) {
   return static_cast<std::int64_t>(sizeof(evaluate_output)) +
          (job.lists_answers ? job.samples.size() * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0);
 }
-/// Estimated result size: seldom larger than the input.
+/// Estimated size of the result, which is seldom larger than the input.
 std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() : 0; }
 std::int64_t bytes_of(const program_job& job) {
   std::int64_t sum = 0;
@@ -177,7 +177,7 @@ std::int64_t rows_of(const work& request) {
   const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
   const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
   const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
-  constexpr __int128 rows_max = 1'000'000'000'000'000; // so that the sum over a wave's jobs fits int64
+  constexpr __int128 rows_max = 1'000'000'000'000'000; // the sum over a wave's jobs then fits int64
   const auto rows_of_epoch = static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
   return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(with.epochs, 1), rows_max));
 }

@@ -63,7 +63,8 @@ struct train_output {
   const char* loss_name = nullptr; ///< loss::main_term(); null if nothing was trained.
   /// Terms of the loss by name if it has several; otherwise null.
   std::shared_ptr<const std::map<std::string, double>> several_terms{};
-  std::int64_t rows_seen = 0; ///< Rows of the job, counted once for all epochs; weight of the upload in averages.
+  std::int64_t rows_seen = 0; ///< Number of the job's rows, counted once for all epochs. It is the weight of the upload
+                              ///< in averages.
 
   /// Mean value of each loss term by name; empty if nothing was trained.
   [[nodiscard]] std::map<std::string, double> loss_terms() const;
@@ -86,7 +87,7 @@ struct extract_output {
   at::Tensor labels{};   ///< [n] int64
 };
 
-/// Sums over features H [n, M] in float64. H = X, or ReLU(X W) if there is a projection W.
+/// Computes sums over features H [n, M] in float64: H = X, or H = ReLU(X W) if there is a projection W.
 struct statistics_job {
   model_ref net{};
   tensors_ref weights{};
@@ -116,18 +117,19 @@ struct compute_output {
   tensors_ref out{};
 };
 
-/// Computation of class scores from features phi.
+/// How class scores are computed from features phi.
 enum class readout_kind : std::uint8_t {
   head,   ///< The net's own head.
-  linear, ///< Score of class c: W_c . phi
-  cosine, ///< Score of class c: cos(W_c, phi)
+  linear, ///< The score of class c is W_c . phi.
+  cosine, ///< The score of class c is cos(W_c, phi).
 };
-/// Samples normal distributions; the features hold their means, followed by their log standard deviations.
+/// Features that are sampled from normal distributions. A feature vector contains the means, followed by the log
+/// standard deviations.
 struct sampled_features {
   rng_key stream{};             ///< Random key; each row of the data set uses its own index.
   double low = 0.0, high = 0.0; ///< Bounds for log standard deviations.
 };
-/// The part of a net after its features, if the net up to the features is frozen.
+/// The part of a net after its features. The part up to the features is frozen.
 struct classifier_stage {
   model_ref net{};        ///< The classifier; its weights are the last ones of the whole net.
   model_ref front_net{};  ///< Net that computes the features: the whole net, or its frozen part.
@@ -146,8 +148,8 @@ struct predictor {
   std::optional<classifier_stage>
       classifier{}; ///< Evaluates a frozen front and the classifier separately; nullopt: runs the net as a whole.
 };
-/// Accuracy and loss on test rows over the classes of `mask`. The prediction is the argmax, the lowest class if scores
-/// are equal. The loss is cross-entropy. A row of a class outside the mask counts as wrong, with loss 0.
+/// Accuracy and loss on test rows over the classes of `mask`. The prediction is the class with the highest score, the
+/// lowest of equal ones. The loss is cross-entropy. A row of a class outside the mask counts as wrong, with loss 0.
 struct evaluate_job {
   predictor learned{};
   sample_view samples{};

@@ -14,7 +14,7 @@ namespace mneme {
 
 namespace {
 
-/// One kernel launch for a whole step; ATen operations would take about twelve.
+/// One kernel launch per step; with ATen operations it would be about twelve.
 loss_output device_cross_entropy(const loss_input& in) {
   const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
   const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();
@@ -32,7 +32,7 @@ loss_output device_cross_entropy(const loss_input& in) {
   return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
 }
 
-/// Computes model by model, so that a model's bits do not depend on the others.
+/// Computes the loss model by model, so that a model's bits do not depend on other models.
 loss_output cross_entropy_of_targets(const loss_input& in) {
   loss_output out{.values = at::empty({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
                   .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
@@ -79,7 +79,8 @@ public:
 
   [[nodiscard]] std::string identity() const override {
     char text[32];
-    const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // all digits: equal only for equal mu
+    const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // writes all digits, so texts are equal only for
+                                                                       // equal mu
     return "cross-entropy + proximal " + std::string(text, end);
   }
   [[nodiscard]] bool regularizes() const override { return mu_ != 0.0; }

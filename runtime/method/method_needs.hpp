@@ -17,7 +17,7 @@ enum class row_visibility : std::uint8_t {
 /// A module file that a method loads: an exported program.
 struct module_request {
   std::filesystem::path file{};
-  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of input rows; zeros: those of the data.
+  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of input rows; zeros: the shape of the data.
   bool own_rows = false;               ///< True: the file declares the shape and number of its input rows.
 };
 
@@ -63,8 +63,8 @@ struct method_needs {
   /// The method chooses which clients keep their old task. It receives tasks.keep_task_share, and the engine moves
   /// every client to every task.
   bool assigns_old_task_clients = false;
-  /// TOML with defaults for keys of any section; presets override them. The defaults may depend only on those keys of
-  /// the method that take a word, because these are read first.
+  /// TOML with defaults for keys of any section; presets override them. The defaults may depend only on the method's
+  /// keys whose values are words, because these are read first.
   std::string defaults{};
 };
 

@@ -18,7 +18,7 @@ double log_sum(double a, double b) {
 /// log |binomial coefficient| of a real n.
 double log_binomial(double n, double k) { return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1); }
 
-/// log(erfc(x)); by its series at infinity if erfc(x) underflows.
+/// Returns log(erfc(x)). Uses the asymptotic series if erfc(x) underflows.
 double log_erfc(double x) {
   if (const auto value = std::erfc(x); value > 0.0)
     return std::log(value);
@@ -59,7 +59,8 @@ double log_moment_real(double q, double sigma, double order) {
 
 /// Epsilon at `delta` from the Renyi divergence at one order.
 double epsilon_at(double order, double rdp, double delta) {
-  if (delta * delta + std::expm1(-rdp) > 0.0) // delta >= sqrt(1 - exp(-KL)) bounds the total variation
+  if (delta * delta + std::expm1(-rdp) > 0.0) // then sqrt(1 - exp(-KL)), which bounds the total variation, is below
+                                              // delta
     return 0.0;
   return rdp + std::log1p(-1.0 / order) - std::log(delta * order) / (order - 1.0);
 }

@@ -12,8 +12,8 @@ namespace mneme {
 /// @param order > 1
 [[nodiscard]] double sampled_gaussian_rdp(double rate, double noise_multiplier, double order);
 
-/// Epsilon at `delta` from `rdp` at privacy_orders() (Canonne, Kamath and Steinke 2020, proposition 12), the smallest
-/// over all orders. @param delta in (0, 1)
+/// Epsilon at `delta` from the divergences `rdp` at privacy_orders() (Canonne, Kamath and Steinke 2020, proposition
+/// 12). It is the smallest over all orders. @param delta in (0, 1)
 [[nodiscard]] double epsilon_of(const std::vector<double>& rdp, double delta);
 
 /// The orders at which the accountant composes: the defaults of dp-accounting 0.6.
@@ -35,7 +35,7 @@ public:
 
 private:
   double delta_;
-  std::vector<double> rdp_{}; // of one round; empty: epsilon() returns nullopt
+  std::vector<double> rdp_{}; // divergences of one round; empty: epsilon() returns nullopt
 };
 
 } // namespace mneme

@@ -40,7 +40,7 @@ void check_declared(const program_job& job) {
   }
   if (names.empty())
     throw std::invalid_argument("program '" + job.body->name() + "' declares no outcome");
-  // Called during validation, where an exception becomes an error of the client's round instead of the engine.
+  // Called during validation. An exception here thus becomes an error of the client's round, not of the engine.
   if (job.body->stacked_bytes(job) < 0 || job.body->identity().size() > identity_bytes_max)
     throw std::invalid_argument("program '" + job.body->name() +
                                 "': stacked_bytes() is below 0, or identity() a text of more than a megabyte");

@@ -36,7 +36,7 @@ public:
   virtual ~row_reader() = default;
   /// The worker's device.
   [[nodiscard]] virtual at::Device device() const = 0;
-  /// Returns normalized rows as nets receive them: [positions.size(), C, H, W] float32; C = H = 1 for vectors.
+  /// Returns normalized rows, as nets receive them: [positions.size(), C, H, W] float32; C = H = 1 for vectors.
   /// @param positions indices into samples.rows, not into the data set
   [[nodiscard]] virtual at::Tensor read(const sample_view& samples, std::span<const std::int64_t> positions,
                                         const read_options& how) = 0;
@@ -60,7 +60,7 @@ struct program_call {
   [[nodiscard]] at::Tensor labels() const;
 };
 
-/// Tensors as a program has computed them; they may be views or have autograd graphs.
+/// Tensors that a program has computed; they may be views or have autograd graphs.
 using named_tensors = std::map<std::string, at::Tensor>;
 
 /// Result of one slice of a call.
@@ -92,8 +92,8 @@ public:
   [[nodiscard]] virtual std::string identity() const = 0;
   /// Declares the tensors of the job's result. Depends only on shapes and options.
   [[nodiscard]] virtual std::vector<declared_tensor> outcome(const program_job& job) const = 0;
-  /// Working memory of one call in bytes, if stacking calls saves time. The number of stacked calls is limited by a
-  /// core's cache or by a share of the device's memory. 0: calls run one by one.
+  /// Working memory of one call in bytes if stacking calls saves time; 0 if calls run one by one. The number of stacked
+  /// calls is limited by a core's cache or by a share of the device's memory. 0: calls run one by one.
   [[nodiscard]] virtual std::int64_t stacked_bytes(const program_job& /*job*/) const { return 0; }
   /// Runs the next slice of every call and returns the results in the order of the calls. All calls are in the same
   /// slice. A slice should take a few seconds. Between slices a run can be interrupted, its state is saved for resume,

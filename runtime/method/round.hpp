@@ -19,7 +19,7 @@ struct round_info {
   std::int64_t round_of_task = 0; ///< Index of the round within its task, from 0.
   std::int64_t rounds_of_task = 1;
   class_range seen_classes{};    ///< Classes of the tasks opened so far.
-  class_range current_classes{}; ///< Classes of this task; for `finetune` and methods with oracle = true.
+  class_range current_classes{}; ///< Classes of this task. Only `finetune` and methods with oracle = true may use them.
 };
 
 /// The server's message to every client of a round. Immutable and shared.
@@ -49,17 +49,17 @@ struct assignment {
   bool observes = false;   ///< True: the client observes (strategy::client_observe) and sends no upload.
 };
 
-/// Numbers by name. Holds no map while empty, because results are moved often.
+/// Numbers by name. An empty object holds no map, because results are moved often.
 class client_counts {
 public:
   using by_name = std::map<std::string, double>;
   client_counts() = default;
-  client_counts(by_name counts) // implicit: methods count in maps
+  client_counts(by_name counts) // implicit, because methods count in maps
       : by_name_(counts.empty() ? nullptr : std::make_shared<by_name>(std::move(counts))) {}
   client_counts(std::initializer_list<by_name::value_type> counts) : client_counts(by_name(counts)) {}
   /// Reference to the value of `name`, which is added as 0 if missing.
   double& operator[](const std::string& name) {
-    by_name_ = by_name_ ? std::make_shared<by_name>(*by_name_) : std::make_shared<by_name>(); // copies share it
+    by_name_ = by_name_ ? std::make_shared<by_name>(*by_name_) : std::make_shared<by_name>(); // copies share the map
     return (*by_name_)[name];
   }
   /// Value of `name`. Throws std::out_of_range if there is none.
@@ -102,7 +102,7 @@ struct delivery {
   // Asynchronous runs only (rounds.mode = "async"):
   tensors_ref start{};           ///< Shared weights of its broadcast; null in synchronous rounds.
   std::int64_t staleness = 0;    ///< Number of server steps since that broadcast.
-  double staleness_weight = 1.0; ///< s_k, by the scenario's staleness rule.
+  double staleness_weight = 1.0; ///< s_k by the scenario's staleness rule.
 };
 
 } // namespace mneme

@@ -52,7 +52,7 @@ struct task_plan {
 /// Client id of the server in random keys; no client has it.
 inline constexpr client_id server_client_id{std::numeric_limits<std::uint32_t>::max()};
 
-/// Calls come one at a time, in the order of virtual time.
+/// The engine makes one call at a time, in the order of virtual time.
 class server_half {
 public:
   virtual ~server_half() = default;

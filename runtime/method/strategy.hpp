@@ -16,7 +16,7 @@ struct loaded_module {
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of its rows.
 };
 
-/// Settings that a method receives before the run.
+/// Settings that a method receives before the run starts.
 struct method_setup {
   model_ref net{};
   tensors_ref initial{};            ///< Initial weights: random, seed_weights or pretrained. Null in strategy::check().
@@ -83,8 +83,8 @@ public:
   /// Validates the net, the method's keys and files, and combinations of sections. Each error states the likely fix;
   /// its `where` is a key ("strategy.ridge", "model.name") or a file. Empty if valid. Called before prepare().
   [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
-  /// A net that the method trains on the features of the run's net and that is saved with it, under its own names. Null
-  /// if there is none. Called after check() has returned no error.
+  /// A net that the method trains on the features of the run's net and that is saved in the same file under names of
+  /// its own. Null if there is none. Called after check() has returned no error.
   [[nodiscard]] virtual model_ref downstream_net(const method_setup& /*setup*/) const { return nullptr; }
   /// Called once, after the keys were read and the net was built.
   virtual void prepare(const method_setup& setup) = 0;

@@ -44,7 +44,7 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
                       : part == trainable_part::head ? parameter_choice::head_of(net)
                       : part == trainable_part::body ? parameter_choice::body_of(net)
                                                      : parameter_choice::layers_of(net, layers);
-  bool changes = part != trainable_part::body; // other parts may be empty in a net without parameters
+  bool changes = part != trainable_part::body; // every other part may be empty in a net without parameters
   for (std::size_t i = 0; i < net.layout().size(); ++i)
     changes = changes || chosen.changes(net, i);
   if (!changes)

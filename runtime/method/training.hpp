@@ -11,12 +11,12 @@ namespace mneme {
 class tensor_map;
 
 /// Result that a training job returns. All results except weights are computed at the start weights, in one pass over
-/// the rows. They exclude the objective's penalty on weights, and are zero for parameters that are not trained.
+/// the rows. They exclude the objective's penalty on weights and are zero for parameters that are not trained.
 enum class training_result : std::uint8_t {
   weights,           ///< The trained weights.
   gradient,          ///< Gradient of the mean loss over all rows.
-  squared_gradients, ///< Mean over steps of the step's squared gradient: Fisher information of batches (Fed-EWC) or,
-                     ///< with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
+  squared_gradients, ///< Mean over steps of the step's squared gradient: the Fisher information of batches (Fed-EWC)
+                     ///< or, with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
   row_norms,         ///< Norm of each row's gradient over all trained parameters, in evaluation mode.
 };
 
@@ -47,7 +47,7 @@ struct training_options {
   /// Skips the last step of an epoch if it has fewer than batch_rows rows, so a job with fewer rows makes no step. Used
   /// only if the result is weights.
   bool drop_last = false;
-  trainable_part trained = trainable_part::all; ///< Other layers stay fixed, in evaluation mode.
+  trainable_part trained = trainable_part::all; ///< All other layers stay fixed, in evaluation mode.
   std::vector<std::string> layers{};            ///< Names of the trained layers, for trainable_part::layers.
   bool in_order = false;                        ///< True: no shuffling; rows have the job's order in every epoch.
   /// Classes that the loss covers; other head outputs stay unchanged. Empty: the loss uses only features and maps.
@@ -72,8 +72,8 @@ struct training_options {
   bool evaluation = false; ///< The whole net is in evaluation mode: no dropout, constant running statistics.
   /// Layers that are not trained are in training mode, too: they use batch statistics and update running statistics.
   bool update_running_stats = false;
-  /// Number of updates of running statistics per step, all with the same batch statistics. Reproduces programs that
-  /// pass the rows of a step through an unchanged net several times.
+  /// Number of updates of running statistics per step, all with the same batch statistics. Values above 1 reproduce
+  /// programs that pass the rows of a step through the unchanged net several times.
   std::int64_t running_stats_updates = 1;
   bool operator==(const training_options&) const = default;
 };
@@ -157,8 +157,8 @@ public:
 };
 using loss_ref = std::shared_ptr<const loss>;
 
-/// Softmax cross-entropy over the classes of the loss: -sum_c t_c log p_c, averaged over rows that are not padding; t
-/// are targets, p probabilities. Base class of objectives that add a penalty on weights.
+/// Softmax cross-entropy over the classes of the loss: -sum_c t_c log p_c, averaged over rows that are not padding,
+/// with targets t and probabilities p. Base class of objectives that add a penalty on weights.
 class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }

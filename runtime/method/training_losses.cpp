@@ -51,7 +51,7 @@ void training_losses::persist(archive& state) {
   std::uint64_t count = terms.size();
   state(rows)(sum)(count);
   if (state.loading())
-    terms.clear(); // grows with the bytes actually read, so a forged count allocates nothing
+    terms.clear(); // memory grows with the bytes actually read, so a forged count allocates nothing
   for (std::uint64_t i = 0; i < count; ++i) {
     if (state.loading())
       terms.push_back({});

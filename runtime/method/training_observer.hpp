@@ -1,4 +1,4 @@
-/// training_observer: records of one client's training, step by step, for a method.
+/// training_observer: lets a method record one client's training step by step.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include <functional>

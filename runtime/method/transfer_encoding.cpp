@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-// P weights of a net.
+// Axis: P weights of a net.
 
 /// Bytes of one float32 element in this format.
 std::int64_t bytes_of_float(wire_format format) {
@@ -21,18 +21,19 @@ std::int64_t bytes_of_float(wire_format format) {
   return 0;
 }
 
-/// Quantizes and dequantizes with one scale, max |x| / 127. If any value is not finite, all results are NaN, so that a
-/// diverged model remains visible.
+/// Quantizes and dequantizes with one scale, max |x| / 127. If a value is not finite, all results are NaN, so that
+/// divergence remains visible.
 at::Tensor through_int8(const at::Tensor& values) {
   if (values.numel() == 0)
     return values;
-  const auto [least, most] = values.aminmax(); // NaN if any value is NaN
+  const auto [least, most] = values.aminmax(); // both are NaN if any value is NaN
   const auto scale = least.neg().maximum(most).div(127.0);
-  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // all values are zero, or too small to divide by
+  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // scale is 0 if all values are zero or too small
+                                                                      // to divide by
   return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round rounds half to even
 }
 
-/// Offset in a net of `size` flat weights, which are either its first or its last parameters.
+/// Offset of `size` flat weights in a net; they are either its first or its last parameters.
 std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
   const auto ends = [&](const parameter& entry) { return entry.offset + entry.size == size; };
   if (std::any_of(layout.begin(), layout.end(), ends))
@@ -40,7 +41,7 @@ std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layou
   return layout.back().offset + layout.back().size - size;
 }
 
-/// Quantizes flat weights, those of a whole net or of its first or last layers, with one scale per parameter.
+/// Quantizes flat weights with one scale per parameter. They belong to a whole net, or to its first or last layers.
 at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
   auto result = flat.new_empty(flat.sizes());
   const auto first = beginning_of(flat.numel(), layout);

@@ -5,8 +5,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Payload bytes of `tensors` in `format`. A float32 element takes 4, 2 or 1 bytes; other types keep their size. Names,
-/// headers and scales are not counted. Null: 0.
+/// Returns the payload bytes of `tensors` in `format`. A float32 element takes 4, 2 or 1 bytes; other types keep their
+/// size. Names, headers and scales are not counted. Null: 0.
 [[nodiscard]] std::int64_t wire_bytes(const tensor_map* tensors, wire_format format);
 
 /// Returns `tensors` after a transfer: float32 tensors are converted to `format` and back; fp32 returns the same

@@ -31,7 +31,7 @@ void add_gaussian(std::span<double> update, double factor, const rng_key& key) {
 std::int64_t kept_entries(double share, std::int64_t n) {
   if (n == 0 || share >= 1.0)
     return n;
-  const auto wanted = std::ceil(share * static_cast<double>(n) * (1.0 - 1e-12)); // 0.1 * 30 is above 3
+  const auto wanted = std::ceil(share * static_cast<double>(n) * (1.0 - 1e-12)); // else 0.1 * 30 exceeds 3
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted), 1, n);
 }
 
@@ -40,7 +40,8 @@ void keep_largest(std::span<double> update, std::int64_t count) {
     return;
   std::vector<std::size_t> order(update.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto magnitude = [&](std::size_t i) { // NaN counts as largest, so that a diverged update remains visible
+  const auto magnitude = [&](std::size_t i) { // NaN counts as the largest value, so that a diverged update remains
+                                              // visible
     return std::isnan(update[i]) ? INFINITY : std::abs(update[i]);
   };
   const auto comes_first = [&](std::size_t a, std::size_t b) {
@@ -55,7 +56,7 @@ void quantise_update(std::span<double> update, std::int64_t bits, rounding_kind 
   MNEME_CHECK(bits >= 2 && bits <= 32, bits);
   double largest = 0.0;
   for (const auto value : update)
-    largest = std::max(largest, std::abs(value)); // ignores NaN, which stays NaN below
+    largest = std::max(largest, std::abs(value)); // skips NaN, which stays NaN below
   const auto levels = static_cast<double>((std::int64_t{1} << (bits - 1)) - 1);
   const double step = static_cast<float>(largest / levels);
   if (step == 0.0)

@@ -1,4 +1,4 @@
-/// update_steps: clipping, noise and compression of one client's update, as functions of numbers.
+/// update_steps: clipping, noise and compression of one client's update, as pure functions.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -6,19 +6,20 @@
 #include <vector>
 namespace mneme {
 
-// n entries of an update.
+// Axis: n entries of an update.
 
 /// L2 norm, summed in order.
 [[nodiscard]] double l2_norm(std::span<const double> update);
-/// update *= min(1, bound / |update|) (McMahan et al. 2018, "Learning Differentially Private Recurrent Language
-/// Models", FlatClip). @pre bound > 0
+/// update *= min(1, bound / |update|) (FlatClip of McMahan et al. 2018, "Learning Differentially Private Recurrent
+/// Language Models"). @pre bound > 0
 void clip_update(std::span<double> update, double bound);
 /// Adds factor * z_i, where z_i is the i-th normal() of the stream of `key`.
 void add_gaussian(std::span<double> update, double factor, const rng_key& key);
 
 /// Number of entries that top_k keeps: ceil(share * n), at least 1 of n > 0.
 [[nodiscard]] std::int64_t kept_entries(double share, std::int64_t n);
-/// Sets all but the `count` entries of largest magnitude to 0. Of equal magnitudes, the lower index is kept.
+/// Sets all entries to 0 except the `count` entries of largest magnitude. Of equal magnitudes, keeps the one with the
+/// lower index.
 void keep_largest(std::span<double> update, std::int64_t count);
 /// Rounds each entry to a multiple of max |x| / (2^(bits-1) - 1), which is a float32. nearest: half to even.
 /// stochastic: floor(x / step + u), where u is uniform in [0, 1), so that the mean is x (Alistarh et al. 2017, QSGD,

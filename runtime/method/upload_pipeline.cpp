@@ -30,7 +30,7 @@ std::shared_ptr<const dataset> flip_labels(const task_stream& tasks) {
   return flipped;
 }
 
-/// Memory without the pipeline's own tensor.
+/// The memory without the pipeline's tensor.
 memory_ref memory_of_method(const memory_ref& memory) {
   if (!memory || !memory->find(upload_error_name))
     return memory;
@@ -41,7 +41,7 @@ memory_ref memory_of_method(const memory_ref& memory) {
   return own->empty() ? nullptr : own;
 }
 
-/// Memory of the method with the pipeline's tensor. @param method may be null
+/// The method's memory with the pipeline's tensor added. @param method may be null
 memory_ref with_error(const memory_ref& method, const at::Tensor& error) {
   auto both = method ? std::make_shared<tensor_map>(*method) : std::make_shared<tensor_map>();
   both->put(upload_error_name, error);
@@ -97,7 +97,8 @@ bool upload_pipeline::attacks(client_id client) const {
 
 // -- the client half --------------------------------------------------------------------------------------------------
 
-/// The method's inputs of the round: without the pipeline's memory, and with flipped labels if the client attacks so.
+/// Inputs of the method's round: memory without the pipeline's tensor, and flipped labels if the client is such an
+/// attacker.
 assignment upload_pipeline::inner_assignment(const client_context& ctx) const {
   auto inner = ctx.assigned();
   inner.memory = memory_of_method(inner.memory);
@@ -138,7 +139,7 @@ void upload_pipeline::compress(std::vector<double>& update, const rng_key& key) 
   keep_largest(update, kept_entries(uploads_.top_k, std::ssize(update)));
   if (uploads_.quantise > 0)
     quantise_update(update, uploads_.quantise, uploads_.rounding, key);
-  for (auto& value : update) // the wire carries float32
+  for (auto& value : update) // rounds to float32, the type of uploads
     value = static_cast<float>(value);
 }
 
@@ -160,7 +161,7 @@ client_result upload_pipeline::processed(const client_context& ctx, const broadc
     add_gaussian(update, uploads_.noise_multiplier * uploads_.clip_norm, upload_key(ctx, upload_purpose::client_noise));
   if (uploads_.compresses()) {
     const auto* const error = uploads_.error_feedback ? ctx.memory().find(upload_error_name) : nullptr;
-    if (error && error->numel() == std::ssize(update)) // a method may change the tensors that travel
+    if (error && error->numel() == std::ssize(update)) // a method may change which tensors travel
       for (std::size_t i = 0; i < update.size(); ++i)
         update[i] += error->const_data_ptr<float>()[i];
     auto wanted = update;

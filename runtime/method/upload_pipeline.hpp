@@ -12,8 +12,8 @@ namespace mneme {
 /// Ids of the attackers, ascending: round(clients.attackers * clients.count) clients, drawn once per run.
 [[nodiscard]] std::vector<std::uint32_t> attackers_of(const scenario& settings);
 
-/// Purposes of the random streams of uploads. They lie between those of the engine (runtime/base/rng.hpp) and those of
-/// methods.
+/// Purposes of the random streams of uploads. Their numbers lie between those of the engine (runtime/base/rng.hpp) and
+/// those of methods.
 enum class upload_purpose : std::uint32_t { attackers = 0x8000, attack_noise, client_noise, server_noise, rounding };
 
 /// Name of the client memory that holds the error of compression, float32, one entry per weight that travels.
@@ -33,7 +33,8 @@ inline constexpr const char* upload_error_name = "uploads.error";
 /// The server keeps the uploads of a round in memory if a rule is not the mean.
 class upload_pipeline final : public strategy {
 public:
-  /// @param method prepared; it must average weights (strategy::uploads), and the scenario must have passed its checks
+  /// @param method must be prepared and average weights (strategy::uploads) @param settings must have passed their
+  /// checks
   upload_pipeline(std::shared_ptr<const strategy> method, const scenario& settings, const task_stream& tasks);
 
   [[nodiscard]] method_needs needs() const override;
@@ -63,7 +64,7 @@ private:
   clients_section clients_;
   std::int64_t cohort_ = 0;
   std::vector<std::uint32_t> attackers_;   // ascending
-  std::shared_ptr<const dataset> flipped_; // the training rows with flipped labels; null without label-flip
+  std::shared_ptr<const dataset> flipped_; // training rows with flipped labels; null without this attack
 };
 
 } // namespace mneme

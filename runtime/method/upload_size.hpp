@@ -17,15 +17,15 @@ namespace mneme {
 [[nodiscard]] bool changes_upload_bytes(const uploads_section& uploads);
 
 /// Bytes of keys and secret shares of one client in a round of secure aggregation with n clients (Bonawitz et al. 2017,
-/// section 7.1): two public keys, 2 (n - 1) encrypted shares and n shares up; the same keys and shares of the others
-/// down. Keys and shares have 32 bytes.
+/// section 7.1): upload: two public keys, 2 (n - 1) encrypted shares and n shares; download: the keys and shares of the
+/// other clients. Keys and shares have 32 bytes.
 struct masking_bytes {
   std::int64_t up = 0, down = 0;
 };
 /// Zero without secure aggregation.
 [[nodiscard]] masking_bytes masked_bytes(const scenario& settings);
 
-/// Clients in a full cohort.
+/// Number of clients in a full cohort.
 [[nodiscard]] std::int64_t full_cohort(const scenario& settings);
 
 } // namespace mneme

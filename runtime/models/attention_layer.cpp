@@ -20,7 +20,7 @@ struct attention_layer::operands {
 
 namespace {
 
-constexpr double unseen = -1e30; // score of a masked token: below every real score, and finite after scaling
+constexpr double unseen = -1e30; // score of a masked token: lower than every real score, and finite after scaling
 
 enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
 
@@ -133,7 +133,7 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
       backward_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
                      by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
-  if (shape_.queries < shape_.tokens) // no gradient reaches the queries of the other tokens
+  if (shape_.queries < shape_.tokens) // queries of the other tokens receive no gradient
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
         .narrow(1, shape_.queries, shape_.tokens - shape_.queries)
         .select(2, 0)

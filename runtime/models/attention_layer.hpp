@@ -4,8 +4,8 @@
 namespace mneme {
 
 /// Scaled dot-product attention (Vaswani et al. 2017, section 3.2): softmax(Q K^T / sqrt(d)) V for each head. The input
-/// holds query, key and value of each token, concatenated. The backward pass recomputes the softmax: this takes a
-/// fiftieth of a block's time and saves heads * tokens^2 floats per row. If the net's inputs are tokens, padding tokens
+/// holds query, key and value of each token, concatenated. The backward pass recomputes the softmax. This takes 2 % of
+/// a block's time and saves heads * tokens^2 floats per row. If the net's inputs are tokens, padding tokens
 /// are masked. A row that contains only padding yields zeros. A causal layer masks the tokens after each query instead.
 class attention_layer final : public kernel_layer {
 public:
@@ -13,7 +13,7 @@ public:
     std::int64_t tokens = 1;
     std::int64_t queries = 1; ///< Results are computed for the first `queries` tokens only.
     std::int64_t heads = 1;
-    std::int64_t channels = 0; ///< Channels of a token, all heads together.
+    std::int64_t channels = 0; ///< Channels of a token, summed over all heads.
     std::int64_t padding = -1; ///< Id of the padding token in the net's inputs, which is masked; -1: no mask.
     bool causal = false;       ///< A token attends to itself and the tokens before it only; requires padding = -1.
   };

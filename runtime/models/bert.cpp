@@ -120,7 +120,8 @@ private:
       net.add_dropout(dropout_);
   }
 
-  /// Adds a block of attention and MLP. The last block computes its first token only, which the pooler reads.
+  /// Adds a block of attention and MLP. The last block computes only its first token, because the pooler reads no
+  /// other.
   void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.cursor();
     const auto self = name + "attention.self.";

@@ -34,7 +34,7 @@ parameter_choice chained_model::of_back(const parameter_choice& trained) const {
 
 activations chained_model::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                                    const training_mode* training) const {
-  tape once; // the front has no backward pass
+  tape once; // the front has no backward pass, so its tape is not kept
   once.for_backward = false;
   const auto in_front = weights.narrow(1, 0, front_->size());
   activations outputs{.features = front_->forward(in_front, inputs, {}, &once).features};

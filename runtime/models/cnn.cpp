@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  static constexpr std::int64_t smallest_px = 6; // smaller images have no pixels left after the pooling
+  static constexpr std::int64_t smallest_px = 6; // the pooling would leave no pixels of smaller images
 
   activation activation_ = activation::relu;
 };

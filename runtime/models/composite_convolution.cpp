@@ -19,8 +19,8 @@ at::Tensor images_of_model(const at::Tensor& whole, std::int64_t k, const image_
 // Slots of the pass's memory.
 constexpr std::size_t in_slot = 0, d_out_slot = 1, filter_slot = 2;
 
-/// images_of_model() for reading, aligned to a cache line on a CPU. LibTorch computes a single small image as a product
-/// of MKL, whose bits depend on the alignment of its operands.
+/// images_of_model() for reading, aligned to a cache line on a CPU. LibTorch computes the convolution of a single small
+/// image by an MKL product, whose bits depend on the alignment of its operands.
 at::Tensor aligned_images(const layer_pass& pass, const at::Tensor& whole, std::int64_t k, const image_shape& image,
                           std::size_t slot) {
   const auto images = images_of_model(whole, k, image);
@@ -87,7 +87,7 @@ at::Tensor composite_convolution::function(const function_pass& pass, const at::
   const auto filters = pass.weights_at(weight_offset, {kernel, kernel, in.channels, out.channels});
   const auto bias = biased() ? pass.weights_at(bias_offset, {out.channels}) : at::Tensor{};
   std::vector<at::Tensor> results;
-  for (std::int64_t k = 0; k < pass.models; ++k) { // the copies align each model's operands to a cache line
+  for (std::int64_t k = 0; k < pass.models; ++k) { // the copies of each model's operands begin at a cache line
     const auto row = filters.size(0) == 1 ? 0 : k;
     const auto own = filters.select(0, row).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
     const auto images = images_of_model(from.contiguous(), k, in).clone(at::MemoryFormat::Contiguous);

@@ -3,9 +3,9 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Convolutions that the Winograd kernels do not compute. On a CPU these are other shapes, by oneDNN, or in portable
-/// arithmetic by runtime/portable/convolutions.hpp. On a GPU these are all shapes, by cuDNN. A third case is function()
-/// for autograd.
+/// Convolutions that the Winograd kernels do not compute. On a CPU these are convolutions of other shapes; oneDNN
+/// computes them, or runtime/portable/convolutions.hpp in portable arithmetic. On a GPU these are all convolutions;
+/// cuDNN computes them. function() uses this struct for autograd on all devices.
 struct composite_convolution {
   image_shape in{}, out{};
   std::int64_t kernel = 1, stride = 1, padding = 0;

@@ -4,7 +4,7 @@
 #include "runtime/models/composite_convolution.hpp"
 namespace mneme {
 
-/// Filters are stored as [kernel, kernel, channels, filters], the right-hand matrix of a product with image patches.
+/// Filters are stored as [kernel, kernel, channels, filters]: the right-hand matrix of a product with image patches.
 class convolution_layer final : public kernel_layer {
 public:
   struct shape {

@@ -17,7 +17,8 @@ dense_layer dense_layer::rows_for(std::int64_t low, std::int64_t high) const {
 }
 
 void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y) {
-  const std::vector<float> zeros(static_cast<std::size_t>(layer.biased() ? 0 : layer.out)); // the kernel needs a bias
+  const std::vector<float> zeros(static_cast<std::size_t>(layer.biased() ? 0 : layer.out)); // the kernel requires a
+                                                                                            // bias
   kernels::multiply(kernels::dot_product{.a = x,
                                          .a_row = layer.in,
                                          .b = weights + layer.weight_offset,
@@ -35,7 +36,7 @@ void dense_forward(const dense_layer& layer, const float* weights, const float* 
 void dense_backward(const dense_layer& layer, const dense_gradients& in) {
   if (layer.after == activation::relu)
     kernels::relu_backward(in.d_y, in.y, in.rows * layer.out);
-  // Width of a panel of weights that stays in the second-level cache from its last read to its update.
+  // Width of a panel of weights. A panel stays in the second-level cache from its last read to its update.
   constexpr std::int64_t cache_floats = std::int64_t{1} << 16U, vector_floats = 16;
   const auto panel =
       std::max(cache_floats / std::max<std::int64_t>(layer.out, 1), 4 * vector_floats) / vector_floats * vector_floats;

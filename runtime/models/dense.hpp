@@ -5,19 +5,19 @@ namespace mneme {
 
 /// Activation function after a layer.
 enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
-/// True for activations that layers with parameters compute themselves; a network adds a separate layer for the others.
+/// True for activations that layers with parameters compute. For the others, a network adds a separate layer.
 [[nodiscard]] constexpr bool is_built_in(activation kind) {
   return kind == activation::none || kind == activation::relu;
 }
-/// Returns `kind` if layers with parameters compute it themselves, otherwise none.
+/// Returns `kind` if layers with parameters compute it; otherwise none.
 [[nodiscard]] constexpr activation built_in(activation kind) { return is_built_in(kind) ? kind : activation::none; }
 
 /// Shape and weight offsets of a fully connected layer.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
   std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of W [out, in] and b [out] within [P]; bias -1: none.
-  activation after = activation::none;             ///< none or relu: is_built_in().
-  bool head = false; ///< true: has one output per class; a pass computes those of its classes only.
+  activation after = activation::none;             ///< none or relu, see is_built_in().
+  bool head = false; ///< true: it has one output per class, and a pass computes only the outputs of the pass's classes.
 
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }
   /// For a head, the layer restricted to classes low .. high - 1; otherwise the layer itself.

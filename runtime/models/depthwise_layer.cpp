@@ -48,7 +48,7 @@ at::Tensor depthwise_layer::function(const function_pass& pass, const at::Tensor
   const auto filters =
       pass.weights_at(shape_.weight_offset, {shape_.kernel, shape_.kernel, shape_.in.channels}).flatten(1);
   std::vector<at::Tensor> results;
-  for (std::int64_t k = 0; k < pass.models; ++k) { // the copies align each model's operands to a cache line
+  for (std::int64_t k = 0; k < pass.models; ++k) { // the copies of each model's operands begin at a cache line
     const auto own = filters_of(filters.select(0, filters.size(0) == 1 ? 0 : k), shape_.kernel);
     const auto images = images_of(in.contiguous(), k, shape_.in).clone(at::MemoryFormat::Contiguous);
     results.push_back(applied(images, own.clone(at::MemoryFormat::Contiguous)).permute({0, 2, 3, 1}).flatten(1));

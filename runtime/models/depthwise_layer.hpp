@@ -4,7 +4,8 @@
 namespace mneme {
 
 /// A result is a sum over kernel^2 values of one channel, which LibTorch adds in the same order for any number of rows.
-/// Zero padding is TensorFlow's "same": equal on both sides, or one pixel less before the image than after it.
+/// Zero padding is TensorFlow's "same": it is equal on both sides, or has one pixel less before the image than after
+/// it.
 class depthwise_layer final : public function_layer {
 public:
   struct shape {

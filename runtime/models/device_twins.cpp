@@ -24,7 +24,7 @@ at::Tensor normalization_layer::parameters(const layer_pass& pass, std::int64_t 
   return parameter_view(pass, offset, 1, shape_.in.channels).reshape({-1});
 }
 
-// kept: in training [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
+// @param kept result in training, [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel
 void normalization_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                             at::Tensor& kept) const {
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),
@@ -60,7 +60,8 @@ void normalization_layer::composite_forward(const layer_pass& pass, const at::Te
 void normalization_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                              const gradient_sink& sink) const {
   const auto d_shown = shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
-  at::Tensor mean, variance, own_mean, own_scale; // running statistics in evaluation, the step's statistics in training
+  at::Tensor mean, variance, own_mean, own_scale; // running statistics in evaluation mode; statistics of the step in
+                                                  // training mode
   if (pass.training) {
     own_mean = data.kept[0];
     own_scale = data.kept[1];

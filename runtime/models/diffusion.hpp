@@ -52,10 +52,10 @@ struct diffusion_schedule {
 struct ddim_step {
   double signal = 1.0, signal_before = 1.0; ///< alpha bar at the time, and at the earlier time.
   double eta = 0.0;                         ///< 0: no noise (DDIM); 1: the noise of DDPM.
-  double bound = 0.0;                       ///< x_0 is clamped to -bound .. bound; 0: no clamping.
+  double bound = 0.0;                       ///< x_0 is clamped to [-bound, bound]; 0: no clamping.
 };
 /// Returns x at the earlier time (Song et al. 2021, eq. 12 and 16). With a bound, the noise is recomputed from x_t and
-/// the clamped x_0. @param fresh standard normal noise of the shape of x_t, read if eta > 0
+/// the clamped x_0. @param fresh standard normal noise with the shape of x_t; read if eta > 0
 [[nodiscard]] at::Tensor ddim(const ddim_step& step, const at::Tensor& x_t, const at::Tensor& noise,
                               const at::Tensor& fresh = {});
 

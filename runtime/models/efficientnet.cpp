@@ -8,9 +8,10 @@
 namespace mneme {
 namespace {
 
-/// A sequence of `blocks` blocks, each of which expands the channels, filters each channel and projects to `channels`.
+/// A sequence of `blocks` blocks. Each block expands the channels, filters each channel, and projects the result to
+/// `channels` channels.
 struct stage {
-  std::int64_t blocks, kernel, stride, widened, channels; // widened: expansion factor
+  std::int64_t blocks, kernel, stride, widened, channels; // `widened` is the expansion factor
 };
 constexpr std::array stages{stage{1, 3, 1, 1, 16}, stage{2, 3, 2, 6, 24},  stage{2, 5, 2, 6, 40},
                             stage{3, 3, 2, 6, 80}, stage{3, 5, 1, 6, 112}, stage{4, 5, 2, 6, 192},

@@ -10,7 +10,7 @@ constexpr std::int64_t kernel_px = 5, window_px = 2;
 /// True for rows of numbers, false for images.
 bool is_flat(const std::array<std::int64_t, 3>& shape) { return shape[0] == 1 && shape[1] == 1; }
 
-/// Side of an image after a convolution and a pool, in pixels; 0 if no pixel is left.
+/// Side of an image in pixels after a convolution and a pooling; 0 if no pixel is left.
 std::int64_t output_side(std::int64_t side, std::int64_t padding) {
   return std::max<std::int64_t>(side + 2 * padding - kernel_px + 1, 0) / window_px;
 }

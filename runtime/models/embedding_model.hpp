@@ -11,7 +11,7 @@ struct embedding_shape {
   std::vector<std::int64_t> filters{32, 64};
   std::int64_t padding = 0;
   std::vector<std::int64_t> hidden{1000, 1000};
-  std::int64_t embedding = 256; ///< D, numbers of an embedding.
+  std::int64_t embedding = 256; ///< D, the number of values of an embedding.
   std::vector<std::int64_t> classifier{1000, 1000};
   /// true: the encoder computes means and log standard deviations of a normal distribution, 2 D features. Training
   /// reads samples of it (VEE), evaluation the means. false: the encoder computes D numbers (EBR).
@@ -27,7 +27,7 @@ public:
   [[nodiscard]] static std::string shape_error(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
 
   [[nodiscard]] const embedding_shape& shape() const noexcept { return shape_; }
-  /// The encoder without a head; its features are those of this net.
+  /// The encoder without a head. Its features are the features of this net.
   [[nodiscard]] const model_ref& encoder() const noexcept { return encoder_; }
   /// The classifier, which reads rows of D numbers.
   [[nodiscard]] const model_ref& classifier() const noexcept { return classifier_; }

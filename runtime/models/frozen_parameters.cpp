@@ -18,7 +18,7 @@ bool matches(std::string_view pattern, std::string_view name) {
     } else if (in_pattern < pattern.size() && pattern[in_pattern] == name[in_name]) {
       ++in_pattern;
       ++in_name;
-    } else if (after_star != std::string_view::npos) { // extend the match of the last star by one character
+    } else if (after_star != std::string_view::npos) { // let the last star match one more character
       in_pattern = after_star;
       in_name = ++covered;
     } else {
@@ -55,7 +55,7 @@ std::string unknown_text(const model& net, const std::string& text, std::size_t 
                      fmt::join(listed, ", "), listed.size() < net.layout().size() ? ", ..." : "");
 }
 
-/// Error texts for layers of which exactly one of the two running statistics is chosen.
+/// Returns an error text for each layer of which only one of the two running statistics was chosen.
 std::vector<std::string> half_frozen(const model& net, const std::vector<bool>& chosen) {
   constexpr std::string_view mean = ".running_mean", variance = ".running_var";
   const auto is_chosen = [&](const std::string& name) {

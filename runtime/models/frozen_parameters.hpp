@@ -10,7 +10,7 @@ namespace mneme {
 [[nodiscard]] tl::expected<model_ref, std::vector<std::string>> with_frozen(const model_ref& net,
                                                                             const std::vector<std::string>& entries);
 
-/// True if training the head only (`head_only`), or all parameters, changes at least one parameter.
+/// True if training changes at least one parameter. @param head_only true: only the head is trained
 [[nodiscard]] bool has_trained_parameters(const model& net, bool head_only);
 
 } // namespace mneme

@@ -14,7 +14,8 @@
 namespace mneme {
 namespace {
 
-/// Layout offsets of a block's parts from its first parameter; each part is a weight and a bias.
+/// Offsets of a block's parts in the layout, relative to the block's first parameter. Each part has a weight and a
+/// bias.
 struct vit_part {
   static constexpr std::size_t norm1 = 0, queries_keys_values = 2, projection = 4, norm2 = 6, hidden = 8, out = 10;
 };
@@ -40,7 +41,7 @@ frozen_vit::frozen_vit(vit_shape shape, const std::vector<parameter>& body, std:
   MNEME_CHECK(shape_.width % shape_.heads == 0, shape_.width, shape_.heads);
   for (auto entry : body) {
     entry.frozen = true;
-    entry.view = entry.order = {}; // stored as in files
+    entry.view = entry.order = {}; // the parameter is stored as in files
     add_parameter(std::move(entry));
   }
   embedding_ = place_of("cls_token");
@@ -66,9 +67,9 @@ std::int64_t frozen_vit::row_floats_with(std::int64_t further) const {
   return shape_.input[0] * shape_.resized[0] * shape_.resized[1] + shape_.depth * block;
 }
 
-/// Embeddings [B, N, d] of the class token and the patches, position embeddings included.
+/// Embeddings [B, N, d] of the class token and the patches, with position embeddings added.
 at::Tensor frozen_vit::embedded(const model_pass& pass) const {
-  const auto part = pass.values.subspan(embedding_); // class token, positions, weight, bias
+  const auto part = pass.values.subspan(embedding_); // parts: class token, positions, weight, bias
   const auto p = shape_.patch;
   auto images = pass.images.to(part[2].scalar_type());
   if (shape_.resized != std::array{shape_.input[1], shape_.input[2]})
@@ -89,7 +90,7 @@ at::Tensor frozen_vit::class_token(const model_pass& pass, const attention_chang
     const auto part = pass.values.subspan(blocks_[static_cast<std::size_t>(i)]);
     const auto mixed = attention(pass, i, x, change);
     if (i + 1 == shape_.depth)
-      x = x.narrow(1, 0, 1); // the last block's result is read at the class token only
+      x = x.narrow(1, 0, 1); // only the class token of the last block is read
     x = x + mixed;
     const auto hidden =
         at::gelu(vit_linear(part.subspan(vit_part::hidden), vit_norm(part.subspan(vit_part::norm2), x)));
@@ -102,7 +103,7 @@ at::Tensor frozen_vit::by_head(const at::Tensor& tokens) const {
   return tokens.unflatten(-1, {shape_.heads, shape_.width / shape_.heads}).transpose(1, 2);
 }
 
-/// Output of a block's attention, [B, N, d]; of the last block [B, 1, d], for the class token only.
+/// Output of a block's attention, [B, N, d]. For the last block it is [B, 1, d], the class token only.
 at::Tensor frozen_vit::attention(const model_pass& pass, std::int64_t block, const at::Tensor& x,
                                  const attention_change& change) const {
   const auto part = pass.values.subspan(blocks_[static_cast<std::size_t>(block)]);

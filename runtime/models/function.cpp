@@ -13,7 +13,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t line_values = 16;  // a cache line of 64 bytes; float64 values take two lines
+constexpr std::int64_t line_values = 16;  // a cache line of 64 bytes; float64 values occupy two lines
 constexpr std::int64_t block_values = 64; // a multiple of two vectors of the widest instruction set
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return ceil_div(count, to) * to; }
@@ -35,8 +35,8 @@ at::Tensor as_row(const at::Tensor& row) {
 }
 
 /// Product of K pairs of matrices, differentiable to any order. MKL rounds some products differently for one model than
-/// for several: those with a single column, and those with a row that has the strides of a transposed column. Rows
-/// therefore get the strides of rows, and columns are computed as rows.
+/// for several. These are products with a single column, and products with a row that has the strides of a transposed
+/// column. Rows therefore get the strides of rows, and columns are computed as rows.
 struct matrix_product final : torch::autograd::Function<matrix_product> {
   static at::Tensor forward(torch::autograd::AutogradContext* kept, const at::Tensor& a, const at::Tensor& b) {
     kept->save_for_backward({a, b});

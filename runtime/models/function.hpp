@@ -43,10 +43,10 @@ struct function_results {
 [[nodiscard]] at::Tensor with_updated_running_stats(const at::Tensor& weights,
                                                     const std::vector<batch_statistics>& statistics);
 
-/// Arguments of layer::function(): weights, size and mode of a pass.
+/// Arguments of layer::function(): weights, sizes and mode of a pass.
 struct function_pass {
   const std::vector<at::Tensor>& parameters; ///< [K or 1, size] each, in the layout's order
-  const std::vector<std::int64_t>& offsets;  ///< Their offsets within [P], ascending.
+  const std::vector<std::int64_t>& offsets;  ///< The offsets of `parameters` within [P], ascending.
   std::int64_t models = 0;                   ///< K
   std::int64_t rows = 0;                     ///< B
   class_range classes{};
@@ -62,9 +62,10 @@ struct function_pass {
 /// Returns the mode restricted to models first .. first + count - 1.
 [[nodiscard]] training_mode of_models(const training_mode& all, std::int64_t first, std::int64_t count);
 
-// Operators whose bits on a CPU depend neither on K nor on the alignment of their operands. LibTorch rounds full
-// vectors and the values after the last full vector differently, and bits of MKL's products may depend on a matrix's
-// offset within a cache line (aligned_product.hpp). These operators therefore copy values to whole cache lines first.
+// Operators whose bits on a CPU depend neither on K nor on the alignment of their operands. LibTorch rounds values in
+// full vectors differently from those after the last full vector. The bits of MKL's products may depend on the offset
+// of a matrix within a cache line (aligned_product.hpp). These operators therefore copy values to whole cache lines
+// first.
 
 /// Returns a b^T [K, m, n] for all models. a is [K, m, k] or [1, m, k], and b is [K, n, k] or [1, n, k]. The
 /// derivatives have the same property.

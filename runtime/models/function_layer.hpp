@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// A network computes adjacent layers of this kind as one function (network_runs.cpp). Autograd computes their
-/// gradients, so they need neither a hand-written backward pass nor a second definition for devices.
+/// gradients. They therefore need neither a hand-written backward pass nor a second definition for devices.
 class function_layer : public layer {
 public:
   [[nodiscard]] bool is_function(bool /*on_cpu*/) const final { return true; }

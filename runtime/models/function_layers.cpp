@@ -32,7 +32,7 @@ public:
   struct shape {
     image_shape in{};
     grouped_convolution_options how{};
-    std::int64_t weight_offset = 0, bias_offset = -1; ///< Within [P]; bias -1: none.
+    std::int64_t weight_offset = 0, bias_offset = -1; ///< Offsets within [P]; bias -1: none.
   };
   explicit grouped_convolution_layer(const shape& chosen) : shape_(chosen) {}
   [[nodiscard]] image_shape out_shape() const {
@@ -81,7 +81,7 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override {
     const auto images = in.reshape({pass.models * pass.rows, in_.height, in_.width, in_.channels})
                             .permute({0, 3, 1, 2})
-                            .contiguous(); // one order of additions for any number of channels
+                            .contiguous(); // gives one order of additions for any number of channels
     return at::avg_pool2d(images, {window_, window_}, {stride_, stride_}, {padding_, padding_})
         .permute({0, 2, 3, 1})
         .reshape({pass.models, pass.rows, -1});
@@ -162,7 +162,7 @@ void add_grouped_convolution(network_builder& to, const std::string& name, const
   const auto in = to.shape_here();
   MNEME_CHECK(to.cursor() > 0 && in.channels % layer.groups == 0 && layer.filters % layer.groups == 0, to.identity(),
               in.channels, layer.filters, layer.groups);
-  const auto channels = in.channels / layer.groups; // that a filter reads
+  const auto channels = in.channels / layer.groups; // number of input channels that a filter reads
   const double bound = 1.0 / std::sqrt(static_cast<double>(layer.kernel * layer.kernel * channels));
   grouped_convolution_layer::shape shape{.in = in, .how = layer};
   shape.weight_offset = to.add_parameter(
@@ -186,7 +186,7 @@ void add_value_function(network_builder& to, value_function kind, double alpha) 
 }
 
 void add_positions(network_builder& to, const std::string& name) {
-  constexpr double deviation = 0.02; // as timm draws positions
+  constexpr double deviation = 0.02; // the deviation with which timm draws position embeddings
   const auto in = to.shape_here();
   const auto offset = to.add_parameter({.name = name, .shape = {1, in.pixels(), in.channels}, .deviation = deviation});
   to.add_node({.operation = std::make_unique<positions_layer>(in.floats(), offset)}, in, true);

@@ -9,7 +9,8 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t rows_of_call = 16; // rows per call without gradients; the last call is padded with zeros
+constexpr std::int64_t rows_of_call = 16; // number of rows per call without gradients; the last call is padded with
+                                          // zeros
 
 /// The part of a parameter in `weights` [P] that a pass over `classes` reads.
 at::Tensor read_part(const parameter& entry, const at::Tensor& weights, class_range classes) {
@@ -17,8 +18,8 @@ at::Tensor read_part(const parameter& entry, const at::Tensor& weights, class_ra
   return entry.head && !entry.whole ? value.narrow(0, classes.low, classes.size()) : value;
 }
 
-/// Returns a copy that begins at a cache line, because bits of products may depend on alignment. The multiplication by
-/// 1.0 also aligns the gradients of any order, which may be slices of the gradients of all models.
+/// Returns a copy that begins at a cache line, because the bits of products may depend on alignment. The multiplication
+/// by 1.0 also aligns gradients of any order, which may be slices of the gradients of all models.
 at::Tensor aligned_copy(const at::Tensor& values) { return values.contiguous() * 1.0; }
 
 at::Tensor joined_rows(std::vector<at::Tensor> parts) {

@@ -23,19 +23,21 @@ public:
 protected:
   /// Arguments of one model's pass.
   struct model_pass {
-    /// Parameters in the order of the layout and the shapes of files; of a head, only the rows of `classes`.
+    /// Parameters in the order of the layout, with the shapes that they have in files. A head has only the rows of
+    /// `classes`.
     std::span<const at::Tensor> values{};
     const at::Tensor& images;                ///< [B, C, H, W]
     class_range classes{};                   ///< Empty: the pass ends at the features.
     const training_mode* training = nullptr; ///< Null: evaluation mode.
-    rng_key stream{};                        ///< Root of the pass's random streams; read in training by nets that draw.
+    rng_key stream{};                        ///< Key from which the pass's random streams derive; read in training by
+                                             ///< nets that draw.
     std::span<const std::string> maps{};     ///< Requested maps, a subset of maps().
   };
   /// Results of one model's pass.
   struct model_results {
     at::Tensor features{};          ///< [B, D]
     at::Tensor logits{};            ///< [B, classes], or undefined
-    std::vector<at::Tensor> maps{}; ///< [B, C, height, width] each: the requested maps.
+    std::vector<at::Tensor> maps{}; ///< [B, C, height, width] each: the maps that were requested.
   };
   /// Computes the pass by operators that autograd can differentiate to any order, in the dtype of the weights.
   [[nodiscard]] virtual model_results apply(const model_pass& pass) const = 0;

@@ -3,7 +3,7 @@
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// x Phi(x) (Hendrycks and Gimpel 2016) in its exact form, without the tanh approximation.
+/// x Phi(x) in its exact form, without the tanh approximation (Hendrycks and Gimpel 2016).
 class gelu_layer final : public kernel_layer {
 public:
   explicit gelu_layer(std::int64_t width) : width_(width) {}

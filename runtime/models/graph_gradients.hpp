@@ -6,11 +6,11 @@ namespace mneme {
 /// A trained parameter of a graph.
 struct graph_parameter {
   at::Tensor value{}; ///< A leaf of the graph.
-  at::Tensor place{}; ///< View of its part of the sink's row.
+  at::Tensor place{}; ///< View of the parameter's part of the sink's row.
 };
-/// A result of a graph and the gradient of the loss with respect to it.
+/// A result of a graph, and the gradient of the loss with respect to it.
 struct graph_result {
-  at::Tensor value{}, gradient{}; ///< `gradient` undefined: no loss reads the result.
+  at::Tensor value{}, gradient{}; ///< An undefined `gradient` means that no loss reads the result.
 };
 
 /// Gradients of the loss with respect to `leaves`; undefined for a leaf on which no result with a gradient depends.

@@ -2,7 +2,8 @@
 namespace mneme {
 namespace {
 
-/// A net without parameters and head: the features are the normalized pixels. For methods that fit a linear readout.
+/// A net without parameters and without a head, for methods that fit a linear readout. The features are the normalized
+/// pixels.
 class identity_model final : public model {
 public:
   explicit identity_model(std::int64_t width) : width_(width) {}

@@ -1,4 +1,4 @@
-/// image_layers: functions that add image layers to a net. An image in a net has the shape {height, width, channels}.
+/// image_layers: adds layers of images to a net. An image in a net has the shape {height, width, channels}.
 #pragma once
 #include "runtime/models/network_builder.hpp"
 #include "runtime/models/upsampling.hpp"
@@ -9,7 +9,8 @@ struct convolution_options {
   std::int64_t filters = 0, kernel = 3, stride = 1, padding = 0;
   bool bias = true;
   activation after = activation::none;
-  bool he_normal = false; ///< true: drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out); else as PyTorch.
+  bool he_normal = false; ///< true: drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out). false: drawn as
+                          ///< in PyTorch.
 };
 /// Adds a convolution and its activation. As a net's first layer, it converts the input to channels last.
 void add_convolution(network_builder& to, const std::string& name, const convolution_options& layer);
@@ -21,7 +22,7 @@ void add_relu6(network_builder& to);
 void add_max_pool(network_builder& to, std::int64_t window, std::int64_t stride, std::int64_t padding);
 void add_mean_pool(network_builder& to);
 /// Keeps every `stride`-th pixel and pads the channels with zeros.
-/// @param channels of the result @param first index of the first input channel among them
+/// @param channels channels of the result @param first index of the first input channel among them
 void add_subsampling(network_builder& to, std::int64_t stride, std::int64_t channels, std::int64_t first = 0);
 /// Converts the last value to flat rows in the order of files. Linear layers read images without this conversion.
 void add_flat_rows(network_builder& to);

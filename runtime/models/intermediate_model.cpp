@@ -10,7 +10,7 @@ namespace mneme {
 
 intermediate_model::intermediate_model(model_ref net, std::string map, std::array<std::int64_t, 3> shape)
     : net_(std::move(net)), map_(std::move(map)) {
-  tape once; // a pass with one row of zeros determines the size of the map
+  tape once; // the size of the map is found by a pass with one row of zeros
   once.for_backward = false;
   once.maps = {map_};
   const auto outputs = net_->forward(at::zeros({1, net_->size()}, at::kFloat),

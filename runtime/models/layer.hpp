@@ -1,11 +1,11 @@
-/// layer: one operation of a network, on K models together, with weights in flat buffers.
+/// layer: one operation of a network on K models together, with weights in flat buffers.
 #pragma once
 #include "runtime/models/dense.hpp"
 #include "runtime/models/function.hpp"
 namespace mneme {
 
-// Axes: K models, B rows of a step, P weights of a model. Activations are [K, B, width] with flat rows; images are
-// channels last within a row, [height, width, channels].
+// Axes: K models, B rows of a step, P weights of a model. Activations are [K, B, width] with flat rows. An image within
+// a row is channels last: [height, width, channels].
 
 /// Weights, sizes and mode of a pass.
 struct layer_pass {
@@ -37,14 +37,14 @@ public:
   virtual ~layer() = default;
   /// True if a network computes the layer by function() and its gradients by autograd.
   [[nodiscard]] virtual bool is_function(bool on_cpu) const = 0;
-  /// True for a kernel layer that is computed by function() if the layers before and after it are.
+  /// True for a kernel layer that function() computes if it computes the layers before and after it, too.
   [[nodiscard]] virtual bool joins_functions() const { return false; }
   /// Floats of one output row, for a pass over `classes`.
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
   /// Bytes per row that the layer keeps until the backward pass, without its output.
   [[nodiscard]] virtual std::int64_t kept_bytes_per_row() const { return 0; }
-  /// True if LibTorch's products or convolutions compute the layer on a CPU in evaluation mode. The bits of a row may
-  /// then depend on the number of rows.
+  /// True if LibTorch's products or convolutions compute the layer on a CPU in evaluation mode. In that case, the bits
+  /// of a row may depend on the number of rows.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }
 
   /// Computes [K, B, width] from in [K, B, input width], by operators that autograd can differentiate to any order.
@@ -69,13 +69,13 @@ public:
     at::Tensor& d_out;                 ///< [K, B, width]; overwritten only if owns_gradient()
     at::Tensor* d_in = nullptr;        ///< [K, B, input width], result; null: not computed
     bool add = false;                  ///< true: add to d_in; only if adds()
-    bool fixed = false;                ///< true: the layer's parameters are frozen; compute d_in only.
+    bool fixed = false;                ///< true: the layer's parameters are frozen, so only d_in is computed.
   };
   /// True if backward() overwrites d_out.
   [[nodiscard]] virtual bool owns_gradient() const { return false; }
   /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
-  /// Computes the gradient of the input into data.d_in and those of the parameters into `sink`.
+  /// Computes the gradient of the input into data.d_in, and those of the parameters into `sink`.
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
 };
 

@@ -36,7 +36,7 @@ public:
           std::string("model.layers = []: expected layers, the last of them \"linear classes\", as in "
                       "[\"flatten\", \"linear 64\", \"relu\", \"linear classes\"]"));
     auto layers = list("", 0);
-    while (at_ < texts_.size()) // unmatched closing brackets
+    while (at_ < texts_.size()) // a closing bracket without an opening one may be left
       add_error(at_++, "closes no block; expected \"residual [\" before it");
     if (!errors_.empty())
       return tl::unexpected(errors_);

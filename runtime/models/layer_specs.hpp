@@ -12,7 +12,7 @@ struct layer_spec {
   std::string text{};       ///< The text itself.
   std::string name{};       ///< Prefix of its parameters' names in files: "0", "3.body.1", or the name in the text.
   std::string kind{};       ///< Such as "conv" or "residual".
-  std::vector<std::string> words{};   ///< Words after the kind.
+  std::vector<std::string> words{};   ///< The words after the kind.
   std::vector<layer_spec> body{};     ///< Layers of a residual block.
   std::vector<layer_spec> shortcut{}; ///< Layers of its shortcut; empty: identity.
   /// Location for error messages, such as `model.layers[4] = "conv 32"`.
@@ -30,8 +30,8 @@ public:
   /// @param usage the layer's syntax, for error messages
   layer_spec_reader(const layer_spec& layer, std::string usage);
 
-  /// Consumes the next word as a number in [low, high]. If no word is left, it returns `otherwise`; a negative
-  /// `otherwise` makes the word mandatory.
+  /// Consumes the next word as a number in [low, high]. If no word is left, returns `otherwise`. A negative `otherwise`
+  /// makes the word mandatory.
   std::int64_t integer(const char* noun, std::int64_t low, std::int64_t high, std::int64_t otherwise = -1);
   double number(const char* noun, double low, double high, double otherwise = -1.0);
   /// Consumes the next word, "3x3" or "3", as the side of a square window.

@@ -4,10 +4,10 @@
 #include <map>
 namespace mneme {
 
-/// Initial values of a parameter that is not drawn, and its name in files.
+/// The initial value of a parameter that is not drawn, and the parameter's name in files.
 struct given_parameter {
   std::string name{};
-  at::Tensor value{}; ///< In the shape of files, contiguous, float32, on the CPU.
+  at::Tensor value{}; ///< Shaped as in files, contiguous, float32, on the CPU.
 };
 
 struct layers_options {
@@ -15,7 +15,7 @@ struct layers_options {
   std::int64_t classes = 0;
   std::int64_t tokens = 0; ///< Number of distinct tokens; 0: rows are images or numbers.
   head_shape head{};
-  /// By the names that the layers give to parameters; other parameters are drawn.
+  /// Keyed by the names that the layers give to parameters. All other parameters are drawn.
   std::map<std::string, given_parameter> given{};
 };
 

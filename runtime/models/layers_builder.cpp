@@ -88,7 +88,7 @@ void layers_builder::add_list(const std::vector<layer_spec>& layers, bool is_top
     if (ended_)
       return refuse(layer, "follows the head; expected \"linear classes\" as the last layer");
     is_last_ = is_top && i + 1 == layers.size();
-    // A layer with parameters computes a ReLU after it, if it can, as in mneme's other nets.
+    // A layer with parameters computes the ReLU after it if it can, as in mneme's other nets.
     const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
     after_ = has_relu ? activation::relu : activation::none;
     add(layer);

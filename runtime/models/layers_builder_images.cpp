@@ -31,7 +31,7 @@ void layers_builder::convolution(const layer_spec& layer) {
   if (how.he_normal)
     return refuse(layer, "he-normal is for convolutions without groups and dilation");
   make_channels_last();
-  if (net_.cursor() == 0) // one channel, or one pixel: both orders are equal
+  if (net_.cursor() == 0) // with one channel, or one pixel, both orders are equal
     add_images(net_, in.channels, in.height, in.width);
   add_grouped_convolution(net_, layer.name,
                           {.filters = how.filters,
@@ -66,7 +66,7 @@ void layers_builder::linear(const layer_spec& layer) {
       return refuse(layer,
                     fmt::format("the input is {}; expected first-token or last-token before the head", arrived()));
     if (head_.hidden.empty() && net_.cursor() > 0)
-      make_flat(); // rows of the head are stored as in files
+      make_flat(); // the rows of a head are stored as in files
     net_.add_head(layer.name, classes_, head_);
     ended_ = true;
     return;
@@ -136,7 +136,7 @@ void layers_builder::activation_function(const layer_spec& layer) {
     return;
   if (layer.kind == "gelu")
     return add_gelu(net_);
-  // If the layer before a ReLU cannot compute it, it is a leaky ReLU with slope 0.
+  // If the layer before a ReLU cannot compute it, the ReLU becomes a leaky ReLU with slope 0.
   net_.add_activation(layer.kind == "sigmoid" ? activation::sigmoid
                       : layer.kind == "tanh"  ? activation::tanh
                       : layer.kind == "silu"  ? activation::silu

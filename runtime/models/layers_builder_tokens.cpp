@@ -34,7 +34,7 @@ void layers_builder::lstm(const layer_spec& layer) {
 void layers_builder::mean_of_tokens(const layer_spec& layer) {
   if (!end_words() || !reads(layer, arriving::tokens))
     return;
-  add_mean_pool(net_); // tokens are the pixels of an image of one column
+  add_mean_pool(net_); // treats tokens as the pixels of an image with one column
   kind_ = arriving::numbers;
 }
 

@@ -23,7 +23,7 @@ private:
 /// Converts channels-last images to flat rows in channels-first order, like PyTorch's flatten.
 class flat_rows_layer final : public kernel_layer {
 public:
-  /// @param lies_flat true: the images are channels first already, as a net's inputs are
+  /// @param lies_flat true: the images are already channels first, as a net's inputs are
   flat_rows_layer(const image_shape& in, bool lies_flat) : in_(in), lies_flat_(lies_flat) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
   [[nodiscard]] bool is_pass_through(const layer_pass&) const override {
@@ -39,8 +39,8 @@ private:
 };
 
 /// The parameter-free shortcut of a residual block that halves the image: every second pixel, and zeros for the added
-/// channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A). The zero channels follow the input's
-/// channels, or lie in equal numbers on both sides of them.
+/// channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A). The zero channels follow those of the
+/// input, or half of them precede and half of them follow.
 class subsampling_layer final : public kernel_layer {
 public:
   /// @param first index of the first input channel among `channels`; those before it are zero

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// LeNet-5 (LeCun et al. 1998) in its modern form: ReLU, max pooling and full connections from conv1 to conv2.
+/// LeNet-5 (LeCun et al. 1998) in its modern form: with ReLU, max pooling and all connections between conv1 and conv2.
 class lenet_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -14,7 +14,7 @@ public:
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto [channels, height, width] = shape;
-    const std::int64_t padding = height == 28 && width == 28 ? 2 : 0; // 28 px are padded to the 32 px of the paper
+    const std::int64_t padding = height == 28 && width == 28 ? 2 : 0; // pads 28 px to the 32 px of the paper
     if (height < smallest_px || width < smallest_px)
       return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  static constexpr std::int64_t smallest_px = 16; // smaller images have no pixels left after the second pooling
+  static constexpr std::int64_t smallest_px = 16; // the second pooling would leave no pixels of smaller images
 
   activation activation_ = activation::relu;
 };

@@ -4,7 +4,7 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// A head has one output per class; a pass computes those of its classes only.
+/// A head has one output per class; a pass computes only the outputs of its classes.
 class linear_layer final : public kernel_layer {
 public:
   explicit linear_layer(const dense_layer& shape) : shape_(shape) {}

@@ -71,7 +71,7 @@ void low_rank_layer::backward(const layer_pass& pass, const backward_data& data,
       auto d = d_y; // [M, n]
       if (!is_whole(one))
         d = scratch_matrix(pass, part_slot, tokens, one.count).copy_(d_y.narrow(1, one.first, one.count));
-      const auto d_reduced = scratch_matrix(pass, gradient_slot, tokens, shape_.rank); // of A x
+      const auto d_reduced = scratch_matrix(pass, gradient_slot, tokens, shape_.rank); // gradient of A x
       aligned_product(d_reduced, d_reduced, d, up(own, one), 0.0, shape_.scale, *pass.memory);
       if (data.d_in) {
         const auto d_x = data.d_in->select(0, k).view({tokens, shape_.in});

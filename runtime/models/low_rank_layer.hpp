@@ -15,7 +15,7 @@ public:
   struct shape {
     std::int64_t tokens = 1, in = 0, out = 0, rank = 1;
     double scale = 1.0;
-    std::vector<part> parts{}; ///< In ascending order of `first`; their channels do not overlap.
+    std::vector<part> parts{}; ///< In ascending order of `first`. The channels of different parts do not overlap.
   };
   explicit low_rank_layer(shape sizes) : shape_(std::move(sizes)) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.out; }

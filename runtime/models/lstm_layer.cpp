@@ -10,8 +10,8 @@
 #include <algorithm>
 namespace mneme {
 
-// Axes: K models, B rows, T tokens, I channels of a token, H hidden size, G = 4 H gate values.
-// kept: [K, B, T, 6 H]: gates i, f, g, o after their activation functions, then c and tanh(c).
+// Axes: K models, B rows, T tokens, I channels of a token, H hidden size, G = 4 H gate values. The forward pass keeps
+// [K, B, T, 6 H]: the gates i, f, g, o after their activation functions, then c and tanh(c).
 
 std::int64_t lstm_layer::kept_bytes_per_row() const {
   return 6 * shape_.tokens * shape_.hidden * static_cast<std::int64_t>(sizeof(float));
@@ -24,10 +24,11 @@ struct lstm_layer::model_pass {
   const float* weights = nullptr; ///< [P]
   const float* x = nullptr;       ///< [B, T, I]
   const float* h = nullptr;       ///< [B, T, H]
-  float* h_made = nullptr;        ///< `h` as the output of a forward pass.
+  float* h_made = nullptr;        ///< Memory of `h` in a forward pass, which writes it.
   float* kept = nullptr;          ///< [B, T, 6 H]
   std::int64_t rows = 0;          ///< B
-  float* step = nullptr;          ///< forward [B, G]: recurrent part of the gates; backward [B, T, H]: previous h
+  float* step = nullptr;          ///< forward [B, G]: the recurrent part of the gates; backward [B, T, H]: h of the
+                                  ///< previous token
   const float* d_h = nullptr;     ///< [B, T, H]
   float* d_gates = nullptr;       ///< [B, T, G]
   float *d_memory = nullptr, *d_step = nullptr; ///< [B, H] gradients of c and h from the next token
@@ -157,10 +158,10 @@ void lstm_layer::step_backward(const model_pass& model, std::int64_t t) const {
                                            .k = 4 * hidden});
 }
 
-/// Gradients of the weights and biases, summed over rows and tokens.
+/// Computes the gradients of weights and biases, which are sums over rows and tokens.
 void lstm_layer::backward_products(const model_pass& model, float* gradient, const gradient_sink& sink) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden, count = model.rows * tokens;
-  for (std::int64_t b = 0; b < model.rows; ++b) { // h before each token, zeros before the first
+  for (std::int64_t b = 0; b < model.rows; ++b) { // h before each token; zeros before the first token
     std::fill_n(model.step + b * tokens * hidden, hidden, 0.0F);
     std::copy_n(model.h + b * tokens * hidden, (tokens - 1) * hidden, model.step + (b * tokens + 1) * hidden);
   }

@@ -9,14 +9,14 @@ namespace mneme {
 class lstm_layer final : public kernel_layer {
 public:
   struct shape {
-    std::int64_t tokens = 1;                                        ///< T, tokens of a row.
-    std::int64_t in = 0;                                            ///< I, channels of a token.
-    std::int64_t hidden = 0;                                        ///< H, hidden size.
+    std::int64_t tokens = 1;                                        ///< T, the number of tokens of a row.
+    std::int64_t in = 0;                                            ///< I, the number of channels of a token.
+    std::int64_t hidden = 0;                                        ///< H, the hidden size.
     std::int64_t input_weight_offset = 0, hidden_weight_offset = 0; ///< Offsets of [4 H, I] and [4 H, H] within [P].
     std::int64_t input_bias_offset = 0, hidden_bias_offset = 0;     ///< Offsets of [4 H] each within [P].
   };
   explicit lstm_layer(const shape& sizes) : shape_(sizes) {}
-  /// Floats of h, all tokens together.
+  /// Number of values of h for all tokens.
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.hidden; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }

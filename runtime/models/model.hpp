@@ -27,13 +27,14 @@ struct parameter {
   std::vector<std::int64_t> shape{}; ///< Shape in files, without K: [out, in], [out, in, h, w], [out].
   std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
-  bool head = false;   ///< true: its rows belong to classes, unless `whole`.
+  bool head = false;   ///< true: its rows belong to classes, except if `whole` is set.
   bool whole = false;  ///< true: a parameter of the head that all classes share, such as the scale of a cosine head.
   bool buffer = false; ///< true: running statistics, updated by training's forward passes, not by gradients.
   bool frozen = false; ///< true: never trained.
-  bool held = false;   ///< true: `frozen` by model.frozen or the module's file; its layer may have trained parameters.
+  bool held = false;   ///< true: frozen by model.frozen or by the module's file. Other parameters of the layer may be
+                       ///< trained.
   // Drawn from N(0, deviation^2) if deviation > 0, else from U(-bound, bound) if bound > 0, else `constant`.
-  double bound = 0.0; ///< 1 / sqrt(fan in) for PyTorch's layers.
+  double bound = 0.0; ///< The bound is 1 / sqrt(fan in) for PyTorch's layers.
   double deviation = 0.0;
   double constant = 0.0;
   std::vector<float> leading{}; ///< These values replace the first drawn ones, in the order of files.
@@ -77,7 +78,7 @@ struct activations {
   std::vector<at::Tensor> maps{}; ///< [K, B, C, height, width] each: tape::maps in order
 };
 
-/// Destination of a backward pass: a buffer of gradients, or, for a step of plain SGD, the weights themselves.
+/// Destination of a backward pass: a buffer of gradients or, in a step of plain SGD, the weights themselves.
 struct gradient_sink {
   at::Tensor& into;   ///< [K, P]
   float scale = 1.0F; ///< Factor of every gradient.
@@ -101,8 +102,9 @@ public:
 
   /// True if a row's results depend on the other rows of its step (batch normalization). Such nets get no padded rows.
   [[nodiscard]] virtual bool couples_batch_rows() const noexcept { return false; }
-  /// True if, on a CPU and in evaluation mode, a row's bits may depend on the number of rows. LibTorch's products
-  /// choose their algorithm by it; mneme's kernels do not. @param classes of the pass; empty: it ends at the features
+  /// True if, on a CPU and in evaluation mode, a row's bits may depend on the number of rows. This is the case for
+  /// LibTorch's products, which choose their algorithm by this number. @param classes of the pass; empty: it ends at
+  /// the features
   [[nodiscard]] virtual bool depends_on_row_count(class_range /*classes*/) const noexcept { return true; }
   /// The layers of a net that consists of fully connected layers and a linear head only; null for other nets.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
@@ -117,8 +119,8 @@ public:
   /// @param training null: evaluation mode; otherwise the running statistics in `weights` are updated
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             tape* keep, const training_mode* training = nullptr) const = 0;
-  /// Writes the gradients of the loss to `out`, each element that can change once. Head rows outside `classes` keep
-  /// their values.
+  /// Writes the gradients of the loss to `out`. Each element that can change is written once. Head rows outside
+  /// `classes` keep their values.
   /// @param d_logits undefined if the forward pass had no classes
   /// @param d_features [K, B, D] gradient with respect to the features; undefined: none
   /// @param trained as in the forward pass; other parameters are not written, and layers before the first trained

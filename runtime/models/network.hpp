@@ -35,15 +35,15 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
-  /// A normalization layer with frozen running statistics is in evaluation mode and normalizes with them.
+  /// A normalization layer whose running statistics are frozen is in evaluation mode, so it normalizes with them.
   [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
 private:
   /// Role of a node in a training.
   struct node_role {
-    bool learns = false; // network_node::learns with respect to the trained parameters
-    bool trained = true; // is in training mode
-    bool fixed = false;  // its parameters are not trained
+    bool learns = false; // as network_node::learns, but only trained parameters count
+    bool trained = true; // true: in training mode
+    bool fixed = false;  // true: its parameters are not trained
   };
   using node_roles = std::vector<node_role>;
   [[nodiscard]] activations forward_from(network_place first, const at::Tensor& weights, const at::Tensor& inputs,

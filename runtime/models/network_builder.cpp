@@ -18,7 +18,7 @@ parameter dense_weight(const network_builder& to, const std::string& name, std::
   parameter weight{.name = name + ".weight",
                    .shape = {out, in.floats()},
                    .bound = 1.0 / std::sqrt(static_cast<double>(in.floats()))};
-  if (to.cursor() > 0 && in.channels > 1 && in.pixels() > 1) { // files have channels first
+  if (to.cursor() > 0 && in.channels > 1 && in.pixels() > 1) { // in files, channels come first
     weight.view = {out, in.channels, in.height, in.width};
     weight.order = {0, 2, 3, 1};
   }
@@ -59,7 +59,7 @@ void network_builder::add_node(network_node entry, const image_shape& out, bool 
     net_.last_reader[*entry.other] = net_.nodes.size();
   net_.nodes.push_back(std::move(entry));
   net_.shapes.push_back(out);
-  net_.last_reader.push_back(net_.nodes.size() - 1); // no reader so far
+  net_.last_reader.push_back(net_.nodes.size() - 1); // no node reads the value so far
   last_ = net_.nodes.size();
 }
 
@@ -78,7 +78,7 @@ void network_builder::add_normal(const std::string& mean_name, const std::string
                                  std::int64_t width) {
   const auto in = shape_here();
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
-  dense_layer shape{.in = in.floats(), .out = 2 * width}; // one product computes both
+  dense_layer shape{.in = in.floats(), .out = 2 * width}; // one product computes means and log standard deviations
   shape.weight_offset = add_parameter(dense_weight(*this, mean_name, width));
   add_parameter(dense_weight(*this, log_deviation_name, width));
   shape.bias_offset = add_parameter({.name = mean_name + ".bias", .shape = {width}, .bound = bound});
@@ -159,7 +159,8 @@ void network_builder::add_head(const std::string& name, std::int64_t classes, co
   if (!head.hidden.empty())
     add_hidden_of_head(head.hidden);
   const auto in = shape_here();
-  MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, net_.identity); // the head's rows are as in files
+  MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, net_.identity); // the rows of the head are stored as
+                                                                                  // in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   net_.feature_width = net_.shapes[net_.features].floats();
   net_.classes = classes;

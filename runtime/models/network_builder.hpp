@@ -5,8 +5,8 @@ namespace mneme {
 
 class normalization_layer;
 
-/// A model's factory adds layers in order. A layer reads the last value, unless set_cursor() has selected an earlier
-/// one. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
+/// A model's factory adds layers in order. A layer reads the value of the layer before it, unless set_cursor() has
+/// selected an earlier value. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
 class network_builder {
 public:
   /// @param identity text that identifies the net's function ("mlp 784-200-100-10")
@@ -31,7 +31,7 @@ public:
   void add_sampling(double log_deviation_low, double log_deviation_high);
   /// Adds the value `other`, of the same shape, to the last value.
   void add_sum(network_place other, activation after);
-  /// Makes the last value the net's features, instead of the head's input.
+  /// Makes the last value the net's features, in place of the head's input.
   void mark_features() { net_.features = last_; }
   /// Makes the last value an intermediate map that differentiable() returns. @pre features and head are not yet added
   void expose_map(const std::string& name) { net_.maps.push_back({name, last_}); }
@@ -48,14 +48,15 @@ public:
   [[nodiscard]] image_shape shape_of(network_place value) const { return net_.shapes[value]; }
   [[nodiscard]] image_shape shape_here() const { return shape_of(last_); }
   [[nodiscard]] const std::string& identity() const { return net_.identity; }
-  /// Sets whether parameters added from now on are frozen. @pre while frozen, only layers of tokens are added
+  /// Sets whether parameters that are added later are frozen. @pre while parameters are frozen, only layers of tokens
+  /// are added
   void freeze(bool frozen) { frozen_ = frozen; }
   [[nodiscard]] bool frozen() const { return frozen_; }
 
-  // For functions that add a layer.
+  // Members for functions that add a layer.
   /// Appends a parameter. @returns its offset within [P]
   std::int64_t add_parameter(parameter entry);
-  [[nodiscard]] std::int64_t weight_count() const; ///< P so far.
+  [[nodiscard]] std::int64_t weight_count() const; ///< P of the layers added so far.
   /// Calls use(parameter&) for each parameter, which may change its name and its initial values.
   template <class Use>
   void for_each_parameter(const Use& use) {

@@ -31,7 +31,7 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
     sizes.push_back(parameter.size);
     offsets.push_back(parameter.offset);
   }
-  // Split once, because the gradient of each slice would have the size of all weights.
+  // Splits all parameters in one call, because the gradient of each slice would have the size of all weights.
   const auto parameters = sizes.empty() ? std::vector<at::Tensor>{} : at::split_with_sizes(weights, sizes, 1);
   const auto rows = inputs.flatten(2);
   function_results results;
@@ -55,10 +55,11 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                                      node.other ? values[*node.other] : at::Tensor{});
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
       results.statistics.back().name = node.name;
-    for (const auto& marked : net_.maps) // all maps precede the head
+    for (const auto& marked : net_.maps) // every map precedes the head
       if (marked.value == i + 1) {
         results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
-        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // so that maps get gradients
+        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // through these views maps
+                                                                                        // receive gradients
       }
   }
   results.features = values[net_.features];

@@ -51,7 +51,7 @@ at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& l
 }
 
 void release_buffer(tape& to, at::Tensor tensor) {
-  const auto buffers_max = 2 * to.values.size(); // each value and its gradient
+  const auto buffers_max = 2 * to.values.size(); // every value and its gradient
   if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 && to.spare.size() < buffers_max)
     to.spare.push_back(std::move(tensor));
 }
@@ -80,8 +80,8 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   const auto roles = roles_in(training);
   with.training = training != nullptr;
   with.values.resize(net_.nodes.size() + 1);
-  with.kept.resize(net_.nodes.size()); // drops graphs of a forward pass without a backward pass
-  for (auto& tensor : with.values)     // values of such a pass
+  with.kept.resize(net_.nodes.size()); // drops graphs of an earlier forward pass that had no backward pass
+  for (auto& tensor : with.values)     // drops the values of such a pass
     release_buffer(with, std::exchange(tensor, {}));
   with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
@@ -176,7 +176,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
     const auto before = [&](network_place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
     const bool own = trains_parameters_of(node, trained);
     const bool bare = node.first_parameter == node.last_parameter;
-    // As in PyTorch, parameters frozen by model.frozen do not change the mode of their layer.
+    // As in PyTorch, parameters that model.frozen freezes do not change the mode of their layer.
     const bool in_training =
         trained.whole() || trained.updates_running_stats() || (bare ? before(node.from).trained : own);
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
@@ -189,7 +189,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chosen) const {
   auto parts = net_;
   hold_parameters(parts.layout, chosen);
-  std::map<std::string, bool> statistics_held; // key: name of the layer
+  std::map<std::string, bool> statistics_held; // by name of the layer
   for (const auto& entry : parts.layout) {
     parts.has_held = parts.has_held || entry.held;
     if (entry.buffer)
@@ -234,7 +234,7 @@ std::int64_t network::width_of(network_place value, class_range classes) const {
 std::int64_t network::working_set(std::int64_t rows) const {
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   std::int64_t row_bytes = net_.shapes[0].floats() * float_bytes;
-  for (std::size_t i = 0; i < net_.nodes.size(); ++i) // an output and its gradient
+  for (std::size_t i = 0; i < net_.nodes.size(); ++i) // every output and its gradient
     row_bytes += 2 * net_.shapes[i + 1].floats() * float_bytes +
                  (net_.nodes[i].operation ? net_.nodes[i].operation->kept_bytes_per_row() : 0);
   return size() * float_bytes + rows * row_bytes;
@@ -274,7 +274,7 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   }
   for (auto& tensor : kept.gradients)
     tensor.reset();
-  for (auto& tensor : kept.values) // the first one belongs to the caller, which reuses it in the next step
+  for (auto& tensor : kept.values) // the first value belongs to the caller, which reuses it in the next step
     release_buffer(kept, std::exchange(tensor, {}));
 }
 
@@ -297,7 +297,7 @@ network_place network::backward_from(network_place end, const layer_pass& pass, 
   for (auto value = end; value > first; --value) {
     release_buffer(with, std::exchange(with.gradients[value], {}));
     if (trained)
-      release_buffer(with, std::exchange(with.values[value], {})); // all its readers are done
+      release_buffer(with, std::exchange(with.values[value], {})); // all readers of the value are done
   }
   return first;
 }
@@ -373,7 +373,7 @@ void network::backward_node(std::size_t i, const layer_pass& pass, tape& with, c
   release_buffer(with, std::move(fresh));
 }
 
-/// Gives both terms of a sum its gradient; they share its memory until one of them is modified.
+/// Gives both terms of a sum the sum's gradient. They share its memory until one of them is modified.
 void network::backward_sum(std::size_t i, tape& with, const node_roles& roles) const {
   const auto& node = net_.nodes[i];
   auto& d_out = with.gradients[i + 1];

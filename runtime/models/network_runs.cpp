@@ -8,7 +8,7 @@
 #include <optional>
 namespace mneme {
 
-// Axes: K models, which are computed together or one by one; B rows, P weights.
+// Axes: K models, computed together or one by one; B rows, P weights.
 
 namespace {
 
@@ -33,8 +33,8 @@ void list_values(function_run& run, const network_parts& net) {
 /// A leaf of a graph that shares the memory of `values`, which may be overwritten once the graph has been used.
 at::Tensor leaf_of(const at::Tensor& values, bool wanted) { return values.variable_data().set_requires_grad(wanted); }
 
-/// Number of models that are computed together: one if, on a CPU, the step has a single row. LibTorch handles a stack
-/// of one such model as a smaller tensor and splits its sums and vectors differently.
+/// Number of models that are computed together. It is one if, on a CPU, the step has a single row. LibTorch handles a
+/// stack of one such model as a smaller tensor and splits its sums and vectors differently.
 std::int64_t models_together(const layer_pass& pass) {
   return pass.weights.is_cpu() && pass.rows == 1 ? 1 : pass.models;
 }
@@ -119,7 +119,7 @@ std::vector<at::Tensor> network::run_part(const function_run& run, const functio
                                            node.other ? value(*node.other) : at::Tensor{});
     for (const auto read : {node.from, node.other.value_or(node.from)})
       if (read > run.first && net_.last_reader[read] == i && !is_shown(read))
-        made[read - run.first - 1].reset(); // a graph keeps what it needs
+        made[read - run.first - 1].reset(); // an autograd graph keeps the values that it needs
   }
   std::vector<at::Tensor> shown;
   for (const auto place : run.shows)
@@ -144,7 +144,7 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
   for (std::int64_t k = 0; k < pass.models; k += together) {
     auto rows = pass.weights.size(0) == 1 ? pass.weights : pass.weights.narrow(0, k, together);
     if (follow)
-      rows = rows.expand({together, -1}); // one gradient per model
+      rows = rows.expand({together, -1}); // expanded to one gradient per model
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto& entry = net_.layout[run.first_parameter + i];
       const auto values = rows.narrow(1, entry.offset, entry.size);
@@ -236,7 +236,7 @@ void network::backward_functions(const function_run& run, const layer_pass& pass
     auto& d = with.gradients[run.reads[j]];
     if (!d_inputs[j].defined())
       continue;
-    if (d.defined()) // `d` may be the loss's gradient, which must not change
+    if (d.defined()) // `d` may be the gradient of the loss, which must not change
       d_inputs[j].add_(d), release_buffer(with, std::move(d));
     d = std::move(d_inputs[j]);
   }

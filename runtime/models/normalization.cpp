@@ -16,7 +16,7 @@ void normalization_layer::place_statistics(std::int64_t mean_offset, std::int64_
   shape_.variance_offset = variance_offset;
 }
 
-// kept: [K, parts, 2, channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
+// The forward pass keeps [K, parts, 2, channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
 
 /// Computes mean, scale and variance over `rows` pixels; all channels of a group share them.
 void normalization_layer::measure(const float* x, std::int64_t rows, float* mean, float* scale,
@@ -26,7 +26,7 @@ void normalization_layer::measure(const float* x, std::int64_t rows, float* mean
   kernels::shifted_moments(x, rows, channels, sums.data(), squares.data());
   const auto n = static_cast<double>(rows * group);
   for (std::int64_t first = 0; first < channels; first += group) {
-    double sum = 0.0, square = 0.0; // relative to a common pivot, the first channel of the group
+    double sum = 0.0, square = 0.0; // values are relative to a pivot, the first channel of the group
     for (std::int64_t c = first; c < first + group; ++c) {
       const auto i = static_cast<std::size_t>(c);
       const double shift = static_cast<double>(x[c]) - x[first];
@@ -98,8 +98,8 @@ void normalization_layer::forward(const layer_pass& pass, const at::Tensor& in, 
   }
 }
 
-// Gradient (Ioffe and Szegedy 2015, section 3), with the weights g, h = (x - mean) * scale, and means over the n values
-// that share statistics: dx = scale * (g d - mean(g d) - h mean(g d h)).
+// Gradient (Ioffe and Szegedy 2015, section 3): dx = scale * (g d - mean(g d) - h mean(g d h)), with the weights g and
+// h = (x - mean) * scale. Means are over the n values that share statistics.
 void normalization_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
     return composite_backward(pass, data, sink);
@@ -159,7 +159,8 @@ at::Tensor normalization_layer::function(const function_pass& pass, const at::Te
     return pass.weights_at(offset, {1, 1, groups, channels / groups});
   };
   const auto x = in.reshape({pass.models, batch() ? 1 : pass.rows, -1, groups, channels / groups});
-  // Statistics of single channels are column sums, because at::var_mean() reads columns one number at a time.
+  // Statistics of single channels are computed as column sums, because at::var_mean() reads columns one number at a
+  // time.
   at::Tensor mean, variance;
   if (batch() && (pass.training || pass.statistics)) {
     mean = x.mean({2}, true);

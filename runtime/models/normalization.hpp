@@ -12,7 +12,7 @@ class normalization_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
-    std::int64_t groups = 0; ///< 0: batch normalization
+    std::int64_t groups = 0; ///< Number of groups; 0: batch normalization
     std::int64_t weight_offset = 0, bias_offset = 0;
     std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of running statistics.
     activation after = activation::none;

@@ -102,7 +102,7 @@ std::vector<segment> trained_segments(const model& net, class_range classes, con
   const auto& layout = net.layout();
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const auto& parameter = layout[i];
-    const bool beyond = parameter.head && classes.size() == 0; // the pass ends at the features
+    const bool beyond = parameter.head && classes.size() == 0; // true if the pass ends at the features
     if (parameter.buffer || beyond || !trained.changes(net, i))
       continue;
     segment piece{parameter.offset, parameter.size};

@@ -13,7 +13,7 @@ class parameter_choice {
 public:
   /// All parameters that are not frozen. No choice contains frozen parameters.
   parameter_choice() = default;
-  /// The head: its hidden layers, its rows and its scale.
+  /// The head with its hidden layers, its rows and its scale.
   [[nodiscard]] static parameter_choice head_of(const model& net);
   /// All parameters except those of the head.
   [[nodiscard]] static parameter_choice body_of(const model& net);
@@ -26,20 +26,20 @@ public:
   [[nodiscard]] parameter_choice with_statistics(const model& net) const;
   [[nodiscard]] bool updates_running_stats() const noexcept { return statistics_; }
 
-  /// True for the default choice of all parameters.
+  /// True for the default choice, which contains all parameters.
   [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
   /// True if training changes the parameter at `index` of the layout, by gradients or as running statistics.
   [[nodiscard]] bool changes(const model& net, std::size_t index) const;
   /// True if it changes one of the parameters first .. last - 1. @pre not whole()
   [[nodiscard]] bool changes_any(std::size_t first, std::size_t last) const;
-  /// True if, in training, a row's results depend on the other rows of its step. Such steps are never padded.
+  /// True if a row's results in training depend on the other rows of its step. Such steps are never padded.
   [[nodiscard]] bool couples_batch_rows(const model& net) const;
 
 private:
   explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}
 
-  std::vector<bool> chosen_; // by layout index; empty: all
-  bool statistics_ = false;  // running statistics of all layers are chosen
+  std::vector<bool> chosen_; // by layout index; empty: all parameters
+  bool statistics_ = false;  // true: the running statistics of all layers are chosen
 };
 
 /// True if the net has held parameters (parameter::held). Backward passes may write gradients for them, so a gradient
@@ -51,11 +51,12 @@ struct segment {
   std::int64_t offset = 0, size = 0;
   double rate = 1.0; ///< Factor of the learning rate.
 };
-/// Parts of [P] that gradients may change, in ascending order. @param classes of the loss; empty: it is on features
+/// Parts of [P] that gradients may change, in ascending order. @param classes classes of the loss; empty: the loss
+/// reads features
 [[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes,
                                                     const parameter_choice& trained = {});
 
-/// Factor of a layer's learning rate; `layer` is a name as in parameter_choice::layers_of().
+/// Factor of a layer's learning rate. `layer` is a name as in parameter_choice::layers_of().
 struct layer_rate {
   std::string layer{};
   double factor = 1.0;

@@ -16,7 +16,7 @@ at::Tensor patch_embedding_layer::function(const function_pass& pass, const at::
   const auto& image = shape_.in;
   const auto p = shape_.patch, floats = image.channels * p * p;
   const auto patches = in.reshape({-1, image.channels, image.height / p, p, image.width / p, p})
-                           .permute({0, 2, 4, 1, 3, 5}) // V as in files: channel, row, column
+                           .permute({0, 2, 4, 1, 3, 5}) // V is ordered as in files: channel, row, column
                            .reshape({pass.models, -1, floats});
   auto embedded = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, floats}));
   if (shape_.bias_offset >= 0)

@@ -3,8 +3,8 @@
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// Resizes input images [channels, height, width]: bilinear, corners not aligned, no antialiasing, as PyTorch's
-/// interpolate() by default.
+/// Resizes input images [channels, height, width] like PyTorch's interpolate(): bilinear, without aligned corners and
+/// without antialiasing.
 class resize_layer final : public function_layer {
 public:
   resize_layer(const image_shape& in, std::int64_t height, std::int64_t width)
@@ -16,8 +16,8 @@ private:
   image_shape in_, out_;
 };
 
-/// One token per patch, a linear map of its pixels, after a class token that all images share. Each position adds its
-/// own trained vector (Dosovitskiy et al. 2021, eq. 1).
+/// Computes a class token, which all images share, and one token per patch, a linear map of the patch's pixels. A
+/// trained vector is added at each position (Dosovitskiy et al. 2021, eq. 1).
 class patch_embedding_layer final : public function_layer {
 public:
   struct shape {

@@ -25,7 +25,7 @@ at::Tensor max_pool_layer::images_of(const at::Tensor& values, const image_shape
 }
 
 void max_pool_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
-  reshape_buffer(kept, out.sizes(), out, at::kLong); // index of the largest pixel of each window
+  reshape_buffer(kept, out.sizes(), out, at::kLong); // kept: index of the largest pixel of each window
   auto largest = images_of(out, out_shape()), winners = images_of(kept, out_shape());
   at::max_pool2d_with_indices_out(largest, winners, images_of(in, shape_.in), {shape_.window, shape_.window},
                                   {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding});

@@ -3,8 +3,8 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Maximum over square windows, by LibTorch. Padding is never the maximum. Among equal pixels the first one is chosen,
-/// or the last NaN. Rows and columns after the last full window are ignored.
+/// Maximum over square windows, by LibTorch. Padding is never the maximum. Of equal pixels the first is chosen, and of
+/// several NaNs the last. Rows and columns after the last full window are ignored.
 class max_pool_layer final : public kernel_layer {
 public:
   struct shape {

@@ -40,7 +40,7 @@ prompted_vit::prompted_vit(vit_shape shape, prompt_shape prompts, const std::vec
   add_parameter({.name = "head.bias", .shape = {classes}, .head = true, .bound = bound});
 }
 
-/// Initial values are zeros, which the method's server replaces. A component of zeros has no weight in a prompt.
+/// Initial values are zeros; the method's server replaces them. A component of zeros has no weight in a prompt.
 void prompted_vit::add_pools() {
   const auto d = shape().width;
   const bool sums = prompts_.form == prompt_form::components;

@@ -11,7 +11,7 @@ namespace mneme {
 
 // Axes: B rows of a step, N tokens of an image, d channels of a token, H heads, n vectors of a prompt, k components.
 
-/// Prefixes of keys and values for each block; undefined if a block has no prompt.
+/// Vectors that precede the keys and values of each block; undefined if a block has no prompt.
 struct prompted_vit::prefixes {
   explicit prefixes(std::int64_t depth)
       : keys(static_cast<std::size_t>(depth)), values(static_cast<std::size_t>(depth)) {}
@@ -20,11 +20,11 @@ struct prompted_vit::prefixes {
 
 namespace {
 
-constexpr double length_min = 1e-12; // as in PyTorch's normalize()
+constexpr double length_min = 1e-12; // the bound of PyTorch's normalize()
 
 at::Tensor of_length_one(const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); }
 
-/// mean((X X^T - I)^2), where X has the flattened `rows`.
+/// mean((X X^T - I)^2), where the rows of X are the flattened `rows`.
 at::Tensor distance_from_orthogonal(const at::Tensor& rows) {
   const auto flat = rows.flatten(1);
   return (at::matmul(flat, flat.t()) - at::eye(flat.size(0), flat.options())).pow(2).mean();
@@ -72,7 +72,7 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
   return before;
 }
 
-/// Components of the tasks so far; those of earlier tasks are constant in gradients.
+/// Components of the tasks so far. Those of earlier tasks are constants for gradients.
 at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const {
   const auto& components = pass.values[place];
   const auto old = task_of(pass.classes) * prompts_.of_task;

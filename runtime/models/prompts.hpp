@@ -18,15 +18,16 @@ enum class prompt_form : std::uint8_t {
   low_rank,
 };
 
-/// Sizes and options; `form` selects those that are read.
+/// Sizes and options. `form` determines which of them are read.
 struct prompt_shape {
   prompt_form form = prompt_form::none;
   std::vector<std::int64_t> blocks{};  ///< Blocks of the transformer with components, slots or products, from 0.
   std::vector<std::int64_t> general{}; ///< slots: blocks with a prompt that all tasks share.
-  std::int64_t of_task = 10;           ///< components: number that each task adds.
+  std::int64_t of_task = 10;           ///< components: number of components that each task adds.
   std::int64_t rank = 4;               ///< low_rank: rank of each product.
-  std::int64_t length = 8;             ///< Vectors of a prompt: the first half precedes the keys, the rest the values.
-  std::int64_t general_length = 6;     ///< Vectors of a shared prompt.
+  std::int64_t length = 8;             ///< Number of vectors of a prompt. The first half precedes the keys, the second
+                                       ///< half the values.
+  std::int64_t general_length = 6;     ///< Number of vectors of a shared prompt.
   bool softmax_focus = false; ///< components: true replaces A by softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
   bool all_slots = false;     ///< slots: true lets evaluation also select slots of future tasks.
 

@@ -1,12 +1,12 @@
-/// proxy_head: logits = s m_c. m_c is the softmax-weighted mean of a row's similarities to the proxies of class c.
+/// proxy_head: logits s m_c, where m_c is the softmax-weighted mean of a row's similarities to the proxies of class c.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
 /// Sizes and weight offsets of a proxy_head.
 struct proxy_head_shape {
-  std::int64_t in = 0;      ///< D, width of the features.
-  std::int64_t proxies = 0; ///< N, proxies of a class: its row of the head is [N, D].
+  std::int64_t in = 0;      ///< D, the width of the features.
+  std::int64_t proxies = 0; ///< N, the number of proxies of a class. The row of a class in the head is [N, D].
   std::int64_t weight_offset = 0, scale_offset = 0;
 };
 

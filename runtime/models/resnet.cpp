@@ -12,7 +12,7 @@ enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 /// Options of residual nets (He et al. 2016, "Deep Residual Learning for Image Recognition").
 struct resnet_shape {
   std::int64_t width = 16; ///< Channels of the first stage; each later stage doubles them and halves the image.
-  std::vector<std::int64_t> blocks{}; ///< Residual blocks of each stage.
+  std::vector<std::int64_t> blocks{}; ///< Number of residual blocks of each stage.
   /// true: blocks of convolutions of 1x1, 3x3 and 1x1 to four times the channels. false: two convolutions of 3x3.
   bool bottleneck = false;
   norm_kind norm = norm_kind::batch;
@@ -23,7 +23,7 @@ struct resnet_shape {
   head_shape head{};
 };
 
-/// The largest number of groups that is allowed, divides the channels and leaves two channels per group. With one
+/// The largest allowed number of groups that divides the channels and leaves at least two channels per group. With one
 /// channel per group, normalizing a last stage of one pixel would set it to zero.
 std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
   auto groups = std::min(groups_max, channels / 2);
@@ -32,7 +32,7 @@ std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
   return groups;
 }
 
-/// Adds the layers of a residual net to an empty one, with torchvision's names.
+/// Adds the layers of a residual net to an empty net, with torchvision's names.
 class resnet_builder {
 public:
   resnet_builder(network_builder& net, const resnet_shape& shape) : net_(net), shape_(shape) {}
@@ -91,7 +91,7 @@ private:
     add_normalization(name + ".bn2", activation::none);
   }
 
-  /// As in torchvision, the 3x3 convolution halves the image; in the paper the first 1x1 convolution does.
+  /// As in torchvision, the 3x3 convolution halves the image. In the paper it is the first 1x1 convolution.
   void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
     add_normalization(name + ".bn1", activation::relu);
@@ -111,7 +111,7 @@ private:
   }
 
   void add_convolution(const std::string& name, convolution_options how) {
-    how.bias = false; // the normalization after it would cancel a bias
+    how.bias = false; // the normalization after the convolution would cancel a bias
     how.he_normal = true;
     mneme::add_convolution(net_, name, how);
   }

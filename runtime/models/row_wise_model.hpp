@@ -11,7 +11,7 @@ public:
   [[nodiscard]] virtual std::int64_t positions() const noexcept { return 1; }
   /// True if a training of `trained` changes no layer up to the features.
   [[nodiscard]] virtual bool trains_after_features(const parameter_choice& trained) const = 0;
-  /// forward() of the layers after the features [K, B, D]; backward() may follow it.
+  /// Runs the layers after the features [K, B, D] as forward() does; backward() may follow.
   /// @pre trains_after_features() is true for the trained parameters
   [[nodiscard]] virtual activations forward_from_features(const at::Tensor& weights, const at::Tensor& features,
                                                           class_range classes, tape& keep,

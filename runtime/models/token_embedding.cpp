@@ -45,7 +45,7 @@ void token_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in
   }
 }
 
-/// Writes the gradients of a table of which only the first rows are read; the others get zeros.
+/// Writes the gradients of a table of which only the first rows are read. The other rows get zeros.
 void token_embedding_layer::backward_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset,
                                            std::int64_t rows, const at::Tensor& first_rows) const {
   auto whole = at::zeros({rows, shape_.channels}, first_rows.options());
@@ -58,7 +58,7 @@ void token_embedding_layer::backward(const layer_pass& pass, const backward_data
   MNEME_CHECK(!data.d_in, shape_.tokens);
   for (std::int64_t k = 0; k < pass.models && !shape_.frozen; ++k) {
     const auto tokens = tokens_of(data.in, k).to(at::kCPU);
-    const auto d = data.d_out.select(0, k).to(at::kCPU).contiguous(); // fixed order of summation on every device
+    const auto d = data.d_out.select(0, k).to(at::kCPU).contiguous(); // the CPU sums in a fixed order, for every device
     auto words = at::zeros({shape_.vocabulary, shape_.channels}, at::kFloat);
     for (std::int64_t i = 0; i < tokens.numel(); ++i) {
       const auto token = tokens.const_data_ptr<std::int64_t>()[i];
@@ -90,7 +90,7 @@ at::Tensor token_embedding_layer::function(const function_pass& pass, const at::
   if (shape_.type_offset < 0)
     return embedded;
   const auto type = pass.weights_at(shape_.type_offset, {shape_.types, 1, shape_.channels}).narrow(1, 0, 1);
-  return embedded + type.expand({-1, 1, shape_.tokens, -1}).flatten(2); // all tokens have type 0
+  return embedded + type.expand({-1, 1, shape_.tokens, -1}).flatten(2); // all tokens have text type 0
 }
 
 // -- one token --------------------------------------------------------------------------------------------------------

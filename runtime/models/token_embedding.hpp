@@ -7,16 +7,17 @@ namespace mneme {
 /// std::runtime_error with the number if it is not such a token.
 [[nodiscard]] std::int64_t token_of(float value, std::int64_t vocabulary);
 
-/// A trained vector per token (PyTorch's Embedding). Optionally adds a trained vector per position and that of text
-/// type 0, which all tokens have.
+/// A trained vector per token (PyTorch's Embedding). Optionally adds a trained vector per position, and the vector of
+/// text type 0, which all tokens have.
 class token_embedding_layer final : public kernel_layer {
 public:
   struct shape {
-    std::int64_t tokens = 1;                             ///< T, tokens of a row.
-    std::int64_t vocabulary = 0;                         ///< V, tokens of the vocabulary.
-    std::int64_t channels = 0;                           ///< D, numbers of a token's vector.
+    std::int64_t tokens = 1;                             ///< T, the number of tokens of a row.
+    std::int64_t vocabulary = 0;                         ///< V, the number of tokens of the vocabulary.
+    std::int64_t channels = 0;                           ///< D, the width of a token's vector.
     std::int64_t padding = -1;                           ///< Token whose vector has no gradient; -1: none.
-    std::int64_t positions = 0, types = 0;               ///< Rows of their tables, of which the first ones are read.
+    std::int64_t positions = 0, types = 0;               ///< Numbers of rows of these two tables, of which the first
+                                                         ///< ones are read.
     std::int64_t weight_offset = 0;                      ///< Offset of [V, D] within [P].
     std::int64_t position_offset = -1, type_offset = -1; ///< Offsets of [positions, D], [types, D]; -1: none.
     bool frozen = false;                                 ///< true: parameters get no gradients.

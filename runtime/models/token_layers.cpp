@@ -12,7 +12,7 @@
 namespace mneme {
 namespace {
 
-constexpr double deviation = 0.02; // standard deviation of normal initial values, as in timm
+constexpr double deviation = 0.02; // standard deviation of initial values, as in timm
 
 } // namespace
 
@@ -71,7 +71,8 @@ void add_tokens_linear(network_builder& to, const std::string& name, const token
 void add_attention_inputs(network_builder& to, const std::array<std::string, 3>& names, std::int64_t channels) {
   const auto in = to.shape_here();
   tokens_linear_layer::shape shape{
-      .tokens = in.pixels(), .in = in.channels, .out = 3 * channels, .frozen = to.frozen()}; // one product for all
+      .tokens = in.pixels(), .in = in.channels, .out = 3 * channels, .frozen = to.frozen()}; // one product computes all
+                                                                                             // three
   shape.weight_offset = to.weight_count();
   for (const auto& name : names)
     to.add_parameter({.name = name + ".weight", .shape = {channels, in.channels}, .deviation = deviation});

@@ -14,7 +14,7 @@ std::int64_t tokens_norm_layer::kept_bytes_per_row() const {
 
 void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
-  reshape_buffer(kept, {pass.models, tokens, 2}, in); // mean and 1 / standard deviation
+  reshape_buffer(kept, {pass.models, tokens, 2}, in); // kept: mean and 1 / standard deviation
   for (std::int64_t k = 0; k < pass.models; ++k)
     kernels::normalize_rows(out.mutable_data_ptr<float>() + k * values, kept.mutable_data_ptr<float>() + k * tokens * 2,
                             {.x = in.const_data_ptr<float>() + k * values,
@@ -27,7 +27,7 @@ void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at
 
 void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
-  std::vector<double> sums; // gradients of the weight, then of the bias
+  std::vector<double> sums; // gradients of the weight, followed by those of the bias
   const bool fixed = shape_.frozen || data.fixed;
   for (std::int64_t k = 0; k < pass.models; ++k) {
     sums.assign(static_cast<std::size_t>(fixed ? 0 : 2 * shape_.channels), 0.0);

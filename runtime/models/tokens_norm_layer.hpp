@@ -10,7 +10,7 @@ public:
   struct shape {
     std::int64_t tokens = 1, channels = 0;
     std::int64_t weight_offset = 0, bias_offset = 0;
-    double epsilon = 1e-6; ///< As in vision transformers; PyTorch's default is 1e-5.
+    double epsilon = 1e-6; ///< The value of vision transformers; PyTorch's default is 1e-5.
     bool frozen = false;   ///< true: parameters get no gradients.
   };
   explicit tokens_norm_layer(const shape& sizes) : shape_(sizes) {}

@@ -31,7 +31,7 @@ at::Tensor transposed_convolution_layer::function(const function_pass& pass, con
   const auto bias = biased ? pass.weights_at(shape_.bias_offset, {shape_.filters}) : at::Tensor{};
   const auto images = in.reshape({pass.models, pass.rows, image.height, image.width, image.channels})
                           .permute({0, 1, 4, 2, 3}); // [K, B, channels, height, width]
-  std::vector<at::Tensor> results;                   // the copies align each model's operands to a cache line
+  std::vector<at::Tensor> results;                   // the copies of each model's operands begin at a cache line
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto row = filters.size(0) == 1 ? 0 : k;
     results.push_back(at::convolution(images.select(0, k).clone(at::MemoryFormat::Contiguous),

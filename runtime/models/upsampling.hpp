@@ -4,8 +4,8 @@
 #include <vector>
 namespace mneme {
 
-/// Modes of PyTorch's interpolate() on channels-last images. nearest: the pixel at a result's upper left corner.
-/// bilinear: corners are not aligned.
+/// Modes of PyTorch's interpolate() on channels-last images. nearest takes the pixel at the upper left corner of the
+/// result pixel. bilinear does not align corners.
 enum class upsampling : std::uint8_t { nearest, bilinear };
 
 /// Images may also shrink, without antialiasing.
@@ -17,7 +17,7 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// Two rows or columns of the source, and the share of the second one in a result.
+  /// Two rows or columns of the source, and the share of the second one in the result.
   struct mixture {
     std::int64_t first = 0, second = 0;
     float share = 0.0F;

@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// Empty if the part is not linked. A function-local static, since registrations run before main().
+/// Empty if the optional part is not linked. It is a function-local static, because registrations run before main().
 module_support& registered_support() {
   static module_support support;
   return support;

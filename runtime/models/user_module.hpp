@@ -1,5 +1,5 @@
-/// user_module: nets from files of other programs. Interface of the optional part runtime/modules (CMake switch
-/// MNEME_MODULES).
+/// user_module: nets from files of other programs. This is the interface of the optional part runtime/modules (CMake
+/// switch MNEME_MODULES).
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/models/model.hpp"
@@ -30,14 +30,15 @@ struct module_requirements {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
   row_form form = row_form::images;    ///< Shape and type in which forward() receives rows.
   std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of token ids.
-  bool own_rows = false;    ///< The module declares its rows in a buffer `rows`, [B, C, H, W]; B is the batch limit.
+  bool own_rows = false;    ///< True: the module declares its rows in a buffer `rows`, [B, C, H, W]; B is the batch
+                            ///< limit.
   std::int64_t classes = 0; ///< Number of classes of the run; 0: the net returns features, without a head.
-  bool scores = false;      ///< forward() returns class scores instead of features.
+  bool scores = false;      ///< True: forward() returns class scores instead of features.
   head_kind head = head_kind::linear;
-  bool trained = false;     ///< The parameters are trained.
-  bool training = false;    ///< Batch norms and dropout train in the mode that the file stores.
-  bool fused = false;       ///< Translate the module to mneme's layers, if it has an equivalent.
-  bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
+  bool trained = false;     ///< True: the parameters are trained.
+  bool training = false;    ///< True: batch norms and dropout are trained in the mode that the file stores.
+  bool fused = false;       ///< True: translate the module to mneme's layers if it has an equivalent.
+  bool native_code = false; ///< True: the module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
   module_guards guards{};
 };
@@ -47,11 +48,12 @@ class user_module : public model {
 public:
   /// C, H, W of a row.
   [[nodiscard]] virtual std::array<std::int64_t, 3> input() const noexcept = 0;
-  /// Copies the values of the file into `flat` [P]; the head's values stay.
+  /// Copies the values of the file into `flat` [P]. The values of the head stay unchanged.
   virtual void put_own_values(at::Tensor& flat) const = 0;
-  /// The same net of mneme's own layers, which is fused over clients; null if it was not requested or has none.
+  /// The same net built of mneme's layers, which are fused over clients; null if it was not requested or has no
+  /// equivalent.
   [[nodiscard]] virtual std::shared_ptr<const model> native() const { return nullptr; }
-  /// Sentences about the file for the user: layers that do not train.
+  /// Sentences for the user about layers of the file that are not trained.
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
 
@@ -68,29 +70,30 @@ struct module_layers {
   /// All parameters and running statistics of the layers: {name in the file, name in mneme}.
   std::vector<std::pair<std::string, std::string>> names{};
   std::vector<std::string> frozen{}; ///< Entries of model.frozen, by their names in mneme.
-  std::string unfused{};             ///< Without an equivalent: the reason, as a sentence.
+  std::string unfused{};             ///< If there is no equivalent: the reason, as a sentence.
 };
 
-/// Translates a file of torch.export.save that returns class scores, for rows as those of its export. The file is not
-/// probed in a sandbox: use it for own files only. Fails like load_user_module().
+/// Translates a file of torch.export.save that returns class scores, for rows of the shape that it was exported with.
+/// The file is not probed in a sandbox, so it must come from the user. Fails like load_user_module().
 [[nodiscard]] expected<module_layers> layers_of_module(const std::filesystem::path& file);
 
 /// How a sandbox process starts.
 enum class sandbox_start : std::uint8_t {
-  exec_program,           ///< Starts the program again, so that the sandbox shares no memory with this process.
+  exec_program,           ///< Starts the program again as a separate process, so that the sandbox shares no memory with
+                          ///< this process.
   fork_if_single_threaded ///< Forks if this process has one thread. The answer may then contain parts of this process's
                           ///< memory.
 };
 
-/// First word of the command line of a sandbox process.
+/// First argument on the command line of a sandbox process.
 constexpr const char* sandbox_argument = "sandbox";
 
-/// Sets the program that becomes a sandbox if its first word is `sandbox_argument`: it calls sandbox_main(). Without
-/// one, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started
+/// Sets the program that becomes a sandbox if its first argument is `sandbox_argument`; it calls sandbox_main(). If no
+/// program is set, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started
 void set_sandbox_program(const std::filesystem::path& program, sandbox_start begin = sandbox_start::exec_program);
 
-/// Runs a whole sandbox process: reads a file from stdin, gives up all rights, probes the module, writes the answer to
-/// stdout. @param words the command line, sandbox_argument first
+/// Runs a whole sandbox process: reads a file from stdin, restricts the process, probes the module, and writes the
+/// answer to stdout. @param words the command line, sandbox_argument first
 /// @return the exit code; 1 in builds without MNEME_MODULES
 [[nodiscard]] int sandbox_main(std::span<const char* const> words);
 

@@ -6,9 +6,9 @@
 namespace mneme {
 namespace {
 
-/// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", with timm's names; by default
-/// its base model with patches of 16 pixels. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body is
-/// frozen. An adapter is a trained bottleneck parallel to a block's MLP, with zero output at first. Low-rank parts
+/// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", with timm's names; by default it
+/// is the base model with patches of 16 pixels. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body
+/// is frozen. An adapter is a trained bottleneck parallel to a block's MLP, with zero output at first. Low-rank parts
 /// (low_rank.hpp) freeze the body, too.
 ///
 /// The image tower of CLIP (Radford et al. 2021, "Learning Transferable Visual Models From Natural Language
@@ -136,7 +136,7 @@ private:
     net.freeze(false);
   }
 
-  /// Adds a block. The last block computes its class token only.
+  /// Adds a block. The last block computes only its class token.
   void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.cursor();
     const auto tokens = last ? 1 : net.shape_here().pixels();

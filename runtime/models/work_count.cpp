@@ -68,7 +68,7 @@ public:
 private:
   struct state {
     pass_work* into = nullptr;
-    int within = 0; // depth of calls inside products that are counted already
+    int within = 0; // depth of nested calls inside products that have been counted
   };
 
   static bool is_product(std::string_view name) {
@@ -84,7 +84,7 @@ private:
     const auto given = called.inputs();
     if (name == "aten::_convolution") {
       note(of_convolution(given), given[0].toTensor(), given[1].toTensor());
-    } else if (name.starts_with("aten::_scaled")) { // q k^T, and the attention weights times v
+    } else if (name.starts_with("aten::_scaled")) { // q k^T, and the product of attention weights and v
       const auto q = given[0].toTensor(), k = given[1].toTensor(), v = given[2].toTensor();
       auto scores = of_matrices(q, k, true), mixed = of_matrices(q, v, false);
       scores.count = mixed.count = q.numel() / std::max<std::int64_t>(q.size(-1) * q.size(-2), 1);
@@ -93,10 +93,11 @@ private:
       note(mixed, q, v);
     } else {
       const std::size_t first =
-          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // the factors follow the added tensor
+          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // index of the first factor, which follows
+                                                                            // the added tensor
       const auto a = given[first].toTensor(), b = given[first + 1].toTensor();
       auto product = of_matrices(a, b, name == stacked_product_name);
-      if (b.dim() == 1) // b is a vector
+      if (b.dim() == 1) // b may be a vector
         product.each.k = b.size(0), product.each.n = 1;
       note(product, a, b);
     }
@@ -140,7 +141,7 @@ pass_work work_of_pass(const model& net, std::array<std::int64_t, 3> shape, std:
   pass_work work;
   const auto reason =
       torch_error_of([&] { work = counted_pass(net, weights.detach().requires_grad_(true), inputs, classes); });
-  if (!reason.empty()) { // a foreign module's operators may not support gradients of its buffers
+  if (!reason.empty()) { // operators of a module file may not support gradients of its buffers
     work = counted_pass(net, weights, inputs, classes);
     work.backward = 2.0 * work.forward;
   }

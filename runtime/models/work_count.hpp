@@ -17,7 +17,7 @@ struct product_shape {
 /// Floating-point operations of products and convolutions, two per multiply-add. Elementwise operators do not count.
 struct pass_work {
   double forward = 0.0;
-  /// A backward pass has as many operations as the forward product, for each operand that needs a gradient.
+  /// For each operand that needs a gradient, a backward pass has as many operations as the forward product.
   double backward = 0.0;
   std::map<product_shape, double> forward_by_shape{};
 };

@@ -56,7 +56,7 @@ constexpr std::string_view tensor_operators =
     "is_contiguous item result_type _shape_as_tensor "
     // bits and other numbers
     "__and__ __or__ __xor__ __iand__ __ior__ __lshift__ __rshift__ copysign gcd hypot "
-    // random numbers; rejected where they would be drawn in evaluation mode
+    // random numbers; a program that would draw them in evaluation mode is rejected
     "rand rand_like randn randn_like randint randperm bernoulli bernoulli_ uniform_ normal normal_ multinomial "
     "exponential_ random_ poisson";
 

@@ -14,7 +14,7 @@ std::string_view inner_name(const zip_entry& entry) {
   return std::string_view(entry.name).substr(entry.name.find('/') + 1);
 }
 
-/// Finds an archive's entries by name. The file's bytes must outlive it.
+/// Finds the entries of an archive by name. The bytes of the file must outlive it.
 class archive_entries {
 public:
   archive_entries(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) : file_(file) {
@@ -103,7 +103,7 @@ tensor_layout layout_of(const json& meta) {
   return layout;
 }
 
-/// True if every element is within a storage of `held` elements, and the tensor has at most `held` elements.
+/// True if the tensor has at most `held` elements, and all of them are within a storage of `held` elements.
 bool lies_within(const tensor_layout& layout, std::uint64_t held) {
   std::uint64_t count = 1, last = static_cast<std::uint64_t>(layout.offset), step = 0;
   bool overflows = false;

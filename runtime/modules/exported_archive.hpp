@@ -26,7 +26,7 @@ struct exported_archive {
 
 /// Reads JSON and raw tensor bytes; never unpickles. Throws exported_error unless the file holds one program in
 /// training IR of the supported format version. Pickled tensors and tensors outside of their bytes are errors, too.
-/// Parameters and buffers together take at most as much memory as the file has bytes; so do constants.
+/// Parameters and buffers together take at most as much memory as the file has bytes, and so do constants.
 [[nodiscard]] exported_archive read_exported_archive(std::span<const std::uint8_t> file,
                                                      const std::vector<zip_entry>& entries);
 

@@ -174,7 +174,7 @@ private:
              integer_of(value_) == strided_layout)
       set(static_cast<std::int64_t>(at::kStrided));
     else if (tag_ == "as_device" && is({TypeKind::DeviceObjType}))
-      set(device_); // the run's device, not the one of the export
+      set(device_); // the device of the run, not that of the export
     else
       return false;
     return true;

@@ -10,7 +10,7 @@ class slot_table {
 public:
   /// Allocates a slot. Throws exported_error if the name is already defined.
   std::int32_t define(const std::string& name, slot_kind kind);
-  /// The slot of a tensor (of any kind) or integer. Throws exported_error if there is none.
+  /// The slot of an integer, or of a tensor of any kind. Throws exported_error if there is none.
   [[nodiscard]] std::int32_t tensor(const json& name) const { return find(string_of(name), false); }
   [[nodiscard]] std::int32_t integer(const json& name) const { return find(string_of(name), true); }
   [[nodiscard]] slot_kind kind(std::int32_t slot) const { return kinds_[static_cast<std::size_t>(slot)]; }

@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  static constexpr double work_row_max = 1e12; // multiplications per row; today's largest nets need 1e11
+  static constexpr double work_row_max = 1e12; // limit of multiplications per row; the largest nets of today need 1e11
 
   IValue& at(std::int32_t slot) { return frame_[static_cast<std::size_t>(slot)]; }
 

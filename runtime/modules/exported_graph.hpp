@@ -5,8 +5,8 @@
 #include <tl/expected.hpp>
 namespace mneme {
 
-/// Makes the operator calls of the file in order through LibTorch's dispatcher. Autograd records them if it is enabled
-/// on the calling thread. Before each call its contract is checked and its cost added up. No code of the file is run.
+/// Makes the operator calls of the file in order, through LibTorch's dispatcher. Autograd records them if it is enabled
+/// on the calling thread. Before each call, checks the call's contract and adds up its cost. Runs no code of the file.
 class exported_graph final : public module_graph {
 public:
   /// Reads a file written by torch.export.save. Returns the reason on failure.
@@ -23,7 +23,7 @@ public:
   [[nodiscard]] std::int64_t draws() const override { return program_->draws; }
   [[nodiscard]] std::string unseeded_draw() const override { return program_->unseeded_draw; }
   [[nodiscard]] std::int64_t fixed_rows() const override { return program_->fixed_rows; }
-  /// The four integers of the buffer `rows`, if the file has one; forward() need not use it.
+  /// The four integers of the buffer `rows`, if the file has one. forward() need not use it.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return program_->own_rows; }
 
   [[nodiscard]] const exported_program& program() const noexcept { return *program_; }

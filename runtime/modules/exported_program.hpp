@@ -11,13 +11,13 @@
 #include <vector>
 namespace mneme {
 
-// A slot holds one value of a pass: a tensor or an integer. Every slot is written once.
+// A slot holds one value of a pass, a tensor or an integer. Each slot is written once.
 
 /// An argument that is filled in from slots when the call is made.
 struct exported_operand {
   enum class form : std::uint8_t {
     value,            ///< The value of one slot.
-    number_tensor,    ///< An integer slot, passed to an operator that expects a tensor.
+    number_tensor,    ///< The value of an integer slot, for an operator that expects a tensor.
     tensors,          ///< A list of tensor slots.
     optional_tensors, ///< A list of tensor slots; an item with slot < 0 is None.
     integers          ///< A list of integer slots; an item with slot < 0 is `constant`.
@@ -52,12 +52,13 @@ struct exported_call {
   std::vector<exported_operand> operands{};
   std::vector<std::int32_t> results{};   ///< Slots that receive the results.
   std::vector<std::int32_t> last_read{}; ///< Slots that no later call reads; released after this call.
-  bool returns_list = false;             ///< The results are the items of one list.
-  bool writes_buffer = false;            ///< Updates a buffer, so the call runs in training mode only.
-  std::vector<std::int32_t> written{};   ///< Slots of the buffers that it updates.
-  bool is_uninitialized = false;         ///< The operator returns uninitialized memory, which is then set to 0.
+  bool returns_list = false;             ///< True: the results are the items of one list.
+  bool writes_buffer = false;            ///< True: the call updates a buffer, so it runs in training mode only.
+  std::vector<std::int32_t> written{};   ///< Slots of the buffers that the call updates.
+  bool is_uninitialized = false;         ///< True: the operator returns uninitialized memory, which is then set to 0.
   int mode_argument = -1;             ///< Index of a `train` or `training` flag that is true in the file; -1 if none.
-  int rate_argument = -1;             ///< Index of a rate > 0 used in training mode only; -1 if none.
+  int rate_argument = -1;             ///< Index of a rate above 0 that is used in training mode only; -1 if there is
+                                      ///< none.
   std::int64_t first_draw = 0;        ///< Index of the call's first random mask within the pass.
   std::size_t mean = 0, variance = 0; ///< batch_norm: indices of its running statistics in `tensors`.
 
@@ -80,7 +81,7 @@ struct exported_program {
   std::vector<std::int64_t> row_sizes{}; ///< Shape of the rows in the export; -1 for a size that may vary.
   std::int64_t fixed_rows = 0;           ///< Fixed batch size of the export; 0 if it is dynamic.
   std::int32_t rows_slot = -1, result_slot = -1, slots = 0;
-  std::int64_t draws = 0;      ///< Random masks per pass in training mode.
+  std::int64_t draws = 0;      ///< Number of random masks per pass in training mode.
   std::string unseeded_draw{}; ///< A call that uses LibTorch's own generator in training mode; "" if there is none.
 };
 

@@ -16,7 +16,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// True for nodes that only assert sizes. They are skipped, since LibTorch checks sizes itself.
+/// True for nodes that only assert sizes. They are skipped, because LibTorch checks sizes itself.
 bool is_assertion(std::string_view target) {
   for (const auto* const start : {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range"})
     if (target.starts_with(start))
@@ -202,7 +202,8 @@ private:
   static void check_results_known(const exported_call& call) {
     const bool depends_on_values =
         call.op->hasTag(at::Tag::data_dependent_output) ||
-        (call.op->hasTag(at::Tag::dynamic_output_shape) && call.name != "index"); // index: at most its tensor
+        (call.op->hasTag(at::Tag::dynamic_output_shape) && call.name != "index"); // index is permitted: its result has
+                                                                                  // at most the size of its tensor
     if (depends_on_values)
       throw exported_error("the form of its result depends on values of its tensors");
   }
@@ -245,7 +246,7 @@ private:
       return;
     if (call.op->schema().argumentIndexWithName("batch_sizes"))
       made_.unseeded_draw = call.place;
-    constexpr std::int64_t layers_max = 64; // recurrent_error() rejects more layers
+    constexpr std::int64_t layers_max = 64; // recurrent_error() rejects calls with more layers
     made_.draws += std::clamp<std::int64_t>(integer_argument(call, "num_layers") - 2, 0, layers_max);
   }
 
@@ -258,7 +259,8 @@ private:
   void read_statistics(const c10::FunctionSchema& schema, exported_call& call) {
     const auto mean = tensor_argument(schema, call, "running_mean");
     const auto variance = tensor_argument(schema, call, "running_var");
-    if (call.mode_argument < 0 || mean < 0 || variance < 0) { // same in both modes, or no running statistics
+    if (call.mode_argument < 0 || mean < 0 || variance < 0) { // the call is the same in both modes, or has no running
+                                                              // statistics
       call.mode_argument = -1;
       return;
     }
@@ -375,8 +377,8 @@ private:
     buffer.moves = true;
   }
 
-  /// [calls] True for updates of counters: buffers of integers that only such updates read. An update whose result
-  /// another call reads is none.
+  /// One entry per call. True for updates of counters: integer buffers that only such updates read. A call whose result
+  /// another call reads is not such an update.
   [[nodiscard]] std::vector<bool> counter_updates() const {
     const auto counts_only = [&](const exported_call& call) {
       return call.writes_buffer && std::none_of(call.written.begin(), call.written.end(), [&](std::int32_t slot) {

@@ -6,7 +6,7 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-/// "attention" for "blocks.0: attention 2".
+/// Kind of a layer: "attention" for "blocks.0: attention 2".
 std::string kind_of(const std::string& text) {
   const auto colon = text.find(": ");
   const auto plain = colon == std::string::npos ? text : text.substr(colon + 2);
@@ -23,7 +23,7 @@ bool is_by_token(const std::string& text) {
   return false;
 }
 
-/// Index of the "residual [" whose block ends at `end`.
+/// Index of the "residual [" that opens the block that ends at `end`.
 std::size_t start_of_block(const texts& layers, std::size_t end) {
   std::size_t depth = 0, at = end;
   for (;; --at) {
@@ -34,7 +34,8 @@ std::size_t start_of_block(const texts& layers, std::size_t end) {
   }
 }
 
-/// The layers with a last block of the first token only. @param end of the block @param select index of first-token
+/// The layers, with a last block that computes only the first token. @param end end of the block @param select index of
+/// first-token
 texts rewritten(const texts& layers, std::size_t attention, std::size_t end, std::size_t select) {
   texts made(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end));
   made[attention] += " first-token";
@@ -60,7 +61,7 @@ texts first_token_only(const texts& layers) {
       continue;
     }
     const auto start = start_of_block(layers, at);
-    auto attention = at; // the block's last attention; `at`: none
+    auto attention = at; // index of the block's last attention; `at` if there is none
     for (auto i = start + 1; i < at; ++i)
       if (kind_of(layers[i]) == "attention")
         attention = i;

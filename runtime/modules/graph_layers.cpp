@@ -9,9 +9,9 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-constexpr std::size_t operators_max = 2000; // bounds recursion over residual sums
+constexpr std::size_t operators_max = 2000; // limits the depth of recursion over residual sums
 
-/// The layers of one call, or of several, and the slot that they read.
+/// The layers that compute one or several calls, and the slot that they read.
 struct step {
   texts layers{};
   std::int32_t from = -1;
@@ -45,7 +45,7 @@ private:
       made_.unmatched.push_back(text);
   }
 
-  /// The layers after `first`, up to and including the call that computes `last`.
+  /// The layers that follow `first`, up to the call that computes `last`.
   texts between(std::int32_t first, std::int32_t last) {
     std::vector<step> steps;
     for (; last != first && last != graph_.program().rows_slot; last = steps.back().from)
@@ -56,7 +56,7 @@ private:
     return layers;
   }
 
-  /// Records an untranslatable call and continues with its first input, to find all of them.
+  /// Records a call that cannot be translated, and continues with its first input to find all of them.
   const step& step_at(std::int32_t slot) {
     if (const auto known = steps_.find(slot); known != steps_.end())
       return known->second;
@@ -67,7 +67,7 @@ private:
       const auto* const call = graph_.producer(slot);
       made = {.from = call ? graph_.first_slot(*call) : -1};
     }
-    if (made.from < 0) // a value that does not depend on the rows: end here
+    if (made.from < 0) // the value does not depend on the rows, so the walk ends
       made.from = graph_.program().rows_slot;
     return steps_.emplace(slot, std::move(made)).first->second;
   }
@@ -108,7 +108,7 @@ private:
     return block(left, right);
   }
 
-  /// A residual block: two branches that begin at one value.
+  /// Makes a residual block of two branches that begin at the same value.
   step block(std::int32_t left, std::int32_t right) {
     const auto of_right = chain_of(right);
     const std::set<std::int32_t> ancestors(of_right.begin(), of_right.end());
@@ -129,12 +129,12 @@ private:
       layers.insert(layers.end(), shortcut.begin(), shortcut.end());
     }
     layers.emplace_back("]");
-    if (layers.size() > 4 * graph_.program().calls.size()) // shared parts would grow without bound
+    if (layers.size() > 4 * graph_.program().calls.size()) // otherwise shared parts would grow without bound
       throw no_layer("a sum of branches that share layers");
     return {.layers = std::move(layers), .from = *start};
   }
 
-  /// The slot and its predecessors back to the rows; a block is replaced by the value at which its branches begin.
+  /// The slot and its predecessors back to the rows; a block is represented by the value at which its branches begin.
   std::vector<std::int32_t> chain_of(std::int32_t slot) {
     std::vector<std::int32_t> chain{slot};
     while (slot != graph_.program().rows_slot)

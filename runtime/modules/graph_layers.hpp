@@ -13,12 +13,13 @@ struct graph_layers {
   /// Parameters and running statistics that training does not change, by their names in the file.
   std::vector<std::string> frozen{};
   std::size_t operators = 0;            ///< Number of operators of the program, without arithmetic on sizes.
-  std::vector<std::string> unmatched{}; ///< Operators without a layer, each with the reason; empty: translated.
+  std::vector<std::string> unmatched{}; ///< Operators without a layer, each with the reason; empty: all were
+                                        ///< translated.
   [[nodiscard]] bool is_whole() const noexcept { return unmatched.empty(); }
 };
 
-/// Translates chains of layers with residual sums, from the rows to the result. The translation follows the structure
-/// of the program; compare values before you use it.
+/// Translates chains of layers with residual sums, from the rows to the result. The translation considers only the
+/// structure of the program, so the caller has to compare values before using it.
 /// @param sizes shapes of all tensors, from exported_graph::sizes()
 /// @param training false: evaluation mode throughout, so running statistics are frozen and there is no dropout
 [[nodiscard]] graph_layers translate_graph(const exported_program& program,

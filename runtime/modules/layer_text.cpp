@@ -11,11 +11,11 @@ namespace {
 
 using shape = graph_view::shape;
 
-constexpr double norm_epsilon = 1e-5, norm_momentum = 0.1; // of mneme's normalizations and PyTorch's defaults
+constexpr double norm_epsilon = 1e-5, norm_momentum = 0.1; // values of mneme's normalizations, and PyTorch's defaults
 
 bool is_near(double a, double b) { return std::abs(a - b) < 1e-12; }
 
-/// " stride 2" for 2; "" for the default of the layer.
+/// Formats " stride 2" for the value 2; "" for the default of the layer.
 std::string word(const char* name, std::int64_t value, std::int64_t otherwise) {
   return value == otherwise ? "" : fmt::format(" {} {}", name, value);
 }
@@ -219,7 +219,7 @@ layer_text one_token(const translated_call& of) {
   const auto& in = of.in();
   if (const auto* const inner = of.graph.producer(of.input()); inner && inner->name == "lstm" && axis == 0) {
     const bool is_output = inner->results.size() > 1 && of.input() == inner->results[1];
-    if (is_output && (index == -1 || index == in[0] - 1)) // h of the last layer: the output of the last token
+    if (is_output && (index == -1 || index == in[0] - 1)) // h of the last layer at the last token
       return {.text = "last-token", .input = inner->results[0]};
   }
   if (in.size() == 3 && axis == 1 && index == 0)
@@ -229,7 +229,8 @@ layer_text one_token(const translated_call& of) {
   throw no_layer(fmt::format("it selects item {} of axis {}; expected the first or last token", index, axis));
 }
 
-/// view(), reshape(), flatten() and squeeze(): rows stay rows, and the numbers of a row keep their order.
+/// Handles view(), reshape(), flatten() and squeeze(), provided that rows stay rows and the numbers of a row keep their
+/// order.
 layer_text reshaped(const translated_call& of) {
   const auto &in = of.in(), &out = of.out();
   const bool keeps_rows = !in.empty() && !out.empty() && in[0] == out[0];
@@ -309,7 +310,7 @@ const std::map<std::string, translate, std::less<>>& table() {
   return known;
 }
 
-/// Operators that are a layer of the same name, and operators that return their input.
+/// True for operators that are a layer of the same name, and for operators that return their input.
 bool is_function_of_values(const std::string& name) {
   static const std::set<std::string> names{"relu",  "sigmoid",   "tanh",        "silu",
                                            "relu6", "hardswish", "hardsigmoid", "mish"};

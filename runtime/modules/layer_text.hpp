@@ -12,7 +12,7 @@ struct layer_text {
   std::vector<std::string> fixed{}; ///< Running statistics that training does not change, by their names in the file.
   std::int32_t input = -1;          ///< Slot that the layer reads.
 
-  /// "conv1: conv 6 5x5", or the text alone for a layer without parameters.
+  /// Formats "conv1: conv 6 5x5", or the text alone for a layer without parameters.
   [[nodiscard]] std::string whole() const { return name.empty() ? text : name + ": " + text; }
 };
 

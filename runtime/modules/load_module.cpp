@@ -100,7 +100,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   auto tried = probe_in_sandbox(bytes, requirements);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
-  if (requirements.device != "cpu") // results have other bits
+  if (requirements.device != "cpu") // on other devices results have other bits
     tried->reset();
   auto graph = read_module_graph(bytes, entries, at::Device(requirements.device));
   if (!graph)
@@ -108,7 +108,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   return graph_and_trial{std::move(*graph), *tried};
 }
 
-/// Calls act(). A lack of memory becomes an error of its result.
+/// Calls act(). Converts a lack of memory to an error.
 template <class Act>
 auto with_memory_error(const Act& act) -> decltype(act()) {
   try {
@@ -118,7 +118,7 @@ auto with_memory_error(const Act& act) -> decltype(act()) {
   }
 }
 
-/// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
+/// Memory limit of a probe in bytes. It is the same in this process and in a sandbox process.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_guards& guards) {
   return guards.sandbox_memory_bytes > 0 ? guards.sandbox_memory_bytes
                                          : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
@@ -150,7 +150,7 @@ void add_native_net(const std::shared_ptr<const module_graph>& graph, const modu
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                         const module_requirements& requirements) try {
-  disable_intra_op_threads(); // like training jobs
+  disable_intra_op_threads(); // as training jobs do
   const auto name = file.string();
   const auto bytes = content_of(file);
   if (!bytes)

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The format of an archive that is no program of torch.export.save, as the end of a sentence.
+/// Names the format of an archive that is not a program of torch.export.save, as the end of a sentence.
 std::string_view format_of_archive(const std::vector<zip_entry>& entries) {
   const auto holds = [&](std::string_view part) {
     return std::any_of(entries.begin(), entries.end(),

@@ -10,8 +10,8 @@
 #include <vector>
 namespace mneme {
 
-/// Largest size of an archive's deflated entries after decompression. torch.export.save stores its entries, so their
-/// size is that of the file.
+/// Limit for the total size of an archive's deflated entries after decompression. torch.export.save stores its entries
+/// without compression.
 constexpr std::uint64_t inflated_bytes_max = std::uint64_t{64} << 20;
 
 /// Reads a file of torch.export.save onto a device. Returns the reason on failure. For a file of another format, such

@@ -37,7 +37,7 @@ public:
     at::Tensor value{};
     bool parameter = false; ///< True for a parameter, false for a buffer.
     bool trains = true;     ///< requires_grad of a parameter in the file.
-    bool moves = false;     ///< A buffer that calls in training mode update: running statistics.
+    bool moves = false;     ///< True: calls in training mode update this buffer, which holds running statistics.
   };
 
   module_graph() = default;
@@ -54,9 +54,9 @@ public:
     return run(rows, values, {});
   }
 
-  /// True if training mode and evaluation mode differ.
+  /// True if the results of training mode and evaluation mode differ.
   [[nodiscard]] virtual bool has_training_mode() const { return false; }
-  /// A dropout or batch norm of a program without a training mode; "" if there is none.
+  /// Name of a dropout or batch norm in a program without training mode; "" if there is none.
   [[nodiscard]] virtual std::string untrained_layer() const { return {}; }
   /// Number of random masks drawn per pass in training mode.
   [[nodiscard]] virtual std::int64_t draws() const { return 0; }

@@ -39,7 +39,8 @@ private:
   }
 };
 
-/// Runs once per process. Blocks allocated earlier are still released by LibTorch's own allocator.
+/// Installs the allocator; only the first call of the process has an effect. LibTorch's allocator still releases blocks
+/// that were allocated earlier.
 void install_limited_allocator() {
   constexpr std::uint8_t above_default = 200;
   static limited_allocator allocator;

@@ -3,9 +3,9 @@
 #include <cstdint>
 namespace mneme {
 
-/// During its lifetime, LibTorch's CPU allocator throws std::bad_alloc on this thread when more than `bytes_max` bytes
-/// would be allocated. Earlier allocations do not count. LibTorch's interpreter may convert the exception to another
-/// type; use is_exceeded() to detect it. Scopes nest; the innermost limit applies.
+/// While an object of this class exists, LibTorch's CPU allocator throws std::bad_alloc on this thread if more than
+/// `bytes_max` bytes would be in use. Earlier allocations do not count. LibTorch's interpreter may convert the
+/// exception to another type; use is_exceeded() to detect it. Scopes nest; the innermost limit applies.
 class module_memory {
 public:
   static constexpr std::int64_t unlimited = std::int64_t{1} << 60;
@@ -20,8 +20,8 @@ public:
   /// True if an allocation failed because of this limit.
   [[nodiscard]] bool is_exceeded() const;
 
-  /// Charges memory that LibTorch's allocator does not see to this thread's limit, for as long as the limit exists.
-  /// Throws std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.
+  /// Charges memory that LibTorch's allocator does not see to this thread's limit, until the limit ends. Throws
+  /// std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.
   static void charge(std::int64_t bytes);
 
   struct counters {

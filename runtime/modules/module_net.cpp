@@ -24,7 +24,7 @@ at::Tensor own_copy(const at::Tensor& value, bool learn) {
   return learn ? copy.requires_grad_(true) : copy;
 }
 
-/// Rows of a head's parameter for these classes; all rows if the parameter is shared by all classes.
+/// Rows of a head's parameter for these classes; all rows if all classes share the parameter.
 at::Tensor rows_of(const parameter& entry, const at::Tensor& weights, class_range classes) {
   const auto value = as_in_files(weights, entry);
   return entry.whole ? value : value.narrow(0, classes.low, classes.size());
@@ -101,7 +101,7 @@ void module_net::add_parameter(parameter entry) {
   layout_.push_back(std::move(entry));
 }
 
-/// Adds a head with the same initialization as network_builder::add_head().
+/// Adds a head that is initialized like that of network_builder::add_head().
 void module_net::add_head() {
   const auto name = free_head_name(layout_);
   const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
@@ -213,7 +213,7 @@ std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, boo
   std::vector<at::Tensor> values;
   for_each_tensor([&](const auto& held, std::size_t, std::optional<std::size_t> place) {
     if (!place) {
-      values.push_back(held.value.clone()); // a copy: threads share the tensor, and the graph may write to it
+      values.push_back(held.value.clone()); // copied, because threads share the tensor and the graph may write to it
       return;
     }
     const auto& entry = layout_[*place];
@@ -230,7 +230,7 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
 }
 
 /// Memory limit in bytes for one model's pass over this many rows. It is generous: 1 GiB plus three times the bytes of
-/// all operator results. Bytes per row count up to 256 MiB only, since row_bytes may be far above the memory in use at
+/// all operator results. At most 256 MiB are counted per row, because row_bytes may be far above the memory in use at
 /// one time.
 std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
   constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
@@ -255,7 +255,7 @@ void module_net::attempt(const std::string& step, const module_memory& memory, c
     throw failure(step, reason);
 }
 
-/// Throws unless the result is [rows, D] float32 on the device of the rows.
+/// Throws if the result is not [rows, D] float32 on the device of the rows.
 void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, const std::string& place) const {
   const std::array<std::int64_t, 2> expected{rows.size(0), shape_.width};
   if (result.sizes() != at::IntArrayRef(expected) || result.scalar_type() != at::kFloat ||
@@ -280,7 +280,8 @@ at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::T
   const module_memory memory(pass_bytes_max(of_step ? count : at_once) + result_bytes);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
-    auto shown = in_form(rows.narrow(0, first, taken).clone(), shape_.form); // a copy: the graph may write to it
+    auto shown = in_form(rows.narrow(0, first, taken).clone(), shape_.form); // copied, because the graph may write to
+                                                                             // it
     if (!of_step && taken < at_once)
       shown = pad_to(shown, at_once);
     const auto place = fmt::format("rows {} to {} of {}", first, first + taken - 1, count);

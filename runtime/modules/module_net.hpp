@@ -19,7 +19,7 @@ struct module_shape {
   /// forward() returns class scores. Otherwise it returns features, and the run adds a head.
   bool scores = false;
   head_kind head = head_kind::linear;
-  bool trained = false;          ///< Parameters are trained, except those with requires_grad = False in the file.
+  bool trained = false;          ///< True: parameters are trained, except those with requires_grad = False in the file.
   bool training = false;         ///< Training passes run in training mode. @pre trained
   std::int64_t rows_at_once = 1; ///< Rows per call of forward() in evaluation mode. It does not affect a row's result.
   std::int64_t row_bytes = 0;    ///< Bytes of all operator results for one row.
@@ -31,10 +31,10 @@ struct module_shape {
 /// requires_grad = False in the file are frozen. Without module_shape::training, training uses evaluation mode: running
 /// statistics keep the file's values and dropout is off. With it, a training pass is one call with all rows of the
 /// step; it updates running statistics and draws dropout masks from the model's random stream. A batch norm is in
-/// training mode if a parameter of its layer is trained or parameter_choice::updates_running_stats() is true; dropout,
-/// if any parameter of the module is trained. LibTorch's autograd computes the gradients. The models of a fused group
-/// are computed one by one. Passes throw std::runtime_error with the file's name if forward() fails, returns another
-/// shape than in its probe, or allocates more than pass_bytes_max().
+/// training mode if a parameter of its layer is trained or parameter_choice::updates_running_stats() is true. Dropout
+/// is in training mode if any parameter of the module is trained. LibTorch's autograd computes the gradients. The
+/// models of a fused group are computed one by one. Passes throw std::runtime_error with the file's name if forward()
+/// fails, returns another shape than in its probe, or allocates more than pass_bytes_max().
 class module_net final : public user_module {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
@@ -99,7 +99,8 @@ private:
   module_shape shape_;
   std::vector<parameter> layout_;   // the graph's tensors that are part of the weights, in graph order, then the head
   std::size_t head_first_ = 0;      // index of the head's first parameter in layout_
-  bool couples_batch_rows_ = false; // training updates a running statistic, so a row's result depends on other rows
+  bool couples_batch_rows_ = false; // true: training updates running statistics, so a row's result depends on other
+                                    // rows
 };
 
 } // namespace mneme

@@ -14,10 +14,11 @@ namespace {
 using differences = std::vector<std::string>;
 
 constexpr std::int64_t rows_max = 16;      // rows per call; enough for efficient convolutions
-constexpr double rounding_max = 1e-3;      // relative difference due to rounding alone
-constexpr std::uint64_t trial_seed = 2026; // synthetic rows are equal in every run
+constexpr double rounding_max = 1e-3;      // largest relative difference that rounding alone may cause
+constexpr std::uint64_t trial_seed = 2026; // fixed, so that synthetic rows are equal in every run
 
-constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // rows per call; values per row
+constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // limits of rows per call, and of
+                                                                                     // values per row
 
 /// Checks the rows that a module declares. Returns the error, or "".
 std::string rows_error(const std::vector<std::int64_t>& rows) {
@@ -110,7 +111,7 @@ private:
     return graph_.run(rows.clone(), values_);
   }
 
-  /// Chooses several rows per call if a row's result does not depend on its position, else one row per call.
+  /// Chooses several rows per call if a row's result does not depend on its position; otherwise one row per call.
   void choose_rows() {
     const auto first = probe_call(rows_);
     if (!first)
@@ -212,7 +213,7 @@ private:
       errors_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls", name));
   }
 
-  /// Checks the number of random masks. The index of a mask has 8 bits in a random key.
+  /// Checks the number of random masks: the index of a mask has only 8 bits in a random key.
   void check_draws() {
     constexpr std::int64_t draws_max = 256;
     constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";
@@ -268,7 +269,7 @@ private:
   std::int64_t count_; // B
   at::Tensor rows_;    // [B, ...], as forward() receives them
   std::vector<at::Tensor> values_;
-  std::vector<std::uint32_t> versions_; // of the values, before the first call
+  std::vector<std::uint32_t> versions_; // versions of the values before the first call
   std::string failure_;                 // error text of the last failed call
   differences errors_;
   probe_result found_;

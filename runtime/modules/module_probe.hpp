@@ -24,14 +24,14 @@ struct probe_result {
 };
 
 struct probe_requirements {
-  bool trained = false;      ///< The parameters are trained, so a gradient must reach at least one.
+  bool trained = false;      ///< True: the parameters are trained, so a gradient must reach at least one of them.
   bool training = false;     ///< See module_requirements.
   std::int64_t rows_max = 0; ///< Largest number of rows per call; 0: the default of 16.
 };
 
-/// Probes the graph with synthetic rows on `device`. Calls take several rows, or one if a row's bits depend on its
-/// position. Returns all reasons if results are not [B, D] float32 and finite, differ between calls, or depend on other
-/// rows of the call. A write to a tensor of the module is also an error.
+/// Probes the graph with synthetic rows on `device`. Calls take several rows, or a single row if a row's bits depend on
+/// its position. Returns all reasons if results are not [B, D] float32 and finite, differ between calls, or depend on
+/// other rows of the call. A write to a tensor of the module is also an error.
 [[nodiscard]] tl::expected<probe_result, std::vector<std::string>> probe_module(const module_graph& graph,
                                                                                 const module_rows& rows,
                                                                                 const at::Device& device,

@@ -47,17 +47,17 @@ private:
 sandbox_reply unavailable(const std::string& reason) { return {sandbox_status::not_supported, {reason}, {}}; }
 sandbox_reply refused(const std::string& reason) { return {sandbox_status::refused, {reason}, {}}; }
 
-/// Default limits of a sandbox process. They grow with the file size, since large modules take longer to probe.
+/// Default limits of a sandbox process. They grow with the file size, because probing a large module takes longer.
 sandbox_limits limits_for(std::size_t file_bytes, const sandbox_request& question) {
   const auto bytes = static_cast<std::int64_t>(file_bytes);
   return {.seconds = question.seconds > 0 ? question.seconds : 60 + (bytes >> 20),
           .memory_bytes = question.memory_bytes > 0 ? question.memory_bytes : (std::int64_t{4} << 30) + 8 * bytes};
 }
 
-/// Reads from `file` until its end or answer_bytes_max. Returns false if no bytes arrive for silent_seconds_max
+/// Reads from `file` up to its end or answer_bytes_max bytes. Returns false if no bytes arrive for silent_seconds_max
 /// seconds.
 bool read_all(int file, std::int64_t silent_seconds_max, std::string& into) {
-  constexpr int second = 1000; // milliseconds, for poll()
+  constexpr int second = 1000; // in milliseconds, for poll()
   std::int64_t silent_seconds = 0;
   while (into.size() < answer_bytes_max && silent_seconds < silent_seconds_max) {
     pollfd ready{.fd = file, .events = POLLIN, .revents = 0};
@@ -92,7 +92,7 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
-/// An accepting answer with the numbers of the probe; rejects the module if they are out of range.
+/// Makes an accepting answer from the numbers of the probe. Rejects the module if they are out of range.
 sandbox_reply accepted(const std::vector<std::string>& numbers) {
   constexpr std::int64_t width_max = std::int64_t{1} << 32, rows_max = 16, bytes_max = std::int64_t{1} << 50;
   const auto number = [&](std::size_t i, std::int64_t low, std::int64_t high) -> std::int64_t {
@@ -114,7 +114,8 @@ sandbox_reply answer_of(const std::string& said, int status, const sandbox_limit
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
     return refused(fmt::format("its trial process took more than {} s of processor time, or was ended by the system",
                                limits.seconds));
-  if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS) // SIGSYS ends a denied call if no handler is installed
+  if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS) // without a handler, SIGSYS ends a process that makes a denied
+                                                         // call
     return refused(
         fmt::format("its trial process was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status))));
   const int code = WIFSIGNALED(status) ? denied_exit_code : WEXITSTATUS(status);

@@ -13,9 +13,9 @@ namespace {
 // Axes: B rows, P weights of a model.
 
 constexpr std::int64_t compared_rows = 5;
-constexpr double tolerance = 1e-4; // of the largest score; rounding errors of deep nets in float32
+constexpr double tolerance = 1e-4; // relative to the largest score; covers rounding errors of deep nets in float32
 
-/// Values between -1 and 1 that differ, [numbers] float32.
+/// Returns distinct values between -1 and 1, [numbers] float32.
 at::Tensor spread_values(std::int64_t numbers, double offset) {
   return at::arange(numbers, at::kDouble).mul(0.7390851332).add(offset).sin().to(at::kFloat);
 }
@@ -37,7 +37,7 @@ const parameter* entry_named(const model& net, const std::string& name) {
   return nullptr;
 }
 
-/// Changes all weights that both nets have, in both, so that no layer starts as the identity or with zeros.
+/// Changes the weights that both nets have, in both nets, so that no layer remains the identity or zero.
 void change_weights(const model& module, at::Tensor& of_module, const model& native, at::Tensor& of_native) {
   double offset = 0.0;
   for (const auto& entry : native.layout()) {
@@ -91,7 +91,7 @@ std::string add_head(const module_net& module, const module_shape& shape, std::v
   return "";
 }
 
-/// The parameters of the file, by the names that the layers give to them.
+/// The parameters of the file, keyed by the names that the layers give to them.
 std::map<std::string, given_parameter> given_parameters(const exported_graph& graph, const graph_layers& layers) {
   std::map<std::string, given_parameter> given;
   for (const auto& held : graph.tensors())

@@ -1,4 +1,4 @@
-/// native_net: a module as a net of mneme's own layers, if every operator has one.
+/// native_net: a module as a net of mneme's layers, if every operator has an equivalent layer.
 #pragma once
 #include "runtime/modules/graph_layers.hpp"
 #include "runtime/modules/module_net.hpp"
@@ -7,7 +7,7 @@ namespace mneme {
 /// A module as layers, or the reasons why it has no equivalent.
 struct native_net {
   model_ref net{};          ///< Null if the module has no equivalent.
-  graph_layers described{}; ///< The layers of `net`; its `unmatched` holds the reasons if there is no net.
+  graph_layers described{}; ///< The layers of `net`. Without a net, `unmatched` holds the reasons.
 };
 
 /// Translates the program of `module` and compares both nets: scores in evaluation mode, with changed weights, must be

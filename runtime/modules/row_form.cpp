@@ -18,7 +18,7 @@ at::Tensor in_form(const at::Tensor& rows, row_form form) {
 }
 
 at::Tensor pad_to(const at::Tensor& rows, std::int64_t count) {
-  std::vector<std::int64_t> borders(static_cast<std::size_t>(2 * rows.dim()), 0); // last axis first
+  std::vector<std::int64_t> borders(static_cast<std::size_t>(2 * rows.dim()), 0); // listed from the last axis backwards
   borders.back() = count - rows.size(0);
   return at::constant_pad_nd(rows, borders);
 }

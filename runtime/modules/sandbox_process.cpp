@@ -54,7 +54,7 @@ std::vector<std::uint8_t> everything_from(int file) {
   return bytes;
 }
 
-/// Triggers LibTorch's one-time initialization, such as processor detection, before system calls are restricted.
+/// Triggers the one-time initialization of LibTorch, such as processor detection, before system calls are restricted.
 void warm_up() {
   const auto rows = at::ones({2, 3, 8, 8}), weights = at::ones({4, 3, 3, 3}).requires_grad_(true);
   const auto result = at::linear(at::conv2d(rows, weights).flatten(1), at::ones({2, 144})).sum();

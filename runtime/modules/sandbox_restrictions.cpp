@@ -60,7 +60,7 @@ void permit_with(filter_program& into, long call, std::size_t i, std::initialize
 
 filter_program rights() {
   constexpr std::uint32_t no_file = 0xffffffff;
-  // System call numbers depend on the architecture, so calls of any other architecture kill the process.
+  // Numbers of system calls depend on the architecture, so a call for any other architecture kills the process.
   filter_program program{load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
                          answer(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
   for (const auto call : harmless_calls) {
@@ -69,7 +69,7 @@ filter_program rights() {
   }
   permit_with(program, SYS_write, 0, {STDOUT_FILENO, STDERR_FILENO});
   permit_with(program, SYS_mmap, 4, {no_file});
-  permit_with(program, SYS_prlimit64, 2, {0}); // new_limit is null: the call only reads a limit
+  permit_with(program, SYS_prlimit64, 2, {0}); // if new_limit is null, the call only reads a limit
   permit_with(program, SYS_tgkill, 0, {static_cast<std::uint32_t>(::getpid())}); // abort()
   program.push_back(answer(SECCOMP_RET_TRAP));
   return program;

@@ -44,7 +44,8 @@ std::vector<std::string> words_for(const std::filesystem::path& program, const s
   return words;
 }
 
-/// Environment of a sandbox process: only variables that select libraries and their arithmetic, so no secrets.
+/// Environment of a sandbox process. It contains only variables that select libraries and their arithmetic, so no
+/// secrets.
 std::vector<std::string> environment_of_cell() {
   std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
   for (const char* const* variable = environ; *variable != nullptr; ++variable) {
@@ -75,7 +76,7 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  sigset_t every, none; // Ctrl-C in a terminal must reach only the parent
+  sigset_t every, none; // Ctrl-C in a terminal must reach the parent only
   ::sigfillset(&every);
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigdefault(&attributes, &every);
@@ -89,11 +90,11 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   return failed == 0 ? id : -1;
 }
 
-/// Gives a forked process the setup of spawned(): its own process group, default signals and standard streams.
+/// Sets up a forked process like one of spawned(): its own process group, default signals and standard streams.
 void stand_alone(int output) {
   ::setpgid(0, 0);
   for (int signal = 1; signal < NSIG; ++signal)
-    ::signal(signal, SIG_DFL); // fails without effect for SIGKILL and SIGSTOP
+    ::signal(signal, SIG_DFL); // has no effect for SIGKILL and SIGSTOP
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

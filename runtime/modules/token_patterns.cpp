@@ -5,8 +5,8 @@
 namespace mneme {
 namespace {
 
-// A pattern is recognized by its structure. native_net.cpp compares the values of the whole net, which finds patterns
-// that have this structure and compute something else.
+// A pattern is recognized by its structure alone. native_net.cpp compares the values of the whole net, so it finds
+// calls with this structure that compute something else.
 
 bool changes_shape(const exported_call& call) {
   static const std::set<std::string> names{"view",   "reshape", "permute",   "transpose", "contiguous",
@@ -16,7 +16,8 @@ bool changes_shape(const exported_call& call) {
   return names.contains(call.name);
 }
 
-/// The first call before `slot`, or computing it, that does more than change shapes; null if it is an input.
+/// Returns the first call that does more than change shapes, at or before the call that computes `slot`; null for an
+/// input.
 const exported_call* before_reshaping(const graph_view& graph, std::int32_t& slot) {
   const auto* call = graph.producer(slot);
   while (call && changes_shape(*call)) {
@@ -94,7 +95,7 @@ void rename_linear(const graph_view& graph, const exported_call& linear, const s
       in.renamed[held->name] = ours + member;
 }
 
-/// Name of the module that holds a parameter's module: "blocks.0.attn" for "blocks.0.attn.qkv.weight".
+/// Name of the module `levels` above a parameter: "blocks.0.attn" for "blocks.0.attn.qkv.weight".
 std::string owner_of(const std::string& parameter, std::size_t levels) {
   auto name = parameter;
   for (; levels > 0 && name.find('.') != std::string::npos; --levels)

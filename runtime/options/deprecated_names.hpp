@@ -12,7 +12,7 @@ struct renamed_word {
 };
 
 /// A key with a renamed name or renamed words. Scenarios may use the old spelling for two releases. The scenario digest
-/// hashes the old spelling for good, so that a rename changes no digest.
+/// always hashes the old spelling, so that a rename changes no digest.
 struct renamed_key {
   std::string_view section{}, name{};
   std::string_view old_name{};             ///< Equal to `name` if only words were renamed.
@@ -20,7 +20,7 @@ struct renamed_key {
   std::vector<renamed_word> words{};
 
   [[nodiscard]] bool is_read_by(std::string_view method) const;
-  /// The other spelling of a word, or the word itself if it was not renamed.
+  /// The new spelling of a word, or the word itself if it was not renamed.
   [[nodiscard]] std::string_view new_word(std::string_view word) const;
   [[nodiscard]] std::string_view old_word(std::string_view word) const;
 };
@@ -39,7 +39,7 @@ struct renamed_option {
 /// The entry whose old full name is `name` ("tasks.staying_share"). Null if there is none.
 [[nodiscard]] const renamed_key* entry_of_old_name(std::string_view name, std::string_view method);
 
-/// The new full name of a key with this old name, of any method; `name` itself if there is none.
+/// The new full name of a key with this old name, of any method. Returns `name` if there is none.
 [[nodiscard]] std::string current_name(std::string_view name);
 
 /// "tasks.keep_task_share"

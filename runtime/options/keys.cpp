@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The declared bound, or the general bound if the declaration has none.
+/// The declared bound, or the general bound if none was declared.
 double low_bound(double low, double of_all) { return low == std::numeric_limits<double>::lowest() ? -of_all : low; }
 double high_bound(double high, double of_all) { return high == std::numeric_limits<double>::max() ? of_all : high; }
 

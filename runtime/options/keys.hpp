@@ -57,11 +57,12 @@ using key_target =
 struct key {
   std::string name{};
   key_target target{};
-  std::string meaning{};      ///< One sentence for `mneme help`.
-  std::string default_text{}; ///< The default as TOML; set when the key is added to its table.
-  bool omits_default = false; ///< True: the scenario digest contains the key only if its value is not the default.
-  range<double> bounds{};     ///< For numbers and the elements of number lists.
-  std::vector<std::string> choices{};               ///< For strings: allowed values; empty: any value.
+  std::string meaning{};              ///< One sentence for `mneme help`.
+  std::string default_text{};         ///< The default as TOML; set when the key is added to its table.
+  bool omits_default = false;         ///< True: the scenario digest contains the key only if its value differs from the
+                                      ///< default.
+  range<double> bounds{};             ///< Bounds of a number, or of the elements of a number list.
+  std::vector<std::string> choices{}; ///< For strings: allowed values; empty: any value.
   std::function<void(const std::string&)> chosen{}; ///< For strings bound to an enum: called with the chosen word.
   std::function<std::string()> current{};           ///< For strings bound to an enum: returns the current word.
 };

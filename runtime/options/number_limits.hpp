@@ -5,7 +5,8 @@ namespace mneme {
 
 /// Integers are in [-integer_max, integer_max], so that the product of two fits int64.
 inline constexpr std::int64_t integer_max = 1'000'000'000;
-/// Numbers are 0 or have a magnitude in [number_min, number_max]. float32 then holds products and quotients of three.
+/// Numbers are 0 or have a magnitude in [number_min, number_max]. float32 can then represent products and quotients of
+/// three numbers.
 inline constexpr double number_min = 1e-12, number_max = 1e12;
 /// Upper bound of seeds. Bounds are compared as doubles, where this one rounds to 2^63: any integer >= 0 is accepted.
 /// The largest int64 itself would mean "no bound declared".

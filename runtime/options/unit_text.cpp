@@ -10,7 +10,7 @@ struct unit {
   std::string_view name;
   std::int64_t scale; // number of ns, or of bytes
 };
-// Largest unit first: a value is formatted in the first unit that divides it without remainder.
+// The largest unit comes first, because a value is formatted in the first unit that divides it without remainder.
 constexpr std::array durations{unit{"h", 3'600'000'000'000}, unit{"min", 60'000'000'000}, unit{"s", 1'000'000'000},
                                unit{"ms", 1'000'000},        unit{"us", 1'000},           unit{"ns", 1}};
 constexpr std::array sizes{unit{"TiB", std::int64_t{1} << 40},
@@ -31,8 +31,8 @@ std::string_view without_spaces(std::string_view text) {
   return text;
 }
 
-/// Returns `number` times `scale`, exact for whole numbers. Returns nullopt if the result is not a number in [0,
-/// limit].
+/// Returns `number` times `scale`. The result is exact for whole numbers. Returns nullopt if the result is not a number
+/// in [0, limit].
 std::optional<std::int64_t> scaled(std::string_view number, std::int64_t scale, std::int64_t limit) {
   const auto* end = number.data() + number.size();
   std::int64_t whole = 0, product = 0;

@@ -22,7 +22,8 @@ availability_window availability_trace::window(client_id client, virtual_time at
     return window_within(client, at);
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
   auto window = window_within(client, virtual_time(into));
-  if (window.until == never || window.until.time_since_epoch() >= period) { // unchanged to the end of the period
+  if (window.until == never || window.until.time_since_epoch() >= period) { // the state does not change before the end
+                                                                            // of the period
     const auto again = window_within(client, {});
     if (again.within != window.within)
       window.until = virtual_time(period);

@@ -4,7 +4,7 @@
 #include "runtime/population/trace_periods.hpp"
 namespace mneme {
 
-/// Times from `from` (included) to `to` (excluded).
+/// Span of time from `from` (included) to `to` (excluded).
 struct availability_span {
   client_id client{};
   virtual_time from{}, to{};
@@ -15,7 +15,7 @@ class availability_trace {
 public:
   /// Merges adjacent spans of a client. @pre spans of a client do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
-  /// Reachability of the client at a time, and the time until which it is valid.
+  /// Returns whether the client is reachable at a time, and until when that is valid.
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 
 private:
@@ -26,7 +26,7 @@ private:
 };
 
 /// Reads `from.devices.availability_file`, a CSV file with the columns client, from and to (in seconds), and optionally
-/// period. Fails if spans of a client overlap. Returns null if the scenario names no such file.
+/// `period`. Fails if spans of a client overlap. Returns null if the scenario names no such file.
 [[nodiscard]] expected<std::shared_ptr<const availability_trace>> read_availability_trace(const scenario& from);
 
 } // namespace mneme

@@ -5,7 +5,7 @@
 #include <vector>
 namespace mneme {
 
-/// A client's values in the file. For nullopt, profiles and keys apply.
+/// A client's values in the file. Where a value is nullopt, profiles and keys apply.
 struct client_capacity {
   std::optional<std::size_t> profile{}; ///< Index in devices.profiles.
   std::optional<double> rows_per_second{}, uplink_mbit{}, downlink_mbit{};

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t drawn_at_once_max = 16'384; // clients; drawing their devices takes some milliseconds
+constexpr std::int64_t drawn_at_once_max = 16'384; // number of clients; drawing their devices takes a few milliseconds
 
 virtual_duration transfer_time(double mbit, std::int64_t bytes, virtual_duration extra) {
   MNEME_CHECK(bytes >= 0, bytes);
@@ -40,7 +40,7 @@ client_devices::client_devices(const scenario& from, device_inputs facts)
     if (const auto* list = std::get_if<std::vector<double>>(value)) {
       MNEME_CHECK(std::ssize(*list) == count, list->size(), count);
     } else if (std::holds_alternative<log_normal>(*value) && count <= drawn_at_once_max) {
-      // Drawn in advance for all clients, because each of many dispatches needs three of these values.
+      // Draws the values for all clients in advance, because each dispatch needs three of them.
       std::vector<double> values;
       for (std::uint32_t client = 0; client < count; ++client)
         values.push_back(device(*value, drawn_for, {client}));

@@ -21,12 +21,13 @@ struct device_speed {
   virtual_duration job_start{0}, round_start{0};
 };
 
-/// Contents of device files, and speeds of profiles for the run's net. All members may be null or empty.
+/// Contents of the device files, and the speeds of the device profiles for the run's net. All members may be null or
+/// empty.
 struct device_inputs {
   std::shared_ptr<const availability_trace> availability{};
   std::shared_ptr<const link_trace> links{};
   std::shared_ptr<const capacity_table> capacity{};
-  std::vector<device_speed> speeds{}; ///< One entry per entry of devices.profiles.
+  std::vector<device_speed> speeds{}; ///< Speed of each entry of devices.profiles.
 };
 
 /// Work that a client's device has to do.
@@ -49,7 +50,7 @@ public:
     return compute_time(client, {.rows = rows});
   }
   /// Duration of a transfer: latency + 8 * bytes / (mbit * 1e6) seconds, or only the latency if the bandwidth is 0. A
-  /// link may change its rate during the transfer. Except for jitter, a later start never ends earlier.
+  /// link may change its rate during the transfer. Apart from jitter, a transfer that starts later never ends earlier.
   [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration upload_time(const transfer& sent) const;
   /// Durations of transfers over the client's links with the proxy; see download_time().
@@ -85,7 +86,7 @@ private:
   std::uint64_t seed_ = 0;
   devices_section devices_;
   device_inputs facts_;
-  bool masks_uploads_ = false;     // uploads need the messages of secure aggregation
+  bool masks_uploads_ = false;     // true: uploads need the messages of secure aggregation
   std::vector<double> share_ends_; // cumulative shares of the profiles, up to 1
 };
 

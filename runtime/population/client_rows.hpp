@@ -1,12 +1,12 @@
-/// client_rows: training rows that a client's round can read, by the method's row_visibility.
+/// client_rows: training rows that a client's round can read, depending on the method's row_visibility.
 #pragma once
 #include "runtime/data/partition.hpp"
 #include "runtime/method/method_needs.hpp"
 #include "runtime/population/population.hpp"
 namespace mneme {
 
-/// Immutable and shared by all shards. A client that is not enrolled in a task has no rows of it; these rows are
-/// unused.
+/// Immutable and shared by all shards. A client that is not enrolled in a task has no rows of that task, and the run
+/// does not use them.
 class client_rows {
 public:
   client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
@@ -26,14 +26,15 @@ public:
 
 private:
   [[nodiscard]] bool holds(client_id client, task_id task) const;
-  [[nodiscard]] std::uint32_t last_shown(task_id during) const; // last task of a central view
+  [[nodiscard]] std::uint32_t last_shown(task_id during) const; // last task that a central view contains
   [[nodiscard]] std::int64_t all_clients(task_id task) const;
 
   std::shared_ptr<const task_stream> tasks_;
   std::shared_ptr<const partition> split_;
   std::shared_ptr<const population> population_;
   row_visibility visibility_;
-  std::vector<std::int64_t> central_sizes_; ///< centralised: for each task, the number of rows of all enrolled clients
+  std::vector<std::int64_t> central_sizes_; ///< centralized runs: for each task, the number of rows of all enrolled
+                                            ///< clients
 };
 
 } // namespace mneme

@@ -3,7 +3,7 @@
 #include "runtime/population/client_rows.hpp"
 namespace mneme {
 
-/// For methods with a client half in user code (tools/python/engine) that requests rows by number.
+/// Implemented by methods whose client half is user code (tools/python/engine) that requests rows by number.
 class client_rows_user {
 public:
   virtual ~client_rows_user() = default;

@@ -7,7 +7,8 @@ namespace {
 
 std::size_t parts(std::size_t whole, std::size_t part) { return ceil_div(whole, part); }
 
-/// Counts the set bits of each byte. Baseline x86-64 has no popcount instruction, and libgcc's function is slower.
+/// Counts the set bits of each byte of `word`. Baseline x86-64 has no popcount instruction, and libgcc's function is
+/// slower.
 std::uint64_t bits_by_byte(std::uint64_t word) {
   word -= (word >> 1) & 0x5555555555555555;
   word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
@@ -31,7 +32,7 @@ std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
   return passed + static_cast<std::uint32_t>(std::countr_zero(word));
 }
 
-/// Index of the first count, from `at` on, that exceeds n. Subtracts the preceding counts from n.
+/// Index of the first count, starting at `at`, that exceeds n. Subtracts the counts before it from n.
 std::size_t walked(const std::vector<std::uint32_t>& counts, std::size_t at, std::int64_t& n) {
   for (; n >= std::int64_t{counts[at]}; ++at)
     n -= counts[at];

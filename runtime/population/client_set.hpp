@@ -27,10 +27,11 @@ public:
   }
 
 private:
-  static constexpr std::size_t words_of_block = 8, blocks_of_region = 64; // that is, 512 and 32,768 clients
+  static constexpr std::size_t words_of_block = 8, blocks_of_region = 64; // that is, blocks of 512 and regions of
+                                                                          // 32,768 clients
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint32_t> blocks_, regions_; // number of set bits in each
+  std::vector<std::uint32_t> blocks_, regions_; // number of set bits in each block or region
   std::int64_t size_ = 0;
 };
 

@@ -21,7 +21,8 @@ struct client_table_format {
   bool allows_others = false;          ///< True: unknown columns are ignored. False: they are errors.
 };
 
-/// One line: the client, then values of `columns`, then of `optional`; nullopt for a missing column or empty field.
+/// One line: the client, the values of `columns`, and the values of `optional`. A missing column or an empty field is
+/// nullopt.
 struct client_line {
   std::uint32_t client = 0;
   std::vector<std::optional<double>> values{};
@@ -29,7 +30,7 @@ struct client_line {
 };
 
 /// Reads all lines. Returns a limited number of errors with line numbers.
-/// @param take called for each line; returns an error text, or ""
+/// @param take is called for each line; returns an error text, or ""
 [[nodiscard]] diagnostics read_client_table(const client_table_format& form,
                                             const std::function<std::string(const client_line&)>& take);
 
@@ -47,8 +48,8 @@ struct last_span {
   double ends_s = 0.0;
 };
 
-/// Finds the last span by reading the file again, for a message. Returns nullopt if no span matches. @param form file,
-/// key and clients @param client restricts the search to this client @pre the file was read without errors
+/// Reads the file again to find the last span, for a message. Returns nullopt if no span matches. @param form file, key
+/// and clients @param client restricts the search to this client @pre the file was read without errors
 [[nodiscard]] std::optional<last_span> last_span_of(client_table_format form, std::optional<client_id> client = {});
 
 /// Sorts spans by client and time. Overlapping spans of one client are added to `errors`.

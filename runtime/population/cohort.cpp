@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t listed_max = 4096; // up to this number of clients, listing all of them is cheaper than rejection
+constexpr std::int64_t listed_max = 4096; // up to this number of clients, listing all clients is cheaper than rejection
 
 std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t size,
                                     const std::function<bool(client_id)>& available) {
@@ -27,7 +27,8 @@ std::vector<client_id> by_listing(rng_stream& stream, std::int64_t clients, std:
       ids.push_back({c});
   if (std::ssize(ids) <= size)
     return ids;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) // the first steps of Fisher-Yates
+  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) // these are the first steps of the Fisher-Yates
+                                                                   // shuffle
     std::swap(ids[i], ids[i + stream.below(ids.size() - i)]);
   ids.resize(static_cast<std::size_t>(size));
   return ids;

@@ -4,7 +4,7 @@
 #include <functional>
 namespace mneme {
 
-/// Draws `size` of the available clients among 0 to clients - 1, or all of them if there are fewer. Returns ascending
+/// Draws `size` available clients with ids from 0 to clients - 1, or all of them if there are fewer. Returns ascending
 /// ids. Large populations use rejection, which takes O(size) if most clients are available.
 [[nodiscard]] std::vector<client_id> draw_cohort(const rng_key& stream, std::int64_t clients, std::int64_t size,
                                                  const std::function<bool(client_id)>& available);

@@ -8,8 +8,8 @@
 namespace mneme {
 namespace {
 
-constexpr double forward_share = 1.0 / 3.0;    // of the training time; backward takes about twice as long as forward
-constexpr std::int64_t buffers_of_weights = 4; // weights, gradients, momentum, received model
+constexpr double forward_share = 1.0 / 3.0;    // share of the training time; a backward pass takes about twice as long
+constexpr std::int64_t buffers_of_weights = 4; // for weights, gradients, momentum and the received model
 
 class speed_finder {
 public:

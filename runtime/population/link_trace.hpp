@@ -18,7 +18,7 @@ struct link_rate {
   virtual_time until{};
 };
 
-/// Immutable; takes 40 bytes per span. Outside of its spans a client's link has rate 0.
+/// Immutable; takes 40 bytes per span. Outside of a client's spans its link has rate 0.
 class link_trace {
 public:
   /// @pre spans of one client do not overlap
@@ -28,7 +28,7 @@ public:
   [[nodiscard]] bool names(client_id client) const { return first_[client.value] < first_[client.value + 1]; }
   /// The client's rate at a time. @pre names(client)
   [[nodiscard]] link_rate rate(client_id client, link_direction direction, virtual_time at) const;
-  /// Duration of a transfer of `bytes` that starts at `at`. Returns nullopt if the trace ends before. @pre
+  /// Duration of a transfer of `bytes` that starts at `at`. Returns nullopt if the trace ends before the transfer. @pre
   /// names(client)
   [[nodiscard]] std::optional<virtual_duration> transfer_duration(client_id client, link_direction direction,
                                                                   std::int64_t bytes, virtual_time at) const;
@@ -38,7 +38,7 @@ private:
   [[nodiscard]] double bits_of_period(client_id client, link_direction direction) const;
 
   std::vector<link_span> spans_;     // sorted by client, then time
-  std::vector<std::uint32_t> first_; // [clients + 1] index of each client's first span
+  std::vector<std::uint32_t> first_; // [clients + 1] index of the first span of each client
   trace_periods periods_;
 };
 

@@ -109,7 +109,7 @@ virtual_duration population::transition_delay(client_id client, task_id into) co
 }
 
 std::vector<client_id> population::clients_keeping_task(task_id into, std::vector<client_id> enrolled) const {
-  constexpr double rounding = 1e-9; // tolerance for a product that would be an integer without rounding
+  constexpr double rounding = 1e-9; // tolerance for a product that would be an integer in exact arithmetic
   const auto n = static_cast<double>(enrolled.size());
   const auto going = static_cast<std::size_t>((1.0 - keep_task_share_) * n + rounding);
   rng_stream stream(key_for({.seed = seed_, .task = into}, purpose::staying));
@@ -128,7 +128,8 @@ availability_window population::availability(client_id client, virtual_time at) 
   const auto period = availability_period_, half = period / 2;
   rng_stream stream(key_for({.seed = seed_, .client = client}, purpose::reachability));
   const virtual_duration morning(
-      static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // start of the second day
+      static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // the client's second day
+                                                                                            // begins at this time
   const auto into_day = (at.time_since_epoch() % period + period - morning) % period;
   const bool within = into_day < half;
   return {.within = within, .until = add_saturating(at, (within ? half : period) - into_day)};

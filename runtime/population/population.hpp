@@ -30,41 +30,42 @@ public:
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
   /// A client's membership in a task. With random enrollment every client is active.
   [[nodiscard]] membership member(client_id client, task_id during) const;
-  /// Number of clients active in a task. Takes O(1) for all and growing, and O(groups) for table.
+  /// Number of clients active in a task. Takes O(1) for the kinds "all" and "growing", and O(groups) for "table".
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
 
   /// Clients active in a task, ascending.
   [[nodiscard]] std::vector<std::uint32_t> members(task_id during) const;
 
-  /// Speeds and links, from which durations of work and transfers follow.
+  /// Speeds and links of the devices, which determine the durations of work and transfers.
   [[nodiscard]] const client_devices& devices() const noexcept { return devices_; }
   /// True if clients become permanently unreachable when their traces end.
   [[nodiscard]] bool availability_traces_end() const noexcept {
     return availability_trace_ != nullptr && trace_end_ == trace_end_rule::stop;
   }
-  /// True if the client drops out of this assignment. Drawn by client and visit.
+  /// True if the client drops out of this assignment. The draw depends on client and visit.
   [[nodiscard]] bool drops_out(client_id client, task_id during, std::uint32_t visit) const;
-  /// Fraction of the first stage after which a client drops out, in [0, 1). Drawn by client and visit.
+  /// Fraction of the first stage after which a client drops out, in [0, 1). The draw depends on client and visit.
   [[nodiscard]] double dropout_point(client_id client, std::uint32_t visit) const;
 
   // -- over virtual time: enrolment.kind = "random", devices.availability, tasks.transition = "staggered"
   [[nodiscard]] bool has_random_enrolment() const noexcept { return enrolment_.kind == enrolment_kind::random; }
   [[nodiscard]] bool limits_availability() const noexcept { return availability_ != device_availability::always; }
   [[nodiscard]] bool has_staggered_tasks() const noexcept { return staggered_; }
-  /// True if clients return, or become reachable again, for the whole run.
+  /// True if enrollment and reachability keep changing until the run ends.
   [[nodiscard]] bool changes_without_end() const noexcept;
-  /// Virtual time until the client enrolls, from the start of the run; exponential.
+  /// Virtual time from the start of the run until the client enrolls; exponentially distributed.
   [[nodiscard]] virtual_duration arrival_time(client_id client) const;
-  /// Duration of the n-th stay (from 0); absence_time(): of the absence after it, or nullopt if it never ends.
+  /// enrolled_time() is the duration of the client's n-th stay (from 0). absence_time() is the duration of the absence
+  /// after it; nullopt if the absence never ends.
   [[nodiscard]] virtual_duration enrolled_time(client_id client, std::uint32_t n) const;
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
-  /// Virtual time until the client enters a task, from the task's opening at the server; uniform in [0, spread).
+  /// Virtual time from the opening of a task at the server until the client enters the task; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
   [[nodiscard]] bool has_clients_keeping_task() const noexcept { return keep_task_share_ > 0.0; }
   /// Clients of `enrolled` that keep their old task when `into` opens (tasks.keep_task_share), ascending. Their number
   /// is n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
   [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into, std::vector<client_id> enrolled) const;
-  /// Reachability of a client from `at` on.
+  /// Reachability of a client at time `at`.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
 
 private:

@@ -1,4 +1,4 @@
-/// staleness: weight of an upload by the age of its start model.
+/// staleness: weight of an upload, given the age of the model from which its client started.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 namespace mneme {

@@ -11,7 +11,7 @@ class trace_periods {
 public:
   /// Periods for traces that do not repeat.
   trace_periods() = default;
-  /// Periods by the scenario. @param clients number of clients of the run
+  /// Periods that the scenario sets. @param clients number of clients of the run
   explicit trace_periods(const devices_section& devices, std::int64_t clients)
       : repeats_(devices.trace_end == trace_end_rule::repeat), fixed_(devices.trace_period) {
     if (repeats_ && fixed_.count() == 0)
@@ -40,7 +40,7 @@ public:
 private:
   bool repeats_ = false;
   virtual_duration fixed_{0};
-  std::vector<virtual_duration> lengths_; // by client; empty: fixed_ is valid for all clients
+  std::vector<virtual_duration> lengths_; // by client; empty: all clients have the period fixed_
 };
 
 } // namespace mneme

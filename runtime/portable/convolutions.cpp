@@ -68,7 +68,7 @@ at::Tensor inner_images(const at::Tensor& padded, const geometry& with) {
 struct convolution_parts {
   const at::Tensor& filters; // [O of all groups, C, h, w]
   const geometry& with;
-  std::int64_t height, width; // result size of correlated()
+  std::int64_t height, width; // size of the result of correlated(), in pixels
 
   [[nodiscard]] std::int64_t places() const { return height * width; }
   [[nodiscard]] std::int64_t terms() const { return filters.size(1) * filters.size(2) * filters.size(3); }
@@ -128,14 +128,15 @@ at::Tensor spread(const at::Tensor& values, const at::Tensor& filters, const geo
     const auto columns = at::empty(targets.sizes(), values.options());
     multiply_matrices(parts.value_rows(values.narrow(0, first, count), g), parts.filter_rows(g),
                       columns.view({count * parts.places(), parts.terms()}));
-    for (std::int64_t i = 0; i < filters.size(2); ++i) // windows of one tap do not overlap
+    for (std::int64_t i = 0; i < filters.size(2); ++i) // the windows of a single tap do not overlap
       for (std::int64_t j = 0; j < filters.size(3); ++j)
         targets.select(3, i).select(3, j).add_(columns.select(3, i).select(3, j));
   });
   return inner_images(padded, with);
 }
 
-/// Gradient [O, C, h, w] of the filters of correlated(). @param images its input @param d_out gradient of its result
+/// Gradient [O, C, h, w] of the filters in correlated(). @param images input of correlated() @param d_out gradient of
+/// its result
 at::Tensor of_filters(const at::Tensor& images, const at::Tensor& d_out, const at::Tensor& filters,
                       const geometry& with) {
   const convolution_parts parts{filters, with, d_out.size(2), d_out.size(3)};

@@ -1,8 +1,8 @@
-/// convolutions: one- and two-dimensional convolutions as products with patches (im2col), image by image.
+/// convolutions: one- and two-dimensional convolutions as matrix products with patches (im2col), image by image.
 #pragma once
 namespace mneme::portable {
 
-/// Installs these operators in place of LibTorch's.
+/// Replaces LibTorch's operators by these.
 void register_convolutions();
 
 } // namespace mneme::portable

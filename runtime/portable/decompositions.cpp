@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <stdexcept>
-// Eigen's own kernels on one thread. They are compiled for any x86-64 processor, which fixes their bits.
+// Uses Eigen's kernels on one thread. They are compiled for any x86-64 processor, which fixes their bits.
 #define EIGEN_DONT_PARALLELIZE
 #define EIGEN_MPL2_ONLY
 #include <Eigen/Dense>
@@ -34,7 +34,7 @@ at::Tensor vector_of(const Eigen::VectorXd& values, const at::Tensor& like) {
 matrix_and_info cholesky_ex(const at::Tensor& given, bool upper, bool check_errors) {
   const Eigen::LLT<matrix> parts(matrix_of(given, "linalg_cholesky_ex"));
   const matrix lower = parts.matrixL();
-  // Eigen accepts a NaN on the diagonal as positive.
+  // Eigen accepts a NaN on the diagonal as positive, so it is checked.
   const int info = parts.info() == Eigen::Success && lower.diagonal().allFinite() ? 0 : 1;
   if (check_errors && info != 0)
     throw std::runtime_error("linalg_cholesky: the matrix is not positive definite");
@@ -73,7 +73,7 @@ singular_parts singular_values(const at::Tensor& given, bool full_matrices, bool
   if (full_matrices)
     throw std::runtime_error("linalg_svd with full matrices is not portable; full_matrices = false is");
   const Eigen::JacobiSVD<matrix> parts(matrix_of(given, "linalg_svd"), Eigen::ComputeThinU | Eigen::ComputeThinV);
-  if (parts.info() != Eigen::Success) // the results are uninitialized
+  if (parts.info() != Eigen::Success) // on failure the results are uninitialized
     throw std::runtime_error("linalg_svd: no convergence; the matrix may hold values that are not finite");
   return {tensor_of(parts.matrixU(), given), vector_of(parts.singularValues(), given),
           tensor_of(parts.matrixV().transpose(), given)};
@@ -99,7 +99,8 @@ matrix_and_info orthogonal(const at::Tensor& given, std::string_view mode) {
 } // namespace
 
 void register_decompositions() {
-  // Cache sizes determine the blocks of products and thus the order of sums, so they must not depend on the machine.
+  // Cache sizes determine the blocks of products and thus the order of sums. They are fixed so that bits do not depend
+  // on the machine.
   constexpr std::ptrdiff_t kib = 1024;
   Eigen::setCpuCacheSizes(32 * kib, 512 * kib, 4096 * kib);
   replace("aten::_linalg_eigh", "", &eigenvectors);

@@ -3,7 +3,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Installs these operators in place of LibTorch's, and fixes Eigen's cache sizes.
+/// Replaces LibTorch's operators by these, and fixes Eigen's cache sizes.
 void register_decompositions();
 
 } // namespace mneme::portable

@@ -74,7 +74,8 @@ template <class Function>
 constexpr bool has_two_ways = std::string_view(Function::text) == "sin" || std::string_view(Function::text) == "cos" ||
                               std::string_view(Function::text) == "tan";
 
-/// Applies `step` to whole vectors and to the zero-padded remainder. `Alone`: applies it to each number separately.
+/// Applies `step` to whole vectors and to the zero-padded remainder. With `Alone`, applies it to each number
+/// separately.
 template <class T, std::size_t Lanes, bool Alone, class Step>
 void for_vectors(T* out, const T* in, std::int64_t n, Step step) {
   std::int64_t i = 0;
@@ -93,8 +94,8 @@ void for_vectors(T* out, const T* in, std::int64_t n, Step step) {
   std::memcpy(out + i, left, static_cast<std::size_t>(n - i) * sizeof(T));
 }
 
-/// Returns `in` as a contiguous tensor in the dtype of the result: float32 for integers. Throws std::runtime_error for
-/// other dtypes than float32 and float64.
+/// Returns `in` as a contiguous tensor in the dtype of the result, which is float32 for integers. Throws
+/// std::runtime_error for other dtypes than float32 and float64.
 at::Tensor operand_of(const at::Tensor& in, const char* name) {
   const auto type = in.scalar_type();
   if (at::isIntegralType(type, /*includeBool=*/true))

@@ -3,7 +3,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Installs these operators in place of LibTorch's.
+/// Replaces LibTorch's operators by these.
 void register_functions();
 
 } // namespace mneme::portable

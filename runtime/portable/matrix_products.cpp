@@ -44,7 +44,7 @@ MNEME_PORTABLE void tile(const double_product& in, std::int64_t i, std::int64_t 
     }
 }
 
-/// Computes the columns from j that fill no tile, with the same operations on single numbers.
+/// Computes the columns from j that do not fill a tile, with the same operations on single numbers.
 MNEME_PORTABLE void narrow_columns(const double_product& in, std::int64_t j) {
   for (std::int64_t i = 0; i < in.m; ++i)
     for (auto column = j; column < in.n; ++column) {
@@ -52,7 +52,7 @@ MNEME_PORTABLE void narrow_columns(const double_product& in, std::int64_t j) {
       for (std::int64_t p = 0; p < in.k; ++p)
         sum = __builtin_fma(in.a[i * in.a_row + p], in.b[p * in.b_row + column], sum);
       double& c = in.c[i * in.c_row + column];
-      const double scaled = in.alpha * sum; // rounded, as in a vector
+      const double scaled = in.alpha * sum; // a separate variable, so that it is rounded as in a vector
       c = in.beta == 0.0 ? scaled : __builtin_fma(in.beta, c, scaled);
     }
 }
@@ -69,7 +69,7 @@ void multiply_doubles(const double_product& in) {
   narrow_columns(in, j);
 }
 
-/// Returns `given` itself or a copy, with contiguous rows.
+/// Returns `given`, or a copy of it, with contiguous rows.
 at::Tensor with_rows(const at::Tensor& given) {
   if (given.stride(1) == 1 || given.size(1) <= 1)
     return given;

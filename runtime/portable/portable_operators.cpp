@@ -16,10 +16,10 @@ namespace mneme::portable {
 namespace {
 
 // Operators whose kernels are LibTorch's own loops. ATEN_CPU_CAPABILITY selects the compiled version of each. None of
-// them calls MKL, oneDNN or LAPACK, reads the processor's cache sizes, or splits its work on one thread. A name
-// includes its in-place variant, which ends in "_".
+// them calls MKL, oneDNN or LAPACK, reads the processor's cache sizes, or splits its work when there is one thread. A
+// name includes its in-place variant, which ends in "_".
 constexpr std::string_view fixed_operators =
-    // elementwise: one rounded operation, or several in a fixed order
+    // elementwise operators that round once, or several times in a fixed order
     "add sub rsub mul div floor_divide remainder fmod pow square rsqrt abs neg sign signbit sgn reciprocal round "
     "floor ceil trunc frac clamp clamp_min clamp_max lerp addcmul addcdiv maximum minimum fmax fmin where masked_fill "
     "eq ne lt le gt ge isnan isinf isposinf isneginf isfinite isin equal logical_and logical_or logical_xor "
@@ -98,7 +98,7 @@ const std::unordered_set<std::string>& fixed_names() {
 }
 
 using held_registrations = std::vector<c10::RegistrationHandleRAII>;
-/// Never destroyed, because other static objects may compute until the process exits.
+/// Never destroyed, because other static objects may still compute while the process exits.
 held_registrations& held() {
   static auto* const kept = new held_registrations;
   return *kept;

@@ -125,7 +125,7 @@ at::Tensor inner(const at::Tensor& a, const at::Tensor& b) {
   return at::full({}, sum, a.options());
 }
 
-/// Sums or means of rows per bag. Throws std::runtime_error for maxima, weights and padding.
+/// Computes sums or means of rows per bag. Throws std::runtime_error for maxima, weights and padding.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 bags_of_rows(const at::Tensor& rows, const at::Tensor& indices, const at::Tensor& offsets, bool, std::int64_t mode,
              bool, const std::optional<at::Tensor>& weights, bool ends_are_given, std::int64_t padding) {

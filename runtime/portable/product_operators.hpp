@@ -2,7 +2,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Installs these operators in place of LibTorch's.
+/// Replaces LibTorch's operators by these.
 void register_products();
 
 } // namespace mneme::portable

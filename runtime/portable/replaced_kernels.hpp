@@ -4,7 +4,7 @@
 #include <string>
 namespace mneme::portable {
 
-/// Installs a kernel until the process exits. @param overload such as "", "out" or "Tensor"
+/// Installs a kernel until the process exits. @param overload name of the overload, such as "", "out" or "Tensor"
 void replace_kernel(const std::string& name, const std::string& overload, c10::KernelFunction kernel,
                     std::optional<c10::impl::CppSignature> arguments = std::nullopt);
 

@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t batch_rows = 128;
 
 struct class_counts {
-  std::int64_t rows = 0, answers = 0, right = 0; // tp + fn, tp + fp, tp (true and false positives and negatives)
+  std::int64_t rows = 0, answers = 0, right = 0; // tp + fn, tp + fp and tp, with t: true, f: false, p: positive, n:
+                                                 // negative
 };
 
 class_scores sums_of(const std::vector<class_counts>& counts) {

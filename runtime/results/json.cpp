@@ -11,7 +11,7 @@ constexpr std::uint64_t summary_bytes_max = std::uint64_t{1} << 26U;
 
 json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 
-/// Serializes JSON and replaces invalid UTF-8, so that external text cannot cause an exception.
+/// Serializes JSON. Replaces invalid UTF-8, because external text must not cause an exception.
 std::string dumped(const json& value, int indent) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }

@@ -75,7 +75,7 @@ live_run live_view::now() const {
   run.course = course_.bins();
   const auto get_nodes = get_nodes_;
   const auto get_queues = get_queues_;
-  hold.unlock(); // the sources use their own locks
+  hold.unlock(); // the sources have locks of their own
   if (get_nodes)
     run.nodes = get_nodes();
   if (get_queues)

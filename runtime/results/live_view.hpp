@@ -10,7 +10,7 @@
 #include <mutex>
 namespace mneme {
 
-/// Number of batches of one requester that wait for a worker of this process. `asked_by`: "clients", "server" or
+/// Number of batches of one requester that wait for a worker of this process. `asked_by` is "clients", "server" or
 /// "proxy".
 struct queue_length {
   std::string asked_by{};
@@ -27,28 +27,28 @@ struct live_pace {
 struct live_run {
   std::filesystem::path folder{}; ///< Empty if no run has started.
   std::string status{};           ///< "running"; after the end, the status in summary.json.
-  std::string pending{};          ///< Current preparation for the run; empty after its start.
+  std::string pending{};          ///< What the run is preparing; empty once it has started.
   std::vector<timeline_bin> course{};
   std::vector<evaluation_record> evaluations{};
   live_pace pace{};
   std::int64_t rounds_before = 0;     ///< Rounds completed by earlier processes.
   std::int64_t jobs = 0, batches = 0; ///< Jobs run so far, and the batches in which they ran.
   std::int64_t workers = 0;
-  double busy_seconds = 0.0; ///< Sum over all workers of this process and of nodes.
+  double busy_seconds = 0.0; ///< Busy time of all workers, of this process and of nodes.
   std::vector<node_record> nodes{};
-  bool needs_node = false; ///< Only nodes compute.
+  bool needs_node = false; ///< True: only nodes compute.
   std::vector<queue_length> queues{};
 };
 
-/// Written by the run, which never waits for readers. All threads may read.
+/// The run writes it and never waits for readers. Any thread may read it.
 class live_view {
 public:
   /// Records a preparation for the run. @param pending its description, for example "loads the scenario"
   void prepares(std::string pending);
-  /// Records the start or resumption of a run.
+  /// Records that a run starts or resumes.
   void on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
                       const std::vector<evaluation_record>& evaluations);
-  /// Records progress. @param round the latest round as a separate bin
+  /// Records progress. @param round the latest round, as a bin of its own
   void on_round(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
                 const live_pace& pace = {});
   /// Adds an evaluation.
@@ -84,7 +84,7 @@ private:
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  live_run run_; // node records are set by close() only
+  live_run run_; // only close() sets its node records
   std::function<std::vector<node_record>()> get_nodes_;
   std::function<std::vector<queue_length>()> get_queues_;
   std::function<std::string()> get_actor_metrics_;

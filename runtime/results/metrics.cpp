@@ -9,7 +9,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Mean of reference(t) - a[T][t] over the tasks t before the last task T.
+/// Mean over tasks t before the last task T of reference(t) - a[T][t].
 template <class Reference>
 double mean_loss(const accuracy_matrix& matrix, Reference reference) {
   const auto& last = matrix.rows.back();
@@ -19,7 +19,7 @@ double mean_loss(const accuracy_matrix& matrix, Reference reference) {
   return sum / static_cast<double>(last.size() - 1);
 }
 
-/// Best accuracy on task t after any of the tasks t to end - 1.
+/// Best accuracy on task t after tasks t to end - 1.
 double best(const accuracy_matrix& matrix, std::size_t t, std::size_t end) {
   double most = matrix.rows[t][t];
   for (std::size_t s = t; s < end; ++s)
@@ -56,7 +56,7 @@ std::vector<double> deciles_of(std::vector<double> values) {
   std::vector<double> numbers;
   std::sort(values.begin(), values.end());
   for (std::size_t tenth = 1; !values.empty() && tenth < 10; ++tenth) {
-    const auto steps = tenth * (values.size() - 1); // tenths of the distance between two neighbors
+    const auto steps = tenth * (values.size() - 1); // position in tenths of the distance between two neighbors
     const auto below = values[steps / 10], above = values[std::min(steps / 10 + 1, values.size() - 1)];
     numbers.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
   }
@@ -103,7 +103,7 @@ continual_metrics metrics_of(const accuracy_matrix& matrix) {
   result.final_accuracy = matrix.pooled.back();
   result.final_accuracy_task_mean = row_means.back();
   if (tasks == 1)
-    return result; // no earlier task that could be forgotten
+    return result; // no earlier task can be forgotten
   result.forgetting = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks - 1); });
   result.forgetting_including_last = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks); });
   result.forgetting_from_first = mean_loss(matrix, [&](std::size_t t) { return matrix.rows[t][t]; });

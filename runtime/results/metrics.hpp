@@ -14,18 +14,19 @@ struct class_tally {
   std::int64_t rows = 0, correct = 0;
 };
 
-/// Test of one client's models on its own test rows: the server's model for the client, and the client's own model.
+/// Test results of one client on its own test rows: those of the server's model for the client, and those of the
+/// client's own model.
 struct client_test {
   client_id client{};
   std::int64_t train_rows = 0; ///< Rows that the client can train on in the current task.
   std::int64_t test_rows = 0;  ///< Test rows of all tasks seen.
   std::int64_t correct_before = 0, correct = 0;
 };
-/// Accuracies of the clients' models over clients, in percent; each client counts once.
+/// Distribution of the accuracies of clients' models, in percent. Each client counts once.
 struct personal_accuracies {
   std::int64_t clients = 0;
   double before = 0.0, mean = 0.0;
-  std::vector<double> deciles{}; ///< Of the clients' own models.
+  std::vector<double> deciles{}; ///< Deciles for the clients' own models.
 };
 /// Summarizes the tests. Clients without test rows do not count.
 [[nodiscard]] personal_accuracies personal_accuracies_of(const std::vector<client_test>& tests);
@@ -35,28 +36,31 @@ struct evaluation_record {
   task_id task{};
   round_id round{}; ///< The last closed round, from 0.
   virtual_time at{};
-  double accuracy = 0.0;                             ///< On the test rows of all tasks seen.
-  std::vector<double> accuracy_per_task{};           ///< On each of the tasks 0 to `task`.
+  double accuracy = 0.0;                             ///< Accuracy on the test rows of all tasks seen.
+  std::vector<double> accuracy_per_task{};           ///< Accuracy on each of the tasks 0 to `task`.
   std::vector<std::int64_t> rows_per_task{};         ///< Number of test rows of each task.
-  double loss = 0.0;                                 ///< Mean over the test rows of all tasks seen.
-  std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the start of the run.
+  double loss = 0.0;                                 ///< Mean loss over the test rows of all tasks seen.
+  std::int64_t upload_bytes = 0, download_bytes = 0; ///< Sums since the start of the run.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   std::optional<double> perplexity{}; ///< exp(loss) of a net that predicts tokens, else nullopt; set by the recorder.
   bool end_of_task = false;           ///< True if the evaluation becomes a row of the accuracy matrix.
   std::optional<double> forgetting{}; ///< forgetting_at() of this evaluation; set by the recorder.
-  /// Mean training loss over the rows of the clients folded in the last round or server step. Each training counts with
-  /// its mean over the steps of its last epoch. nullopt if no loss was reported.
+  /// Mean training loss over the rows of the clients folded in the last round or server step. The loss of a training is
+  /// its mean over the steps of the last epoch. nullopt if no loss was reported.
   std::optional<double> training_loss{};
   std::map<std::string, double> training_loss_terms{}; ///< Loss terms by name.
   /// Epsilon of differential privacy after the last closed round, at uploads.delta. nullopt without
   /// uploads.noise_multiplier.
   std::optional<double> epsilon{};
-  std::vector<class_tally> per_class{}; ///< By label at the end of a task, else empty; saved in a separate file.
+  std::vector<class_tally> per_class{}; ///< By label at the end of a task, otherwise empty. It is saved in a separate
+                                        ///< file.
   std::optional<personal_accuracies> personal{}; ///< Set only with evaluation.personal.
-  std::vector<client_test> clients{}; ///< With evaluation.personal, until the recorder has written client_accuracy.csv.
+  std::vector<client_test> clients{};            ///< With evaluation.personal: filled until the recorder has written
+                                                 ///< client_accuracy.csv.
 };
 
-/// An accuracy in percent, and the virtual time in seconds when it was first reached; nullopt if it was not.
+/// An accuracy in percent, and the virtual time in seconds at which it was first reached; nullopt if it was never
+/// reached.
 struct reached_target {
   double accuracy = 0.0;
   std::optional<double> seconds{};
@@ -91,7 +95,8 @@ struct continual_metrics {
 [[nodiscard]] continual_metrics metrics_of(const accuracy_matrix& matrix);
 
 /// Forgetting during task T: mean over t < T of (max over s < T of a[s][t]) minus the current accuracy on t. Returns
-/// nullopt in the first task, or if rows of `before` are missing. @param before matrix rows of the tasks before T
+/// nullopt in the first task, and if rows of `before` are missing. @param before rows of the matrix for the tasks
+/// before T
 [[nodiscard]] std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now);
 
 } // namespace mneme

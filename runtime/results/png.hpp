@@ -4,8 +4,8 @@
 #include <string>
 namespace mneme {
 
-/// Returns the bytes of a PNG file with 8 bits per sample. Equal images give equal bytes with the same versions of
-/// libpng and zlib. @param pixels [1 or 3, H, W] uint8 on the host, not empty
+/// Returns the bytes of a PNG file with 8 bits per sample. With the same versions of libpng and zlib, equal images have
+/// equal bytes. @param pixels [1 or 3, H, W] uint8 on the host, not empty
 [[nodiscard]] std::string png_bytes(const at::Tensor& pixels);
 
 } // namespace mneme

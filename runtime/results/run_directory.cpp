@@ -32,8 +32,8 @@ std::error_code make_parents(const fs::path& path) {
   return error;
 }
 
-/// Creates a folder. mkdir() serves as a lock, since exactly one process succeeds; std::filesystem would report success
-/// for an existing folder.
+/// Creates a folder. mkdir() serves as a lock, because exactly one process succeeds. std::filesystem would report
+/// success for an existing folder, too.
 std::error_code make_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return {};
@@ -72,8 +72,8 @@ std::set<std::string> names_below(const fs::path& folder) {
   return failed ? std::set<std::string>{} : names;
 }
 
-/// Locks a folder until the descriptor is closed or the process ends. Has no effect on file systems that cannot lock
-/// folders.
+/// Locks a folder until the descriptor is closed or the process ends. On file systems that cannot lock folders this has
+/// no effect.
 expected<open_file> locked(const fs::path& folder) {
   std::optional<open_file> lock;
   if (const auto reason = exception_message_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !reason.empty())
@@ -83,14 +83,14 @@ expected<open_file> locked(const fs::path& folder) {
   return std::move(*lock);
 }
 
-/// Creates a run's folder together with its start mark and lock, atomically. A process killed during this leaves no
-/// empty folder that would block the next run, and no other process can use the folder.
+/// Creates a run's folder together with its start mark and lock, atomically. A process that is killed meanwhile leaves
+/// no empty folder, which would block the next run. No other process can use the folder.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
   static std::atomic<int> attempts{0};
   const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), attempts++);
   if (auto error = make_folder(hidden))
     return error;
-  lock = locked(hidden); // a rename keeps the lock
+  lock = locked(hidden); // the lock survives a rename
   auto error = make_folder(hidden / checkpoints_name);
   if (!error && ::renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
     error = {errno, std::generic_category()};
@@ -100,7 +100,7 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
   fs::remove_all(hidden, ignored);
   if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
     return error;
-  error = make_folder(path); // for file systems without this rename
+  error = make_folder(path); // some file systems lack this kind of rename
   if (error)
     return error;
   lock = locked(path);
@@ -175,7 +175,7 @@ constexpr std::array<line_file_name, 4> line_files{{{events_name, &line_lengths:
                                                     {deliveries_name, &line_lengths::deliveries},
                                                     {clients_name, &line_lengths::clients}}};
 
-/// Size of a regular file in bytes. Returns 0 for others, since a link could refer to another run's file.
+/// Size of a regular file in bytes. Returns 0 for other files, because a link could refer to a file of another run.
 std::uint64_t length_of(const fs::path& file) {
   std::error_code none;
   if (!fs::is_regular_file(fs::symlink_status(file, none)))
@@ -202,7 +202,7 @@ bool run_directory::never_started(const fs::path& folder) {
 
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
   const fs::path first = out.empty() ? fs::path("runs") / default_name : out;
-  // "runs/x/" means the folder x, not an unnamed file in it
+  // "runs/x/" means the folder x, not a file without a name in it
   const fs::path folder = first.has_filename() ? first : first.parent_path();
   if (auto error = make_parents(folder))
     return cannot_create(folder, error);
@@ -215,7 +215,7 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
     if (!error)
       return tl::unexpected{own->error()};
     if (error == std::errc::file_exists && !out.empty() && never_started(path))
-      if (auto lock = locked(path); lock && never_started(path)) { // a starting run would hold the lock
+      if (auto lock = locked(path); lock && never_started(path)) { // if a run were starting, it would hold the lock
         for (const auto& name : unstarted_run_files())
           if (name != checkpoints_name)
             fs::remove(path / name);
@@ -386,7 +386,7 @@ void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tas
   for (std::size_t t = 0; t < matrix.rows.size(); ++t) {
     text += std::to_string(t + 1);
     for (double accuracy : matrix.rows[t])
-      text += fmt::format(",{}", accuracy); // the shortest text that parses to the same double
+      text += fmt::format(",{}", accuracy); // writes the shortest text that parses to the same double
     for (auto s = std::ssize(matrix.rows[t]); s < tasks; ++s)
       text += ',';
     text += '\n';

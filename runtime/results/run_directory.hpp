@@ -17,38 +17,40 @@ class partition;
 struct dataset;
 struct task_stream;
 
-/// Work and traffic of a node. Real times and bytes differ between equal runs.
+/// Work and traffic of a node. Wall-clock times and bytes differ between equal runs.
 struct node_record {
   std::string address{}, name{};
   std::int64_t workers = 0, client_rounds = 0;
   double busy_seconds = 0.0;                        ///< Sum over the node's workers.
-  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Sent to the node, and received from it.
-  std::uint64_t bytes_waiting = 0;                  ///< Currently queued for the node.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Bytes sent to the node, and received from it.
+  std::uint64_t bytes_waiting = 0;                  ///< Bytes that are queued for the node now.
   std::int64_t disconnects = 0;                     ///< Number of times that the node was lost.
-  std::int64_t rounds_rerun = 0;                    ///< Begun by this node, and computed again by another host.
-  double disconnected_seconds = 0.0;                ///< Total time that the node was lost.
+  std::int64_t rounds_rerun = 0;                    ///< Number of rounds that this node began and another host reran.
+  double disconnected_seconds = 0.0;                ///< Total time during which the node was lost.
   std::string rejection_reason{};                   ///< Reason why the node was rejected; empty if it was not.
   bool is_connected = true;                         ///< True if the node is connected.
 };
 
-/// Version of the arithmetic that run digests depend on. Runs of different epochs have different digests even for equal
-/// scenarios. Epoch 1: versions without the entry in summary.json. Epoch 2: autograd losses, functional layers, oneDNN
-/// convolutions.
+/// Version of the arithmetic that run digests depend on. Runs of different epochs have different digests, even for
+/// equal scenarios. Epoch 1: versions without the entry in summary.json. Epoch 2: autograd losses, functional layers,
+/// oneDNN convolutions.
 inline constexpr std::int64_t digest_epoch = 2;
 
-/// Contents of summary.json. `status` is "done", "failed" or "interrupted".
+/// Content of summary.json. `status` is "done", "failed" or "interrupted".
 struct run_summary {
   std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};
   std::string error{}; ///< Reason of a failure, else empty.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Numbers of individual changes.
-  std::optional<double> staleness_mean{}; ///< Mean over delivered uploads, in server steps; asynchronous runs only.
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Number of clients' individual changes.
+  std::optional<double> staleness_mean{}; ///< Mean staleness of delivered uploads, in server steps; asynchronous runs
+                                          ///< only.
   std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};
-  std::vector<reached_target> time_to_accuracy{};               ///< In the order of the scenario's targets.
-  std::optional<std::vector<double>> client_accuracy_deciles{}; ///< Nine values in percent.
-  std::optional<personal_accuracies> personal{};                ///< Of the last evaluation, with evaluation.personal.
+  std::vector<reached_target> time_to_accuracy{};               ///< One element per target, in the scenario's order.
+  std::optional<std::vector<double>> client_accuracy_deciles{}; ///< The nine deciles in percent.
+  std::optional<personal_accuracies> personal{};                ///< Result of the last evaluation, with
+                                                                ///< evaluation.personal.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
   double fused_width_mean = 0.0, worker_busy_share = 0.0;
@@ -72,7 +74,7 @@ struct run_summary {
 /// Information about a run that its resolved scenario does not contain.
 struct run_origin {
   std::string scenario{};        ///< The scenario's name.
-  std::string scenario_digest{}; ///< Identifies a run without summary.
+  std::string scenario_digest{}; ///< Identifies a run that has no summary.
   std::string data_digest{};     ///< Digest of the data set's content; "" for runs of earlier versions.
   bool trace = false;
   std::map<std::string, std::string> files{};      ///< Digests of files, by the key that names the file.
@@ -120,26 +122,26 @@ struct line_lengths {
   std::uint64_t events = 0, digests = 0, deliveries = 0, clients = 0;
 };
 
-/// Draws accuracy.svg. @param title of the run @param evaluations in order
+/// Draws accuracy.svg. @param title title of the run @param evaluations all evaluations, in order
 using accuracy_drawing =
     std::function<std::string(const std::string& title, std::span<const evaluation_record> evaluations)>;
 
-/// Owns the folder and its open files. A failed write throws std::system_error with the file name. Existing contents
-/// stay complete: whole files are written to a temporary name and renamed, lines are flushed.
+/// Owns the folder and its open files. A failed write throws std::system_error with the file name. After a failure the
+/// existing files are complete: whole files are written under a temporary name and then renamed, and lines are flushed.
 class run_directory {
 public:
   /// True if the folder contains only files of a run that was killed before it wrote scenario.toml. False for an empty
   /// folder, which may belong to another program.
   [[nodiscard]] static bool never_started(const std::filesystem::path& folder);
-  /// Creates `out`, or if it is empty runs/<scenario>-<strategy>-s<seed>-<digest8>, with -2, -3, ... if that exists.
-  /// Fails if `out` exists, unless never_started() is true for it. Folders are created atomically and locked while
-  /// open, so no two runs share one.
+  /// Creates `out`. If `out` is empty, creates runs/<scenario>-<strategy>-s<seed>-<digest8>, with -2, -3, ... appended
+  /// if that folder exists. Fails if `out` exists, unless never_started() is true for it. Folders are created
+  /// atomically and locked while open, so no two runs share one.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
   /// Opens the folder of an existing run. Fails while another process has it open.
   [[nodiscard]] static expected<run_directory> open(const std::filesystem::path& path);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// Current path of the folder, which may have been moved. Empty if the folder or a file for resuming is missing.
+  /// Current path of the folder, which the user may have moved. Empty if the folder or a file for resuming is missing.
   [[nodiscard]] std::filesystem::path resumable_at() const;
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
@@ -179,12 +181,12 @@ public:
   /// file, whatever the task's transform.
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
 
-  /// Writes client_classes.csv atomically: the numbers of training rows that clients hold by task and class.
+  /// Writes client_classes.csv atomically: the number of training rows of each client, by task and class.
   void write_client_classes(const partition& who, std::int64_t clients, const task_stream& tasks);
 
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  /// Throws with the current path if the folder was moved or removed, or if a file for resuming is missing.
+  /// Throws an error with the current path if the folder was moved or removed, or if a file for resuming is missing.
   void expect_in_place() const;
   template <class Line>
   void add_lines(std::optional<line_file>& file, const char* name, const char* header, std::span<const Line> lines);
@@ -192,7 +194,7 @@ private:
   bool has_begun_ = false; ///< True once scenario.toml exists.
   open_file lock_;         ///< Descriptor of the locked folder.
   std::optional<line_file> metrics_{}, events_{}, digests_{}, deliveries_{},
-      clients_{}; ///< Opened when their first line is added.
+      clients_{}; ///< Opened when their first lines are added.
 };
 
 } // namespace mneme

@@ -11,7 +11,7 @@ namespace {
 void join(timeline_bin& bin, const timeline_bin& next) {
   const auto first = bin.first;
   const auto most = std::max(bin.in_flight_max, next.in_flight_max);
-  bin = next; // counts are those at the end of the bin
+  bin = next; // counts are totals at the end of the bin
   bin.first = first;
   bin.in_flight_max = most;
 }
@@ -43,7 +43,7 @@ void timeline_bin::persist(archive& state) {
          staleness, loss] = *this;
   state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);
   state(up)(down)(staleness)(loss);
-  constexpr std::int64_t count_max = std::int64_t{1} << 62; // sums with later counts do not overflow
+  constexpr std::int64_t count_max = std::int64_t{1} << 62; // adding later counts to such a sum cannot overflow
   for (const auto count : {under_way, under_way_max, enrolled, delivered, late, lost, up, down, staleness})
     if (state.loading() && (count < 0 || count > count_max))
       throw archive_error("has a count in its timeline that no run can have");

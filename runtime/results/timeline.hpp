@@ -13,14 +13,15 @@ class archive;
 /// Consecutive rounds, or server steps of an asynchronous run. Counts are totals from the start of the run to the end
 /// of the bin.
 struct timeline_bin {
-  round_id first{}, last{};                      ///< From 0, both included.
+  round_id first{}, last{};                      ///< Counted from 0; both are included.
   task_id task{};                                ///< Task of the last round.
   virtual_time at{};                             ///< End of the last round.
-  std::int64_t in_flight = 0, in_flight_max = 0; ///< Assignments in flight: at the end, maximum.
+  std::int64_t in_flight = 0, in_flight_max = 0; ///< Number of assignments in flight: at the end of the bin, and at
+                                                 ///< most.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   std::int64_t upload_bytes = 0, download_bytes = 0;
-  std::int64_t staleness_sum = 0;        ///< Over all uploads so far, in server steps.
-  std::optional<double> training_loss{}; ///< Of the last round; see evaluation_record.
+  std::int64_t staleness_sum = 0;        ///< Sum over all uploads so far, in server steps.
+  std::optional<double> training_loss{}; ///< Mean training loss of the last round; see evaluation_record.
   bool operator==(const timeline_bin&) const = default;
   /// Throws archive_error for loaded counts that no run can have.
   void persist(archive& state);

@@ -168,7 +168,7 @@ void check_tasks(const scenario& s, remarks& out) {
              tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
 }
 
-/// Describes all illegal steps in a row of the enrollment table. @pre the row has legal letters
+/// Describes every invalid change in a row of the enrollment table. @pre the row has legal letters
 std::vector<std::string> row_complaints(const std::string& row, std::int64_t tasks) {
   if (std::ssize(row) != tasks)
     return {fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size())};

@@ -10,14 +10,14 @@ struct scenario_finding {
   std::string text{};
 };
 
-/// Errors: combinations that no run can execute, as far as this is known without the data.
+/// Errors: combinations that no run can execute. Covers everything that can be found without the data.
 [[nodiscard]] std::vector<scenario_finding> check_combinations(const scenario& settings);
 /// The part of check_combinations() about [uploads], [aggregation] and attackers.
 [[nodiscard]] std::vector<scenario_finding> check_uploads(const scenario& settings);
 /// Warnings: combinations that can run but are probably unintended.
 [[nodiscard]] std::vector<scenario_finding> find_suspicious(const scenario& settings);
 
-/// Returns a remark for every key that the chosen kinds do not read, whether or not the user gave it.
+/// Returns a finding for every key that the chosen kinds do not read, whether or not the user gave it.
 [[nodiscard]] std::vector<scenario_finding> find_unused_keys(const scenario& settings);
 
 } // namespace mneme

@@ -43,7 +43,7 @@ key_table keys_of(link_profile& to, device_value& jitter) {
   key_table keys;
   keys.device("uplink_mbit", to.uplink_mbit, rate, "From device to server.");
   keys.device("downlink_mbit", to.downlink_mbit, rate, "From server to device.");
-  keys.duration("latency", to.latency, "Added to every transfer.");
+  keys.duration("latency", to.latency, "Time that is added to every transfer.");
   keys.device("jitter", jitter, rate, "Additional seconds, drawn for each transfer.");
   return keys;
 }
@@ -220,7 +220,7 @@ choose_profiles(const std::vector<profile_choice>& choices, const place& at, std
 }
 
 std::vector<profile_choice> with_texts(std::vector<profile_choice> choices) {
-  std::vector<scenario_error> ignored; // already reported when the profiles were read
+  std::vector<scenario_error> ignored; // the errors were reported when the profiles were read
   for (auto& choice : choices)
     if (auto text = text_of(choice, {}, ignored))
       choice = {.text = std::move(text->text), .link = choice.link, .share = choice.share};

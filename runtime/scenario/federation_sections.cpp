@@ -358,7 +358,7 @@ void later_devices_keys(section_keys& keys, scenario& of_run) {
               "0: no limit.");
   keys.omit_default_from_digest();
   keys.number("server_downlink_mbit", to.server_downlink_mbit, {.low = 0.0, .high = 1e9},
-              "The same for all downloads from the server.");
+              "Megabits per second shared by all downloads from the server, likewise; 0: no limit.");
   keys.omit_default_from_digest();
 }
 
@@ -375,13 +375,14 @@ section_keys devices_keys(scenario& of_run) {
   keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
               "Megabits per second from server to device; 0: instantaneous.");
   keys.device("proxy_uplink_mbit", to.proxy_uplink_mbit, {.low = 0.0},
-              "The same from device to proxy, for methods that have one.");
+              "Megabits per second from device to proxy, for methods with a proxy; 0: instantaneous.");
   keys.used_if(has_proxy, "only methods with a proxy");
-  keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0}, "The same from proxy to device.");
+  keys.device("proxy_downlink_mbit", to.proxy_downlink_mbit, {.low = 0.0},
+              "Megabits per second from proxy to device; 0: instantaneous.");
   keys.used_if(has_proxy, "only methods with a proxy");
   keys.flag("observers_cost_time", to.observers_cost_time,
             "Whether observing clients (outside the cohort, in some methods) need a download and time.");
-  keys.duration("latency", to.latency, "Added to every transfer.");
+  keys.duration("latency", to.latency, "Time that is added to every transfer.");
   keys.number("dropout", to.dropout, {.low = 0.0, .high = 1.0},
               "Probability that a client drops out of an assignment.");
   keys.choice("availability", to.availability,
@@ -445,7 +446,7 @@ const std::vector<partition_word>& partition_words() {
 std::vector<section> federation_sections(scenario& into) {
   std::vector<section> sections;
   sections.push_back({"data", "The data set, and the part of it that is used.", data_keys(into.data)});
-  sections.push_back({"tasks", "The tasks and their differences.", tasks_keys(into.tasks)});
+  sections.push_back({"tasks", "The tasks, and how they differ.", tasks_keys(into.tasks)});
   sections.push_back({"partition", "Assignment of rows to clients.", partition_keys(into.partition)});
   sections.push_back({"clients", "The population.", clients_keys(into.clients)});
   sections.push_back({"enrolment", "The clients that are enrolled in each task.", enrolment_keys(into.enrolment)});

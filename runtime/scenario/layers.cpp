@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 const std::string no_such_file = "no such file";
-constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists at most one number per client
-constexpr std::size_t open_max = 1'000;          // length of a chain of `extends`
+constexpr std::size_t file_bytes_max = 16 << 20; // enough, because a scenario lists at most one number per client
+constexpr std::size_t open_max = 1'000;          // longest chain of `extends`
 
 /// Reads the whole text. Returns the reason if the file cannot be read.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
@@ -54,18 +54,18 @@ std::string neighbor_hint(const fs::path& missing) {
 
 constexpr std::int64_t key_parts_max = 8;
 
-/// Location of a key with more parts than any scenario needs, or nullopt. toml++ would build and destroy one nested
-/// table per part, recursively.
+/// Location of a key with more parts than any scenario needs, or nullopt. For such a key, toml++ would recursively
+/// build and destroy one nested table per part.
 std::optional<place> key_too_deep(std::string_view text) {
   place at{.source = {}, .line = 1, .column = 0};
   std::int64_t parts = 1;
-  std::string_view closing; // end of the string or comment at this position
+  std::string_view closing; // text that closes the string or comment at this position
   while (!text.empty()) {
     const char next = text.front();
     std::size_t taken = 1;
     if (!closing.empty()) {
       const bool escape = next == '\\' && closing.front() == '"' && text.size() > 1;
-      const bool line_ends = next == '\n' && closing.size() == 1; // an error in such a string
+      const bool line_ends = next == '\n' && closing.size() == 1; // a line break in such a string is an error
       const bool closes = !escape && (text.starts_with(closing) || line_ends);
       taken = escape ? 2 : closes && !line_ends ? closing.size() : 1;
       if (closes)
@@ -120,10 +120,10 @@ scenario_error syntax_problem(const std::string& source, const toml::parse_error
           "not valid TOML: " + text};
 }
 
-constexpr int bare_words_max = 100; // per file, which is parsed again after each
+constexpr int bare_words_max = 100; // limit per file, because the file is parsed again after each
 
-/// Parses TOML. Bare values are put in quotes, with one problem each, so that later errors are also found. Parsing ends
-/// at the first other error.
+/// Parses TOML. Puts each bare value in quotes and reports it, so that later errors are found, too. Stops at the first
+/// error of another kind.
 toml::table parse_text(const std::string& source, std::string text, std::vector<scenario_error>& problems) {
   std::map<std::int64_t, std::int64_t> added; // number of characters inserted into each line
   for (int fixed = 0;; ++fixed) {
@@ -150,10 +150,10 @@ toml::table parse_text(const std::string& source, std::string text, std::vector<
 
 class layer_reader {
 public:
-  /// Reads a file after its bases, which become lower layers. @param origin `extends` entry that names the file, or
-  /// null
+  /// Reads the bases of a file, which become lower layers, and then the file. @param origin `extends` entry that names
+  /// the file, or null
   void read_file(const fs::path& named, const scenario_error* origin) {
-    if (!special_kind(named).empty()) // a link in /dev/fd to a pipe has no canonical path
+    if (!special_kind(named).empty()) // a pipe, linked in /dev/fd, has no canonical path
       return refuse(named, content_of(named).error(), origin);
     std::error_code unknown;
     const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
@@ -214,7 +214,7 @@ private:
     out_.problems.push_back(std::move(missing));
   }
 
-  /// Inserts `value`, parsed as TOML if possible, otherwise as a string.
+  /// Inserts `value` as TOML if it can be parsed, otherwise as a string.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
     auto parsed = key_too_deep(value) ? toml::table{} : toml_of("value = " + value).value_or(toml::table{});
     if (parsed.size() == 1)
@@ -252,9 +252,9 @@ private:
   }
 
   layer_stack out_;
-  std::set<fs::path> done_;        // a file is one layer, even if several files extend it
-  std::vector<fs::path> open_;     // canonical paths of the files that are being read after their bases
-  std::vector<std::string> names_; // the same files as named by the user
+  std::set<fs::path> done_;        // a file becomes one layer, even if several files extend it
+  std::vector<fs::path> open_;     // canonical paths of the files whose bases are being read
+  std::vector<std::string> names_; // paths of the same files, as the user gave them
 };
 
 } // namespace

@@ -31,13 +31,14 @@ struct scenario_layer {
   toml::table values{};
   bool has_lines = true;
   bool from_user = true;    ///< False for a preset.
-  bool is_received = false; ///< Received from another process; its paths must not open files of this machine.
+  bool is_received = false; ///< True: another process sent it, so its paths must not open files of this machine.
 };
 /// Location of a TOML value in a layer.
 [[nodiscard]] place place_in(const scenario_layer& from, const toml::source_region& region);
 
 struct layer_stack {
-  std::vector<scenario_layer> layers{}; ///< Bases before the files that extend them, each file once; `--set` last.
+  std::vector<scenario_layer> layers{}; ///< Bases come before the files that extend them, each file once; `--set` is
+                                        ///< last.
   std::vector<scenario_error> problems{};
 };
 /// Reads `file`, all files that it extends, and the overrides. A file with a syntax error gives a problem and an empty

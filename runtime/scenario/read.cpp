@@ -65,7 +65,7 @@ private:
     return std::nullopt;
   }
 
-  /// String value of a key in the layers before `end`, or `otherwise` if none sets it.
+  /// Text of a key in the layers before `end`, or `otherwise` if none sets it.
   [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise,
                                  std::size_t end) const {
     for (std::size_t i = 0; i < end; ++i)
@@ -101,7 +101,7 @@ private:
     stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
   }
 
-  /// Sets the method's word keys before all others, since its defaults may depend on them.
+  /// Sets the method's keys whose values are words before all others, because its defaults may depend on them.
   void choose_words() {
     key_table keys;
     value_.strategy.method->keys(keys);
@@ -122,7 +122,7 @@ private:
         continue;
       auto lowest =
           parse_layer("preset " + quote_text(preset_name) + " of " + quote_text(name), preset.toml, problems_);
-      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // a preset must not select a method
+      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // a preset must not select another method
       insert_lowest(std::move(lowest));
       return;
     }
@@ -214,8 +214,8 @@ private:
     broken_.insert(name);
   }
 
-  /// Reports an unknown key. A key in [model] or [strategy] that belongs to the kind selected by a lower layer only has
-  /// no effect. If the kind is unknown, its keys are not checked.
+  /// Reports an unknown key. A key in [model] or [strategy] that belongs to a kind which a higher layer has replaced
+  /// merely has no effect. If the kind is unknown, its keys are not checked.
   void unknown_key(const section& group, const std::string& key, const place& at, std::size_t layer_index) {
     const bool of_model = group.name == "model", of_strategy = group.name == "strategy";
     if ((of_model && !value_.model.kind) || (of_strategy && !value_.strategy.method))
@@ -225,7 +225,8 @@ private:
     const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
     const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
     const auto name = full_name(group.name, key);
-    const auto* const renamed = entry_of_old_name(name, then); // only keys of the method `now` have been replaced
+    const auto* const renamed = entry_of_old_name(name, then); // at this point only the keys of method `now` have been
+                                                               // renamed
     const auto owners = suggest_owners(renamed ? std::string(renamed->name) : key, group.name);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
       warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +

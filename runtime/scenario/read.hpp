@@ -4,12 +4,12 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Overrides of the command line: a key such as "rounds.cohort", and a TOML value or bare string.
+/// Overrides on the command line: a key, such as "rounds.cohort", and a TOML value or bare string.
 using overrides = std::vector<std::pair<std::string, std::string>>;
 
 struct reading {
   scenario value{};
-  diagnostics warnings{}; ///< One for each given key that the chosen kind does not read.
+  diagnostics warnings{}; ///< One warning for each given key that the chosen kind does not read.
 };
 /// Reads `file`, the files that it extends, and the overrides. Returns all errors on failure.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);

@@ -21,7 +21,7 @@ public:
   explicit key_renamer(std::span<scenario_layer> layers) : layers_(layers) {}
 
   void rename(const renamed_key& entry) {
-    const auto new_places = places_of(entry); // before the first old name is replaced
+    const auto new_places = places_of(entry); // found before the first old name is replaced
     for (auto& layer : layers_) {
       auto* const section = layer.values.get_as<toml::table>(entry.section);
       if (!section)

@@ -38,7 +38,7 @@ std::string scenario_text(const std::filesystem::path& file) {
   auto read = read_scenario(file, {});
   if (!read)
     return quote_text("");
-  read->value.model.backbone.clear(); // not hashed, because it could refer to this scenario
+  read->value.model.backbone.clear(); // not hashed, because this key could refer to the same scenario
   return quote_text(scenario_digest(read->value));
 }
 
@@ -66,7 +66,7 @@ std::map<std::string, std::string> default_texts(const scenario& settings) {
   return texts;
 }
 
-/// Digest of user data; the keys that locate the data are omitted.
+/// Digest of the user's data. Keys that locate the data are omitted.
 std::string digested_place(const data_section& data, const std::string& name) {
   if (name != "file")
     return {};
@@ -92,7 +92,7 @@ std::string digested_text(const scenario& settings, const std::string& section, 
                                    : current_text(option);
 }
 
-/// The line of a key that the digest hashes. Renamed keys keep their old name in it, so that no digest changes.
+/// The line that the digest hashes for a key. It has the old name of a renamed key, so that no digest changes.
 std::string digested_line(const scenario& settings, const std::string& section, const key& option) {
   const auto* const renamed = find_renamed(section, option.name, settings.strategy.name);
   const auto text = digested_text(settings, section, option, renamed);

@@ -101,8 +101,8 @@ json properties_of(const key_table& keys) {
   return properties;
 }
 
-/// Schema of [model] or [strategy]: the shared keys, and the keys of the kind that `name` selects. If `name` is set in
-/// another file, the keys of all kinds are accepted.
+/// Schema of [model] or [strategy]: the shared keys, and the keys of the kind that `name` selects. Without `name`,
+/// which another file may set, the keys of all kinds are accepted.
 template <class Entries>
 json choose_schema(const json& shared, const Entries& entries) {
   json every_name = json::array();

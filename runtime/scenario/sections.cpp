@@ -75,7 +75,7 @@ section_keys training_keys(training_section& to) {
   section_keys keys;
   keys.choice("optimizer", to.optimizer,
               {{"sgd", optimizer_kind::sgd}, {"adam", optimizer_kind::adam}, {"adamw", optimizer_kind::adamw}},
-              "As in PyTorch; its state is new in each round.");
+              "The optimizer, as in PyTorch. Its state is new in each round.");
   keys.integer("epochs", to.epochs, {.low = 0, .high = 1'000'000},
                "Passes over a client's rows per round; 0: no training.");
   keys.integer("batch", to.batch, {.low = 0}, "Rows per step; 0: all of a client's rows.");
@@ -140,7 +140,7 @@ section_keys strategy_keys(scenario& of_run) {
 section_keys worker_keys(worker_section& to) {
   section_keys keys;
   keys.text("device", to.device, "\"auto\", \"cpu\" or \"cuda:N\"; \"cuda\" is \"cuda:0\".");
-  keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, else one per core.");
+  keys.integer("count", to.count, {.low = 0, .high = 4096}, "CPU workers; 0: as many as --threads, or one per core.");
   keys.integer("fused_clients_max", to.fused_clients_max, {.low = 0},
                "Maximum number of clients trained in one batch; 0: chosen by the size of cache or memory.");
   keys.integer("shards", to.shards, {.low = 0, .high = 65'536},

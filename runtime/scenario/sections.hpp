@@ -6,14 +6,14 @@ namespace mneme {
 /// Condition under which a key has an effect.
 struct key_condition {
   std::string key{};     ///< Name without section.
-  bool holds = true;     ///< Value for the bound scenario at the time of the call.
+  bool holds = true;     ///< Whether the condition holds for the bound scenario now.
   std::string readers{}; ///< For messages: "only rounds with a deadline".
 };
 
 /// A default that depends on other keys.
 struct default_rule {
   std::string key{};             ///< Name without section.
-  std::function<void()> apply{}; ///< Sets the member; called if the key has an effect and was not given.
+  std::function<void()> apply{}; ///< Sets the member. Called if the key has an effect and was not given.
 };
 
 /// The keys of a section, some with conditions or default rules.
@@ -25,8 +25,8 @@ public:
   void used_if(std::string key, bool holds, std::string readers) {
     conditions_.push_back({std::move(key), holds, std::move(readers)});
   }
-  /// Sets the default rule of the last added key. The rule is not applied to a key without effect, because reading the
-  /// resolved scenario again must not give a warning.
+  /// Sets the default rule of the last added key. The rule is not applied to a key without effect: otherwise, reading
+  /// the resolved scenario would give a warning.
   void default_from(std::function<void()> apply) { rules_.push_back({all().back().name, std::move(apply)}); }
   [[nodiscard]] const std::vector<key_condition>& conditions() const noexcept { return conditions_; }
   [[nodiscard]] const std::vector<default_rule>& rules() const noexcept { return rules_; }

@@ -12,7 +12,7 @@ const std::map<std::string, std::string> removed_keys{
      "nodes are trusted to answer, and one without a heartbeat is lost after worker.node_timeout; "
      "worker.join_timeout limits the wait for nodes"}};
 
-constexpr std::size_t letters_min = 5; // shorter words resemble too many keys
+constexpr std::size_t letters_min = 5; // shorter words are similar to too many keys
 
 std::vector<std::string> names_in(const section& group) {
   std::vector<std::string> names;
@@ -26,7 +26,7 @@ std::string shown_key(const section& group, const std::string& key) {
   return group.name.empty() ? "'" + key + "' outside all sections" : "[" + group.name + "] " + key;
 }
 
-/// A key of another section with this name, or a similar one unless `exact`. Returns "" if there is none.
+/// A key of another section with this name, or with a similar name unless `exact` is set. Returns "" if there is none.
 std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& sections, bool exact) {
   for (const auto& other : sections) {
     if (other.name == in.name)

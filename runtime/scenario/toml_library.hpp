@@ -1,8 +1,8 @@
 /// toml_library: includes toml++, with workarounds for differences between its versions.
 #pragma once
 #include <cstdint>
-// For letters such as U+02CD, toml++'s search for non-ASCII blanks reaches a line marked unreachable. Version 3.4
-// renamed the headers.
+// Characters such as U+02CD let toml++'s search for non-ASCII blanks reach a line that is marked as unreachable.
+// Version 3.4 renamed the headers.
 #if __has_include(<toml++/impl/preprocessor.hpp>)
 #include <toml++/impl/preprocessor.hpp>
 #undef TOML_UNREACHABLE

@@ -153,7 +153,7 @@ std::string number_of(std::string_view word) {
   if (whole.empty() && fraction.empty())
     return {};
   if (has_comma && (whole.empty() || fraction.empty() || fraction.size() == 3))
-    return {}; // ambiguous: 1,000 may mean one thousand
+    return {}; // ambiguous, because 1,000 may mean one thousand
 
   std::string exponent;
   if (!unread.empty() && (unread.front() == 'e' || unread.front() == 'E')) {
@@ -193,7 +193,7 @@ std::optional<unquoted_string> find_unquoted_string(const std::string& text, std
     return std::nullopt;
   const auto line = text_view(text).substr(at->begin, at->end - at->begin);
   auto word = bare_word_of(line, 0);
-  if (!word && line.find('=') == text_view::npos) // possibly a line of a multi-line list
+  if (!word && line.find('=') == text_view::npos) // may be a line of a multi-line list
     if (word = bare_word_of(line, 1); word && !word->is_number)
       return std::nullopt;
   if (word) {

@@ -1,4 +1,4 @@
-/// unquoted_strings: finds values that are not TOML, such as fedavg in `name = fedavg`, where toml++ has failed.
+/// unquoted_strings: after toml++ has failed, finds values that are not TOML, such as fedavg in `name = fedavg`.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -7,14 +7,14 @@ namespace {
 
 using upload_findings = std::vector<scenario_finding>;
 
-/// A requested feature of this file, and the key that requests it.
+/// A feature that this file checks and a scenario requests, and the key that requests it.
 struct upload_request {
   std::string key{};           ///< "uploads.top_k".
-  std::string value{};         ///< As TOML; empty: not stated in errors.
+  std::string value{};         ///< Value as TOML; empty: errors do not state it.
   bool weights_only = false;   ///< Needs upload_content::weights.
   bool synchronous = false;    ///< Needs rounds.mode = "sync".
   bool float_transfer = false; ///< Needs devices.transfer_dtype = "fp32".
-  const char* reason = "";     ///< Why it needs weights only and synchronous rounds.
+  const char* reason = "";     ///< Why the feature needs uploads of weights and synchronous rounds.
 };
 
 std::string rule_word(aggregation_rule rule) {

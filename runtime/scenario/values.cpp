@@ -12,9 +12,10 @@
 namespace mneme {
 namespace {
 
-constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
+constexpr double sigma_max = 50.0; // exp(sigma x) is then finite for every normal draw x
 
-/// True for a nonzero number with too small a magnitude: below number_min, or below the lower bound if that is smaller.
+/// True for a nonzero number whose magnitude is too small: below number_min, or below the lower bound if that is
+/// smaller.
 bool is_tiny(double value, const range<double>& bounds) {
   const auto smallest = bounds.low > 0.0 ? std::min(bounds.low, number_min) : number_min;
   return value != 0.0 && std::abs(value) < smallest;
@@ -171,7 +172,7 @@ private:
     add(from_, meant.empty() ? text : text + "; write " + meant, wrong_type ? problem_kind::type : problem_kind::other);
   }
 
-  /// Continues "expected a number in [0, 1]" for a value within the bounds with too small a magnitude.
+  /// Continues the text "expected a number in [0, 1]" for a value within the bounds whose magnitude is too small.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
     if (!value || *value < into_.bounds.low || !is_tiny(*value, into_.bounds))
@@ -179,7 +180,7 @@ private:
     return ", and 0 or at least " + number_text(number_min) + " in magnitude";
   }
 
-  /// Rejects a string with bytes that TOML does not allow, because the resolved scenario could not be parsed.
+  /// Rejects a string with bytes that TOML does not allow, because otherwise the resolved scenario could not be parsed.
   void refuse_bytes(const std::string& shown) {
     add(from_, name_ + " = " + shown + ": expected UTF-8, since scenarios are UTF-8 text; use another name");
   }
@@ -293,7 +294,7 @@ private:
                                                    : from.is_number();
   }
 
-  /// Describes the bounds of an element instead of a single number.
+  /// Describes the bounds of one element of a list.
   [[nodiscard]] std::string element_bounds(const std::string& text) const {
     double unused = 0.0;
     key option{.target = &unused, .bounds = into_.bounds};
@@ -404,7 +405,7 @@ std::string value_text(const toml::node& value) {
       entries.push_back(std::string(key.str()) + " = " + value_text(node));
     return "{ " + joined(entries, [](const std::string& entry) { return entry; }) + " }";
   }
-  std::ostringstream out; // for dates and times
+  std::ostringstream out; // prints dates and times
   value.visit([&](const auto& node) {
     if constexpr (toml::is_value<decltype(node)>)
       out << node.get();
@@ -419,7 +420,7 @@ std::string found_text(const toml::node& value) {
     return text;
   auto end = length_max - 4;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end; // keeps UTF-8 characters whole
+    --end; // does not split a UTF-8 character
   return text.substr(0, end) + " ...";
 }
 

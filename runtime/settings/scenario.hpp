@@ -11,7 +11,7 @@ class strategy;
 struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
-/// Axis with the channels of image arrays; automatic selects the axis of length 1 or 3.
+/// Axis of image arrays that holds the channels; automatic selects the axis of length 1 or 3.
 enum class array_layout { automatic, channels_first, channels_last };
 struct data_section {
   std::string name = "fashion-mnist";
@@ -86,7 +86,7 @@ struct enrolment_section {
   std::vector<std::string> table{};
   std::int64_t initial = 10;
   std::int64_t added_per_task = 10;
-  // Enrollment at random: means of exponential distributions.
+  // Means of the exponential distributions of random enrollment.
   virtual_duration arrival_mean = std::chrono::minutes(10);
   virtual_duration lifetime_mean = std::chrono::hours(2);
   virtual_duration absence_mean{0}; ///< 0: clients that leave never return.
@@ -100,13 +100,14 @@ enum class staleness_kind { polynomial, constant, hinge };
 struct rounds_section {
   round_mode mode = round_mode::sync;
   std::int64_t per_task = 10; ///< Rounds; in asynchronous runs, server steps.
-  std::int64_t cohort = 10;   ///< Clients per round. Resolved to min(10, clients.count) if not given.
+  std::int64_t cohort = 10;   ///< Number of clients per round. If it is not given, it becomes min(10, clients.count).
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
   // Asynchronous runs only:
   aggregation_kind aggregation = aggregation_kind::fedbuff;
   std::int64_t buffer = 10;       ///< FedBuff: number of uploads per server step.
-  std::int64_t concurrency = 100; ///< Clients in flight. Resolved to min(100, clients.count) if not given.
+  std::int64_t concurrency = 100; ///< Number of clients in flight. If it is not given, it becomes min(100,
+                                  ///< clients.count).
   staleness_kind staleness = staleness_kind::polynomial;
   double staleness_exponent = 0.5;
   std::int64_t staleness_bound = 4;
@@ -117,16 +118,16 @@ struct rounds_section {
 enum class noise_place { server, client, tree };
 enum class rounding_kind { stochastic, nearest };
 enum class secure_aggregation_kind { none, masked };
-/// Steps between a client's update and the server's fold.
+/// Steps between a client's update and its fold at the server.
 struct uploads_section {
   double clip_norm = 0.0;        ///< Maximum L2 norm of an update; 0: no limit.
-  double noise_multiplier = 0.0; ///< Standard deviation of the noise over clip_norm; 0: no noise.
+  double noise_multiplier = 0.0; ///< Standard deviation of the noise, relative to clip_norm; 0: no noise.
   noise_place noise = noise_place::server;
-  double delta = 1e-5;       ///< Of the reported (epsilon, delta).
+  double delta = 1e-5;       ///< The delta of the reported (epsilon, delta).
   double top_k = 1.0;        ///< Share of the entries that are sent; 1: all.
   std::int64_t quantise = 0; ///< Bits per sent value; 0: float32.
   rounding_kind rounding = rounding_kind::stochastic;
-  bool error_feedback = false; ///< Adds what compression has left out to the client's next update.
+  bool error_feedback = false; ///< Adds what compression has omitted to the client's next update.
   secure_aggregation_kind secure_aggregation = secure_aggregation_kind::none;
 
   [[nodiscard]] bool compresses() const noexcept { return top_k < 1.0 || quantise > 0; }
@@ -167,21 +168,23 @@ struct devices_section {
   std::filesystem::path capacity_file{}, link_file{};
   trace_end_rule trace_end = trace_end_rule::stop; ///< Behavior after the last span of a client's trace.
   virtual_duration trace_period{0}; ///< Repeated traces: their period; 0: the end of the client's own trace.
-  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< Shared by all clients; 0: unlimited.
+  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< Rates that all clients share; 0: unlimited.
 };
 
-enum class trainable_part { all, head, body, layers }; ///< [model] accepts only all and head.
+enum class trainable_part { all, head, body, layers }; ///< [model] accepts only `all` and `head`.
 struct model_section {
   std::string name = "mlp";
   std::filesystem::path module{}; ///< Module file (exported program) used as the net; empty: use `name`.
   bool module_scores = false;     ///< True: forward() returns class scores; false: features.
-  bool module_training = true;    ///< True: training uses the layer modes stored in the file; false: evaluation mode.
+  bool module_training = true;    ///< True: training uses the layer modes stored in the file. False: all layers are in
+                                  ///< evaluation mode.
   bool module_fused = true;       ///< True: a module whose operators all have a layer of mneme runs as these layers.
   bool native_code = false;       ///< True: modules are loaded without a probe if the system has no sandbox.
   std::filesystem::path weights{}, seed_weights{};
-  std::filesystem::path backbone{}; ///< Scenario of a run that trained the initial weights; empty: none.
+  std::filesystem::path backbone{}; ///< Scenario of a run that trains the initial weights; empty: none.
   trainable_part trainable = trainable_part::all;
-  std::vector<std::string> frozen{};  ///< Untrained parameters: names of parameters or layers, or patterns with *.
+  std::vector<std::string> frozen{};  ///< Parameters that are not trained: names of parameters or layers, or patterns
+                                      ///< with *.
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
 };
 
@@ -212,7 +215,7 @@ struct strategy_section {
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
-enum class no_nodes_policy { local, wait }; ///< Without usable nodes: compute locally, or wait for a node.
+enum class no_nodes_policy { local, wait }; ///< If no node is usable: compute locally, or wait for a node.
 /// machine: the fastest kernels of this machine. portable: a fixed order of operations and fixed instructions (AVX2
 /// with FMA) on every machine.
 enum class arithmetic_kind { machine, portable };
@@ -221,18 +224,18 @@ struct worker_section {
   std::int64_t count = 0, fused_clients_max = 0, shards = 0;
   byte_size lookahead_memory{std::int64_t{1} << 30};
   no_nodes_policy no_nodes = no_nodes_policy::local;
-  virtual_duration node_timeout = std::chrono::seconds(3); ///< In wall-clock time.
-  virtual_duration join_timeout = std::chrono::minutes(5); ///< In wall-clock time.
+  virtual_duration node_timeout = std::chrono::seconds(3); ///< Wall-clock time.
+  virtual_duration join_timeout = std::chrono::minutes(5); ///< Wall-clock time.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
-  double verify_share = 0.0; ///< Share of rounds on nodes that this process computes again to verify their results.
+  double verify_share = 0.0; ///< Share of the nodes' rounds that this process recomputes to verify their results.
 };
 
 enum class evaluation_mask { seen, all, task };
 enum class personal_model { none, fine_tuned, local }; ///< See docs/metrics.md.
 enum class personal_test_rows { held_out, classes };
-enum class kept_models { last, tasks }; ///< Saves the net at the end of the run, or also at the end of every task.
+enum class kept_models { last, tasks }; ///< Saves the net only at the end of the run, or also at the end of every task.
 struct evaluation_section {
-  std::int64_t every = 1; ///< In rounds or server steps.
+  std::int64_t every = 1; ///< Number of rounds or server steps.
   evaluation_mask mask = evaluation_mask::seen;
   std::vector<double> targets{}; ///< Accuracies in percent.
   bool fairness = false;
@@ -249,7 +252,7 @@ struct evaluation_section {
 };
 
 struct checkpoint_section {
-  std::int64_t every = 1; ///< In rounds or server steps; 0: no checkpoints.
+  std::int64_t every = 1; ///< Number of rounds or server steps; 0: no checkpoints.
   bool force = false;
   std::int64_t keep = 2;
 };
@@ -277,7 +280,8 @@ struct scenario {
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys of the user.
   std::string file{};                              ///< Path of the scenario file, as the user gave it.
 
-  /// Seed of all draws about the data: synthetic rows, test rows, orders, transforms, partition and held-out rows.
+  /// Seed of all random choices about the data: synthetic rows, test rows, orders, transforms, partition and held-out
+  /// rows.
   [[nodiscard]] std::uint64_t data_seed() const noexcept {
     return static_cast<std::uint64_t>(data.seed < 0 ? seed : data.seed);
   }

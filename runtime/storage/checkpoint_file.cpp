@@ -46,7 +46,7 @@ expected<archive::buffer> bytes_of(const fs::path& path) {
   return bytes;
 }
 
-/// The defect of an incomplete or damaged file; "" if the bytes are complete.
+/// Describes the defect of an incomplete or damaged file; "" if the bytes are complete.
 std::string defect_of(std::span<const std::byte> bytes) {
   if (bytes.size() < head_bytes + digest_bytes)
     return "it ends after " + std::to_string(bytes.size()) + " bytes";
@@ -100,7 +100,7 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
   checkpoint_search out;
   for (const auto& [number, path] : checkpoints_in(folder)) {
     const auto bytes = bytes_of(path);
-    if (!bytes) // an unreadable file may be complete, so older ones must not replace it
+    if (!bytes) // the unreadable file may be complete, so an older one must not replace it
       return tl::unexpected{bytes.error()};
     if (const auto flaw = defect_of(**bytes); !flaw.empty()) {
       out.broken.push_back({path.string(), "this checkpoint is incomplete: " + flaw});
@@ -142,7 +142,8 @@ void checkpoint_folder::forget_after(const fs::path& last) {
 }
 
 void checkpoint_folder::write(std::span<const archive> sections) {
-  if (std::error_code none; !fs::is_directory(path_.parent_path(), none)) // a moved run folder is not created again
+  if (std::error_code none; !fs::is_directory(path_.parent_path(), none)) // if the run folder was moved, it is not
+                                                                          // created again
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                             "cannot write into '" + path_.string() + "'");
   fs::create_directory(path_);
@@ -167,7 +168,7 @@ void checkpoint_folder::write(std::span<const archive> sections) {
   const auto sum = digest.value();
   file.write({reinterpret_cast<const char*>(&sum), digest_bytes});
   file.commit();
-  std::error_code ignored; // a remaining file does no harm
+  std::error_code ignored; // a file that remains does no harm
   for (std::size_t i = static_cast<std::size_t>(keep_) - 1; i < there.size(); ++i)
     fs::remove(there[i].second, ignored);
 }

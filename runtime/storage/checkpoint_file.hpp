@@ -5,14 +5,14 @@
 #include <filesystem>
 namespace mneme {
 
-/// File format: 8 bytes "MNEMECKP", uint32 format number, label, sections, each after its length, and the 16-byte
-/// XXH3-128 digest of everything before it.
+/// File format: the 8 bytes "MNEMECKP", the format number (uint32), the label, the sections, each preceded by its
+/// length, and the XXH3-128 digest (16 bytes) of everything before it.
 inline constexpr std::uint32_t checkpoint_format = 4;
 
 /// Identifies the run to which a checkpoint belongs.
 struct checkpoint_label {
   std::string scenario_digest{};
-  std::string program{}; ///< Version of the program that wrote it; other versions may compute other results.
+  std::string program{}; ///< Version of the program that wrote it. Other versions may compute other results.
   void persist(archive& state) { state.section("label")(scenario_digest)(program); }
 };
 

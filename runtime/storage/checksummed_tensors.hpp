@@ -9,8 +9,8 @@ namespace mneme {
 /// dtypes, shapes and contents. Throws std::system_error with the file name.
 void write_checksummed_tensors(const std::filesystem::path& file, const tensor_map& tensors);
 
-/// Reads a file of write_checksummed_tensors(). Fails if it is unreadable, damaged or replaced, as its digest shows;
-/// the caller then computes the tensors again.
+/// Reads a file of write_checksummed_tensors(). Fails if the file is unreadable, or if its digest shows that it was
+/// damaged or replaced. The caller then computes the tensors again.
 [[nodiscard]] expected<tensor_map> read_checksummed_tensors(const std::filesystem::path& file);
 
 } // namespace mneme

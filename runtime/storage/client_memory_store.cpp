@@ -59,7 +59,7 @@ void client_memory_store::spill() {
     waiting_.pop_front();
     const auto entry = held_.find(client);
     if (entry == held_.end() || entry->second.put_at != put_at)
-      continue; // outdated entry: replaced or erased
+      continue; // the entry is outdated: its memory was replaced or erased
     file_->write(client, *entry->second.memory);
     erase_from_memory(client);
     filed_.resize(std::max<std::size_t>(filed_.size(), client.value + std::size_t{1}));

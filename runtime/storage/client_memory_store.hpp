@@ -10,7 +10,7 @@ namespace mneme {
 
 class memory_file;
 
-/// The least recently stored memories move to the file first; their bits are preserved. The file has no name and is
+/// The memories that were stored first move to the file first, without any change of bits. The file has no name and is
 /// deleted with this object. Failures throw std::runtime_error.
 class client_memory_store {
 public:

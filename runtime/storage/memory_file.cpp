@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// Devices of the map's tensors, in map order; needed because an archive loads tensors to the host.
+/// Devices of the map's tensors, in map order. They are stored because an archive loads tensors to the host.
 std::vector<std::pair<at::DeviceType, at::DeviceIndex>> devices_of(const tensor_map& tensors) {
   std::vector<std::pair<at::DeviceType, at::DeviceIndex>> devices;
   for (const auto& [name, tensor] : tensors)

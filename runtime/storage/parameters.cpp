@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-// P weights of a net.
+// Axis: P weights of a net.
 
 /// Formats a tensor's shape for errors: "[64, 10]".
 std::string text_of(at::IntArrayRef shape) {
@@ -30,9 +30,9 @@ public:
       return value && value->sizes() == at::IntArrayRef(entry.shape);
     };
     for (const auto& entry : parameters) {
-      if (are_added && entry.head && !in_file(entry)) // missing or for other classes: no part of it is used
+      if (are_added && entry.head && !in_file(entry)) // a head that is missing or has other classes is not used at all
         no_head_ = true;
-      if (is_adapter(entry) && named.find(entry.name)) // if the file has one adapter, it must have all
+      if (is_adapter(entry) && named.find(entry.name)) // a file with one adapter must have all of them
         no_adapters_ = false;
     }
     no_adapters_ = are_added && no_adapters_;
@@ -61,10 +61,11 @@ private:
   [[nodiscard]] static bool in_body(const parameter& entry) { return entry.frozen && !entry.held; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
-  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // of timm, torchvision, and the net
+  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // prefixes of heads in timm, torchvision and this
+                                                                   // net
 };
 
-/// The reason why `value` (null: missing) cannot be the parameter `entry`; "" if it can.
+/// Returns why `value` cannot be the parameter `entry`; "" if it can. @param value null: missing
 std::string refusal(const parameter& entry, const at::Tensor* value) {
   const auto quoted = "'" + entry.name + "'";
   if (!value)
@@ -110,7 +111,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
     else
       put_as_in_files(flat, parameter, value->to(at::kFloat).contiguous());
   }
-  // PyTorch's batch counters (num_batches_tracked) are ignored, since no result depends on them.
+  // Ignores PyTorch's batch counters (num_batches_tracked), because no result depends on them.
   for (const auto& [name, value] : named)
     if (!known.contains(name) && !added.unread(name) && !name.ends_with(".num_batches_tracked"))
       errors.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +

@@ -11,8 +11,8 @@ inline constexpr const char *projection_name = "W_R", *readout_name = "readout.w
 [[nodiscard]] tensor_map named_parameters(const model& net, const at::Tensor& flat);
 
 /// Returns flat weights [P] float32 on the CPU. Fails if a tensor is missing, unknown, misshapen, not floating-point or
-/// not finite; errors name the tensor and `file`. If `others_from` [P] is given, a head that is missing or has other
-/// classes, and missing adapters of a frozen body, are taken from it.
+/// not finite; errors name the tensor and `file`. If `others_from` [P] is given, it replaces a head that is missing or
+/// has other classes, and missing adapters of a frozen body.
 [[nodiscard]] expected<at::Tensor> flat_parameters(const model& net, const tensor_map& named, const std::string& file,
                                                    const at::Tensor* others_from);
 

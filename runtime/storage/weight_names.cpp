@@ -11,9 +11,10 @@ namespace {
 
 using name_pair = std::pair<std::string_view, std::string_view>;
 
-/// Names of layers and tensors of a vision transformer in other programs, and timm's. # is the number of a block.
+/// Names of layers and tensors of a vision transformer in other programs, paired with timm's names. # is the number of
+/// a block.
 constexpr std::array vit_names{
-    // transformers' ViT, as its files and as its modules name them
+    // transformers' ViT, with the names in its files and in its modules
     name_pair{"embeddings.cls_token", "cls_token"},
     name_pair{"embeddings.position_embeddings", "pos_embed"},
     name_pair{"embeddings.patch_embeddings.projection", "patch_embed.proj"},
@@ -83,7 +84,7 @@ bool begins_with_one_of(std::string_view name, const Names& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-/// `name` with its first number replaced by #, and the number; "" if it has none.
+/// Returns `name` with its first number replaced by #, and the number; "" if it has no number.
 std::pair<std::string, std::string> without_number(const std::string& name) {
   const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   for (auto first = name.begin(); first != name.end(); ++first)
@@ -111,7 +112,7 @@ std::optional<std::string> timm_name(const std::string& name) {
   return std::nullopt;
 }
 
-/// The net's name of a tensor of a vision transformer; "" if the net has no use for it.
+/// The net's name for a tensor of a vision transformer; "" if the net does not use it.
 std::string vit_name(std::string name) {
   for (const auto prefix : vit_prefixes)
     if (name.starts_with(prefix))
@@ -121,12 +122,12 @@ std::string vit_name(std::string name) {
   return timm_name(name).value_or(name);
 }
 
-/// The net's name of a tensor of BERT; "" if the net has no use for it.
+/// The net's name for a tensor of BERT; "" if the net does not use it.
 std::string bert_name(std::string name) {
   if (begins_with_one_of(name, bert_left_out) || name.ends_with(".position_ids"))
     return "";
   if (begins_with_one_of(name, std::array{std::string_view{"embeddings."}, std::string_view{"encoder."},
-                                          std::string_view{"pooler."}})) // a file of BertModel
+                                          std::string_view{"pooler."}})) // the file may be one of BertModel
     name.insert(0, "bert.");
   for (const auto& [old, present] : {name_pair{".gamma", ".weight"}, name_pair{".beta", ".bias"}})
     if (name.ends_with(old))
@@ -144,9 +145,9 @@ std::string without_peft(std::string name) {
   return name;
 }
 
-/// Joins the matrices and biases of query, key and value to those of attn.qkv.
+/// Joins the matrices and biases of query, key and value into those of attn.qkv.
 void join_attention(tensor_map& tensors) {
-  std::map<std::string, std::array<at::Tensor, 3>> joined; // by the name in the net
+  std::map<std::string, std::array<at::Tensor, 3>> joined; // keyed by the name in the net
   tensor_map others;
   for (const auto& [name, value] : tensors) {
     std::size_t i = 0;

@@ -61,7 +61,7 @@ struct drawn_step {
 /// Returns the gradient [1, P] of one model, all of whose operands begin `place` floats after a cache line.
 at::Tensor gradient_at(const model& net, const drawn_step& step, std::int64_t place) {
   const auto weights = moved(step.weights, place);
-  auto gradient = moved(step.weights, place); // parameters that are not trained keep these values
+  auto gradient = moved(step.weights, place); // the call does not write parameters that are not trained
   const std::array<rng_key, 1> streams{{{.seed = 1}}};
   const training_mode training{streams};
   tape kept;
@@ -136,7 +136,7 @@ bool are_trained_to(const outcomes& computed, const std::vector<at::Tensor>& wei
   return true;
 }
 
-/// Jobs of the clients of one net, and the trained weights of each when it runs alone on this thread.
+/// Jobs of the clients of one net, and the weights that each has after training alone on this thread.
 struct trained_alone {
   std::vector<job> jobs{};
   std::vector<at::Tensor> weights{};

@@ -13,15 +13,15 @@ struct reproducibility_check {
   bool holds = true;
 };
 
-/// Nets with every kind of product that train in a millisecond: mlp, cnn and vit.
+/// Nets that train in a millisecond and together use every kind of product: mlp, cnn and vit.
 [[nodiscard]] std::vector<model_ref> small_nets();
 
 /// Compares gradients of the nets with operands at the 16 float offsets of a cache line. Also compares the trained
-/// weights of three clients alone, in a group, and in groups on three concurrent threads. Runs on the CPU in some
-/// milliseconds. @pre `nets` is not empty
+/// weights of three clients alone, in a group, and in groups on three concurrent threads. Takes a few milliseconds on
+/// the CPU. @pre `nets` is not empty
 [[nodiscard]] std::vector<reproducibility_check> check_reproducibility(const std::vector<model_ref>& nets);
 
-/// Returns a warning about the first check that fails; empty if all hold.
+/// Returns a warning about the first failed check; empty if all succeed.
 [[nodiscard]] std::string warning_of(const std::vector<reproducibility_check>& findings);
 
 } // namespace mneme

@@ -43,7 +43,7 @@ public:
     kernels.setDeterministicCuDNN(true);
     kernels.setBenchmarkCuDNN(false);
     kernels.setDeterministicAlgorithms(true, /*warn_only=*/false);
-    kernels.setDeterministicFillUninitializedMemory(false); // uninitialized memory is never read
+    kernels.setDeterministicFillUninitializedMemory(false); // safe, because no code reads uninitialized memory
   }
 
   outcomes run(std::span<const job> batch, slice_monitor* monitor) override {
@@ -58,7 +58,7 @@ public:
     if (std::holds_alternative<program_job>(batch[0].request))
       return run_programs(batch, images_, slices_.get(), monitor, &kept_);
     const at::NoGradGuard no_gradients;
-    const at::AutoDispatchBelowADInplaceOrView no_tracking; // also disables view tracking
+    const at::AutoDispatchBelowADInplaceOrView no_tracking; // this guard also disables view tracking
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch, monitor) : pass(batch, monitor);
   }
 
@@ -69,7 +69,7 @@ private:
         attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(monitor); });
     if (!failed)
       return results;
-    buffers_ = {}; // the failure may have left them in any state
+    buffers_ = {}; // the failure may have left the buffers in any state
     if (batch.size() == 1)
       return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
@@ -105,7 +105,7 @@ private:
   image_store images_;
   std::shared_ptr<feature_store> features_;
   std::shared_ptr<slice_store> slices_;
-  outcome_store kept_; // in the folder of `features_`
+  outcome_store kept_; // stored in the folder of `features_`
   training_buffers buffers_;
 };
 
@@ -147,7 +147,7 @@ std::int64_t choose_width(const work& request, const std::string& device) {
 
 tl::expected<std::string, std::string> resolve_device(const std::string& device) {
   const auto devices = cuda_devices();
-  if (devices > 0) // avoids LibTorch's warning that sums of cuBLAS depend on its workspace
+  if (devices > 0) // avoids LibTorch's warning that cuBLAS's sums depend on its workspace
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device == "auto")
     return *kernels::cuda::fake_device_name ? kernels::cuda::fake_device_name : devices > 0 ? "cuda:0" : "cpu";

@@ -11,7 +11,7 @@ class executor {
 public:
   virtual ~executor() = default;
   /// Returns one outcome per job, in the same order. The bits of an outcome do not depend on the other jobs of the
-  /// batch. If the whole batch fails, its jobs run again one by one: only the failing job's outcome is then an error
+  /// batch. If the batch fails, its jobs run again one by one, so that only the outcome of the failing job is an error
   /// text.
   /// @pre `batch` is not empty; all keys are equal
   /// @param monitor may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome

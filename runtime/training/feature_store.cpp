@@ -84,7 +84,7 @@ feature_store::table& feature_store::of(const std::shared_ptr<const dataset>& so
   return table;
 }
 
-/// Digest of the weights, computed once per tensor map: every round sends the same frozen weights.
+/// Digest of the weights. It is computed once per tensor map, because every round sends the same frozen weights.
 digest128 feature_store::weights_digest(const tensors_ref& weights) {
   auto& known = digests_[weights.get()];
   if (!known.first)

@@ -21,7 +21,7 @@ public:
   /// Features of one data set under one net with one set of weights.
   class table {
   public:
-    /// Returns those of `rows` without cached features.
+    /// Returns those of `rows` whose features are not cached.
     [[nodiscard]] std::vector<std::int64_t> missing(std::span<const std::int64_t> rows) const;
     /// Stores the features [n, D] float32 of `rows`.
     void put(std::span<const std::int64_t> rows, const at::Tensor& features);
@@ -33,15 +33,15 @@ public:
     mutable std::mutex guard_;
     at::Tensor features_{};   // [rows of all transforms, D] float32
     std::vector<char> known_; // by row: 1 if the features are stored
-    std::string file_{};      // in the folder; empty without one
+    std::string file_{};      // name of the table's file in the folder; empty without a folder
     bool changed_ = false;
-    std::shared_ptr<const dataset> source_{}; // keeps the address in the table's key valid
+    std::shared_ptr<const dataset> source_{}; // keeps the data set alive, whose address is part of the table's key
   };
   /// Returns the table for a data set, net and weights. The first call creates it and reads its file, if there is one.
   /// A damaged file is reported, and its features are computed again.
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
-  /// Records damaged files of the folder, which are computed again.
+  /// Records files of the folder that are damaged and whose features are computed again.
   void record_damage(const diagnostics& damage);
   /// All damage recorded so far.
   [[nodiscard]] diagnostics damaged() const;
@@ -58,7 +58,7 @@ private:
   std::mutex guard_;
   mutable std::mutex damage_guard_;
   diagnostics damaged_{};
-  // Order does not matter: the maps are used for lookup only, and save() writes one file per table.
+  // The order of entries does not matter: the maps are only used for lookups, and save() writes one file per table.
   std::map<std::tuple<const dataset*, std::string, digest128>, table> tables_;
   std::map<const tensor_map*, std::pair<tensors_ref, digest128>> digests_;
 };

@@ -15,7 +15,7 @@ struct weighted_upload {
 /// @param others another upload of the mean, or the sum so far; undefined: none
 void check_upload(const at::Tensor& values, double weight, const at::Tensor& others);
 
-/// sum = (...((sum + w_0 v_0) + w_1 v_1) ...), with the bits of folding one upload after the other in this order. On a
+/// sum = (...((sum + w_0 v_0) + w_1 v_1) ...), with the same bits as folding the uploads one by one in this order. On a
 /// device the call is asynchronous. @param sum [P] float64, contiguous, on the device of the uploads
 void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads);
 

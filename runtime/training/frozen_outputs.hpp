@@ -7,7 +7,7 @@ namespace mneme {
 
 // Axes: n rows of a client, B rows of a step, D features, T classes of the teacher.
 
-/// A teacher's outputs for a client's rows, in the order of its job; zeros for rows that the loss does not compare.
+/// A teacher's outputs for a client's rows, in the order of the job. Rows that the loss does not compare are zeros.
 struct teacher_rows {
   at::Tensor features{}; ///< [n, D], or undefined: not computed
   at::Tensor logits{};   ///< [n, T], or undefined

@@ -12,7 +12,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t cache_line_floats = 16; // every model's weights begin at a cache line
+constexpr std::int64_t cache_line_floats = 16; // each model's weights begin at a cache line
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
@@ -54,9 +54,10 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       losses_(*loss_, batch.size(), images_.device()), rows_(options_, positions_ == 1) {
   for (const auto& view : options_.teachers)
     teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
-  // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A node
-  // of the net writes the gradients of all its parameters, which excludes chosen layers, fixed head rows and held
-  // parameters. A second pass over replayed rows would read weights that the first pass has changed.
+  // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A
+  // layer writes the gradients of all its parameters, so this is impossible with chosen layers, fixed head rows and
+  // held parameters. It is also impossible with a second pass over replayed rows, which would read weights that the
+  // first pass has changed.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularizes() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers && options_.held_classes == 0 &&
             options_.trained_classes.size() == 0 && options_.rates.empty() &&
@@ -179,7 +180,7 @@ void fused_training::take_weights() {
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_, &buffers_.moments);
 }
 
-/// Computes the outputs of frozen nets that are the same in all steps, client by client.
+/// Computes the outputs of frozen nets that do not change between steps, client by client.
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
   const bool keeps =
@@ -206,7 +207,7 @@ void fused_training::keep_frozen_views() {
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
-  return trained.job->start->at(flat_weights); // validated by validate_weights()
+  return trained.job->start->at(flat_weights); // validate_weights() has validated them
 }
 
 void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
@@ -290,7 +291,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   buffers_.kept_of_replayed.maps = options_.maps;
   streams_of_replayed_ = streams_;
   for (auto& key : streams_of_replayed_)
-    key.index |= std::uint64_t{1} << 27U; // after all steps of an epoch
+    key.index |= std::uint64_t{1} << 27U; // after the indices of all steps of an epoch
   const training_mode of_replayed{streams_of_replayed_, training.trained, training.running_stats_updates};
   const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
   const auto replayed =
@@ -309,7 +310,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
 void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
   const bool from_logits = options_.classes.size() > 0 && result.d_logits.defined();
   if (!direct_ && !from_logits && !result.d_features.defined())
-    group.gradients.zero_(); // parameters after the last map or before the features get no gradient
+    group.gradients.zero_(); // parameters after the last map or before the features receive no gradient
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
     const auto part_of = [&](const at::Tensor& d) {
       if (!d.defined() || rows == shape.rows())
@@ -414,7 +415,8 @@ void fused_training::mark_tokens() {
 }
 
 /// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is
-/// pinned and allocated in every step. Copies are then asynchronous, and LibTorch reuses memory only after its copy.
+/// pinned and allocated in every step: copies are then asynchronous, and LibTorch reuses the memory only after the
+/// copy.
 void fused_training::shape_marks(model_run run, std::int64_t rows) {
   const auto classes = options_.classes.size();
   if (const auto& device = images_.device(); !device.is_cpu()) {

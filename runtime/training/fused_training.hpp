@@ -31,7 +31,7 @@ struct training_buffers {
 /// One group of trainings. Clients are sorted by their number of steps, then by the padded size of the last step. The
 /// clients that take part in a step are therefore a prefix, and those with equally padded steps are adjacent. No
 /// weights are copied, and no client is padded to another client's size. Nets of fully connected layers are trained
-/// client by client instead, so that a step fits into the first caches; their bits are the same.
+/// client by client instead, with the same bits, so that a step fits into the first-level caches.
 class fused_training {
 public:
   /// @pre `batch` is not empty and has train_jobs of one fuse key
@@ -45,9 +45,10 @@ private:
   struct client : client_training_rows {
     std::size_t place = 0;                         // index in the batch
     at::Tensor start{};                            // [P] on the device
-    std::unique_ptr<train_job> in_front{};         // the job with features as rows, if the net's front is frozen
+    std::unique_ptr<train_job> in_front{};         // the job with features in place of rows, if the net's front is
+                                                   // frozen
     std::unique_ptr<training_observer> observer{}; // null: the training is not observed
-    bool finite = true;                            // on a device: its weights are finite
+    bool finite = true;                            // used on a device: true if its weights are finite
   };
   /// Views of the weights and gradients of adjacent clients, created once.
   struct group_view {
@@ -86,12 +87,12 @@ private:
 
   const training_options options_;
   const model& net_;
-  const row_wise_model* row_wise_ = nullptr; // the net, if it is a row_wise_model; else null
+  const row_wise_model* row_wise_ = nullptr; // the net as a row_wise_model; null if it is none
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;
-  bool direct_;           // plain SGD: gradients are added to the weights directly
-  bool has_soft_targets_; // rows have soft targets in place of labels
+  bool direct_;           // true for plain SGD: gradients are added to the weights directly
+  bool has_soft_targets_; // true: rows have soft targets in place of labels
   bool features_of_frozen_ = false;
   const std::int64_t positions_; // predictions per row: T of a net that predicts tokens, else 1
   parameter_choice choice_;
@@ -101,7 +102,8 @@ private:
   std::vector<group_teacher> teachers_;                        // one per entry of training_options::teachers
   loss_sums losses_;                                           // losses of the epoch
   at::Tensor weights_, gradients_;                             // [K, P]
-  at::Tensor result_;                                          // sums of gradients, if they are the training's result
+  at::Tensor result_;                                          // sums of gradients, if they are the result of the
+                                                               // training
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_, streams_of_replayed_; // keys of the step's passes, one per model

@@ -10,7 +10,7 @@ bool fused_training::trains_one_by_one() const {
 }
 
 outcomes fused_training::run_one_by_one(slice_monitor* monitor) {
-  std::int64_t rows_max = 0; // rows of the largest step
+  std::int64_t rows_max = 0; // number of rows of the largest step
   for (const auto& client : clients_)
     if (client.plan.steps() > 0)
       rows_max = std::max(rows_max, client.plan.padded_rows_of(0));
@@ -28,7 +28,7 @@ outcomes fused_training::run_one_by_one(slice_monitor* monitor) {
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     if (!train_alone(net, k, monitor))
       break;
-    // The outcome is checked while its weights are in the cache.
+    // Checks the outcome while its weights are in the cache.
     results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
   }
   return results;

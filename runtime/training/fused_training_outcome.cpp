@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Returns matrix[k] as a view. It bypasses the dispatcher, because each client's outcome has such a view.
+/// Returns matrix[k] as a view. Bypasses the dispatcher to save time, because each client's outcome has such a view.
 at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
   auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
                                                       matrix.key_set(), matrix.dtype());
@@ -70,7 +70,7 @@ void fused_training::record_gradients(model_run run, std::int64_t s) {
   }
 }
 
-/// Copies the losses of a training on a device to the host, and for each client whether its weights are finite.
+/// Copies the losses of a training on a device to the host, and, for each client, whether its weights are finite.
 void fused_training::copy_to_host() {
   if (images_.device().is_cpu() || !losses_.are_on_device())
     return;
@@ -94,7 +94,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   }
   at::Tensor result;
   if (options_.result == training_result::weights) {
-    if (idle) { // start weights are shared, not copied
+    if (idle) { // the start weights are shared, not copied
       out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
       return work_output{std::move(out)};
     }

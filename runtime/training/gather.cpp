@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-// D = C * H * W pixels of a row, as floats in 0 .. 255 before normalization.
+// D = C * H * W pixels of a row, as floats from 0 to 255 before normalization.
 
 /// Writes the row's pixels, transformed by `map`, to pixels[D].
 void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
@@ -61,8 +61,8 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t total
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, total} : pixel_runs{source.scale.size(), plane};
 }
 
-/// Prefetches a cache line. g++ treats a prefetch as a call without effect and removes a function that only prefetches
-/// after inlining it; the empty assembly statement prevents this.
+/// Prefetches a cache line. g++ treats a prefetch as a call without effect, and after inlining removes functions that
+/// only prefetch. The empty assembly statement prevents this.
 void fetch_line(const void* address) {
   __builtin_prefetch(address);
   asm volatile("" : : "r"(address));
@@ -83,8 +83,8 @@ void normalize_row(const dataset& source, const Pixel* pixels, const pixel_runs&
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
-/// Reports rows that are about to be read, in case that the data set is mapped from a file. The system maps at least 64
-/// KiB around an address.
+/// Reports rows that are about to be read, in case the data set is mapped from a file. The system maps at least 64 KiB
+/// around an address.
 void note_rows_read(std::size_t rows, std::int64_t row_bytes) {
   constexpr std::uint64_t around = std::uint64_t{64} << 10U;
   note_mapped_reads(rows * (static_cast<std::uint64_t>(row_bytes) + around));
@@ -163,10 +163,10 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   const auto plane = shape[1] * shape[2], total = shape[0] * plane, files = source.files_rows();
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
-  const auto stored = source.images.stride(0); // bytes per image
+  const auto stored = source.images.stride(0); // size of an image in bytes
   note_rows_read(rows.size(), stored);
   const auto runs = runs_of(source, plane, total);
-  const auto prefetch = [&](std::size_t i) { // a row's cache lines may be anywhere in memory
+  const auto prefetch = [&](std::size_t i) { // the cache lines of a row may be anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)
       return;
     fetch_lines(images + source.in_file(rows[i]) * stored, stored);
@@ -192,7 +192,8 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
     const auto how = augment.empty() ? augmentation{} : augment[i];
     const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
-    MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // scenario checks reject this
+    MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // the checks of the scenario reject
+                                                                                 // this
     const auto* const image = viewer.shown(images + source.in_file(row) * stored, how.part);
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {

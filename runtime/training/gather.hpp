@@ -1,4 +1,4 @@
-/// gather: rows of a data set as an input batch: transformed, augmented and normalized.
+/// gather: collects rows of a data set into an input batch. Rows are transformed, augmented and normalized.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
@@ -49,7 +49,7 @@ private:
 
 /// Key of the noise of the row at `position` of a job in `epoch`, for data sets with deviations.
 [[nodiscard]] rng_key noise_key(const rng_key& stream, std::int64_t epoch, std::int64_t position);
-/// Writes rows of a data set of vectors to `out` as [rows.size(), D]: v, or v + deviation * e with e ~ N(0, 1).
+/// Writes rows v of a data set of vectors to `out` [rows.size(), D], as v or as v + deviation * e with e ~ N(0, 1).
 /// @param noise one key per row, or empty: v without noise @pre every row is a row of `source` or padding_row
 void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, std::span<const rng_key> noise,
                     float* out);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace kernels::cuda;
 
-/// Copies values to a device as bytes; an empty vector gives one byte, so that there is an address.
+/// Copies values to a device as bytes. An empty vector becomes one byte, so that the tensor has an address.
 template <class Value>
 at::Tensor bytes_on(const at::Device& device, const std::vector<Value>& values) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -72,7 +72,7 @@ at::Tensor packed_rows(const dataset& source, std::span<const std::int64_t> rows
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
-    MNEME_CHECK(!how.part && !source.shown.changes(), row); // the host gathers crops and resized images
+    MNEME_CHECK(!how.part && !source.shown.changes(), row); // rows with crops or resizing are gathered on the host
     *to = {.file_row = static_cast<std::int32_t>(row % files),
            .transform = static_cast<std::int32_t>(row / files),
            .brightness = how.brightness,

@@ -33,8 +33,8 @@ public:
   /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass.
   /// @param inputs [K, B, C, H, W]
   [[nodiscard]] activations shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const;
-  /// Copies the stored outputs of the step's rows. @param positions of each client's own rows
-  /// @param rows per client, padding included @param feature_width D
+  /// Copies the stored outputs of the step's rows. @param positions positions of each client's own rows @param rows
+  /// rows per client, padding included @param feature_width D
   [[nodiscard]] activations kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
                                  std::int64_t rows, std::int64_t feature_width) const;
 

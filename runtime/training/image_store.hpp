@@ -36,7 +36,7 @@ private:
     gather_tables tables{};
   };
   at::Device device_;
-  std::map<const dataset*, copy> copies_; // for lookup by address
+  std::map<const dataset*, copy> copies_; // only used for lookups by address
 };
 
 } // namespace mneme

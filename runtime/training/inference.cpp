@@ -29,7 +29,7 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; empty: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{};                 ///< Keys of the augmentation are derived from it.
+  rng_key stream{};                 ///< Key from which the keys of the augmentation are derived.
   slice_monitor* monitor = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
 };
 
@@ -42,7 +42,7 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   const auto device = images.device();
   const auto weights = pass.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = pass.samples.source->shape();
-  tape kept; // blocks share its memory
+  tape kept; // all blocks use its memory
   kept.for_backward = false;
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
     if (pass.monitor && pass.monitor->should_stop())
@@ -126,9 +126,9 @@ void add_by_group(const at::Tensor& h, const at::Tensor& groups, at::Tensor& sum
   const auto one_hot = at::one_hot(groups, sums.size(0)).to(sums.options()); // [b, G]
   counts.add_(one_hot.sum(0));
   if (h.is_cpu())
-    sums.index_add_(0, groups, h); // in row order
+    sums.index_add_(0, groups, h); // sums in row order
   else
-    sums.addmm_(one_hot.t(), h); // on devices index_add_ uses atomics, which sum in any order
+    sums.addmm_(one_hot.t(), h); // on devices index_add_ uses atomics, whose order of summation varies
 }
 
 /// phi of features x [b, D]: x, or ReLU(x W) with `projection` W. In float64, results do not depend on block sizes.
@@ -163,7 +163,7 @@ public:
   }
 
 private:
-  /// Rows of unit length. A class without rows has a row of zeros, which stays zero: its cosine is 0.
+  /// Scales rows to unit length. A class without rows has a zero row, which stays zero: its cosine is 0.
   static at::Tensor unit(const at::Tensor& rows) {
     return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
   }
@@ -181,7 +181,7 @@ public:
     weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
     kept_.for_backward = false;
   }
-  /// @param rows numbers of the block's rows in the data set, which key the samples
+  /// @param rows indices of the block's rows in the data set, used as keys of the samples
   [[nodiscard]] at::Tensor of(const at::Tensor& features, row_span rows) {
     const auto inputs = behind_.sampled ? sampled(features.cpu(), rows).to(device_) : means(features); // [b, reads]
     return behind_.net->forward(weights_, inputs.unsqueeze(0), mask_, &kept_).logits[0];
@@ -263,10 +263,10 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
   statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
                         .sums = at::zeros({job.parts * classes, width}, options),
                         .counts = at::zeros({job.parts * classes}, options)};
-  // The Gram matrix, M x M numbers, is read and written once per this number of rows.
+  // The Gram matrix, which has M x M numbers, is read and written once per this number of rows.
   constexpr std::int64_t gram_rows = 4 * tuning::block_rows_max;
   auto gathered = at::empty({gram_rows, width}, options);
-  std::int64_t waiting = 0; // rows of `gathered` that are not in the Gram matrix
+  std::int64_t waiting = 0; // number of rows of `gathered` that have not been added to the Gram matrix
   const auto add_waiting = [&] {
     if (job.gram && waiting > 0)
       add_gram(out.gram, gathered.narrow(0, 0, waiting));

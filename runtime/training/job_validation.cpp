@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// Checks a method's weights and targets of `rows`. Returns an error text; empty: valid.
+/// Checks a method's weights and targets of `rows`. Returns an error text; empty if they are valid.
 std::string validate_annotations(const row_annotations& annotations, const sample_view& samples, const char* rows,
                                  const train_job& job) {
   const auto n = samples.size(), classes = job.options.classes.size();

@@ -33,8 +33,8 @@ public:
   // -- on a device: after copy_to_host() ------------------------------------------------------------------------------
   /// Client k's loss, summed over the steps of the epoch.
   [[nodiscard]] double last_epoch(std::size_t k) const { return last_epoch_[k]; }
-  /// Means of client k's loss terms over its steps, by name. Null if the objective's main term is the only one, as in
-  /// nets that are trained client by client.
+  /// Means of client k's loss terms over its steps, by name. Null if the main term is the only one, as for nets that
+  /// are trained client by client.
   [[nodiscard]] std::shared_ptr<const std::map<std::string, double>> term_means(std::size_t k,
                                                                                 std::int64_t steps) const;
 
@@ -42,7 +42,7 @@ private:
   struct term_sums {
     std::string name{};
     at::Tensor values{};         // [K] float64, on the device of the losses
-    std::vector<bool> is_part{}; // [K] the term is part of the client's loss
+    std::vector<bool> is_part{}; // [K]; true: the term is part of the client's loss
   };
   term_sums& sums_of(const char* name);
 

@@ -84,7 +84,7 @@ std::vector<adam_models> adam_calls(const models_in_step& models, const training
         call.weights.has_quads() && call.gradients.has_quads() && call.first.has_quads() && call.second.has_quads();
     for (std::int64_t k = 0; k < run.count; ++k) {
       const auto* const t = &step_of[static_cast<std::size_t>(done + k)];
-      if (k > 0 && *t == *(t - 1)) { // usually equal, and powers are expensive
+      if (k > 0 && *t == *(t - 1)) { // entries are usually equal, and powers are expensive
         call.rates[k] = call.rates[k - 1];
         continue;
       }

@@ -8,7 +8,7 @@ namespace mneme {
 // Axes: K models, P weights of a model.
 
 inline constexpr double adam_first_decay = 0.9, adam_second_decay = 0.999, adam_epsilon = 1e-8; // PyTorch's defaults
-inline constexpr double clip_epsilon = 1e-6; // as in torch.nn.utils.clip_grad_norm_
+inline constexpr double clip_epsilon = 1e-6; // the value of torch.nn.utils.clip_grad_norm_
 
 /// Factors of one step for the kernels. @param rate segment::rate @param t number of the step, from 1
 [[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options, double rate);
@@ -23,14 +23,14 @@ struct models_in_step {
   const at::Tensor& gradients;
   const at::Tensor& first;          ///< Momentum, or first moments; may be undefined.
   const at::Tensor& second;         ///< Second moments; may be undefined.
-  std::span<const segment> trained; ///< All have one rate.
+  std::span<const segment> trained; ///< All segments have the same rate.
   model_run run{};
 };
 
-/// Arguments of the SGD kernel, usually of a single launch: a launch has a limited number of segments.
+/// Arguments of the calls of the SGD kernel. Usually there is one, but a launch has a limited number of segments.
 [[nodiscard]] std::vector<kernels::cuda::sgd_models> sgd_calls(const models_in_step& models,
                                                                const training_options& options);
-/// Arguments of the Adam kernel: a launch has a limited number of segments and models.
+/// Arguments of the calls of the Adam kernel. A launch has a limited number of segments and models.
 /// @param step_of [run.count] number of each model's step, from 1
 [[nodiscard]] std::vector<kernels::cuda::adam_models>
 adam_calls(const models_in_step& models, const training_options& options, std::span<const std::int64_t> step_of);

@@ -32,7 +32,7 @@ at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
 
-// Weights of one model that are clipped and updated while they are in the first-level cache.
+// Number of weights of one model that are clipped and updated while they are in the first-level cache.
 constexpr std::int64_t block_floats = 2048;
 
 } // namespace
@@ -50,9 +50,9 @@ optimizer::optimizer(const training_options& options, std::vector<segment> train
 
 std::int64_t optimizer::buffers(const training_options& options) {
   if (options.result != training_result::weights)
-    return 2; // gradients and the result
+    return 2; // for gradients and the result
   if (options.optimizer != optimizer_kind::sgd)
-    return 3; // gradients and two moments
+    return 3; // for gradients and two moments
   return is_plain_sgd(options) ? 0 : options.momentum != 0.0 ? 2 : 1;
 }
 
@@ -67,7 +67,7 @@ void optimizer::step(model_run run, std::span<const std::int64_t> step_of) {
 void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step_of) {
   if (options_.clip_norm > 0.0)
     clip_on_device(run);
-  for (auto begin = trained_.begin(); begin != trained_.end();) { // a kernel call has one rate
+  for (auto begin = trained_.begin(); begin != trained_.end();) { // all segments of a kernel call have the same rate
     const auto end =
         std::find_if(begin, trained_.end(), [&](const segment& piece) { return piece.rate != begin->rate; });
     const models_in_step models{weights_, gradients_, first_, second_, std::span(begin, end), run};
@@ -112,11 +112,12 @@ void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const bool begins = !begun_[static_cast<std::size_t>(k)];
   kernels::sgd_step slow{};
   kernels::adam_step adapted{};
-  std::optional<double> rate; // rate of `slow` and `adapted`
+  std::optional<double> rate; // rate for which `slow` and `adapted` were computed
   for (const auto& piece : trained_) {
     if (piece.rate != rate) {
       slow = sgd_step_of(options_, piece.rate);
-      adapted = adaptive ? adam_step_of(options_, piece.rate, taken) : adapted; // powers are expensive
+      adapted = adaptive ? adam_step_of(options_, piece.rate, taken) : adapted; // reuses factors, because powers are
+                                                                                // expensive
       rate = piece.rate;
     }
     for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {

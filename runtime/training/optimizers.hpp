@@ -7,7 +7,7 @@ namespace mneme {
 
 // Axes: K models, P weights of a model.
 
-/// Rows first .. first + count - 1 of a fused group.
+/// The rows `first` to `first` + `count` - 1 of a fused group.
 struct model_run {
   std::int64_t first = 0, count = 0;
 };
@@ -46,7 +46,7 @@ private:
   std::vector<segment> trained_;
   at::Tensor weights_, gradients_;
   at::Tensor first_, second_; // [K, P]: momentum, or Adam's moments
-  std::vector<bool> begun_;   // [K] on a CPU: the model's moments are initialized
+  std::vector<bool> begun_;   // [K], used on a CPU; true: the model's moments are initialized
 };
 
 } // namespace mneme

@@ -33,7 +33,7 @@ private:
   std::filesystem::path folder_;
   std::function<void(const diagnostics&)> on_damage_;
   std::mutex guard_;
-  std::map<const dataset*, std::pair<weak_handle<const dataset>, digest128>> contents_; // for lookup only
+  std::map<const dataset*, std::pair<weak_handle<const dataset>, digest128>> contents_; // only used for lookups
 };
 
 } // namespace mneme

@@ -39,7 +39,7 @@ private:
   image_store& images_;
 };
 
-/// Copies of tensor handles: requires_grad_() on one of them does not affect other holders.
+/// Copies of tensor handles. Calling requires_grad_() on a copy does not affect other holders.
 tensor_map handles_of(const tensor_map* tensors, const at::Device& device) {
   tensor_map copy;
   if (tensors)
@@ -217,7 +217,7 @@ private:
 
   /// Runs the next slice of the calls in `chosen` together; if that fails, one by one.
   void run_slice(const std::vector<std::size_t>& chosen) {
-    std::vector<program_call> calls; // copies handles only
+    std::vector<program_call> calls; // this copies handles only
     for (const auto i : chosen)
       calls.push_back(running_[i].call);
     std::vector<slice_result> steps;

@@ -13,7 +13,8 @@ public:
   /// Called before each slice of a program. `progress` in [0, 1] is that of the slowest call. Returns false to stop the
   /// run; unfinished jobs then end as interrupted.
   [[nodiscard]] virtual bool should_continue(const std::string& name, double progress) = 0;
-  /// Called before each step of a training and each block of a pass, so it must be cheap. Returns true to stop the run.
+  /// Must be cheap, because it is called before each step of a training and each block of a pass. Returns true to stop
+  /// the run.
   [[nodiscard]] virtual bool should_stop() { return false; }
 };
 

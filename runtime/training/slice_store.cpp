@@ -10,7 +10,7 @@ void add(run_digest& digest, const at::Tensor& value) {
   digest.add(digest_of(single));
 }
 
-/// Adds row numbers, which identify rows of a permanent data set, and the contents of a temporary data set.
+/// Adds the numbers of the rows, which identify rows of a permanent data set. Adds the content of a temporary data set.
 void add(run_digest& digest, const sample_view& samples) {
   digest.add(samples.size());
   if (!samples.source)

@@ -17,7 +17,7 @@ struct slice_state {
 /// and the file may be older or newer than any checkpoint. Thread-safe.
 class slice_store {
 public:
-  /// @param folder for the file, used for nothing else; empty: states are not written
+  /// @param folder folder for the file, used for nothing else; empty: states are not written
   explicit slice_store(std::filesystem::path folder = {}, checkpoint_label label = {});
   /// Reads the states that an earlier process of the run wrote. Ignores a damaged file and one of another run.
   void load();

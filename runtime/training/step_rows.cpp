@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-// Random streams of replayed rows differ from those of the client's own rows.
+// Bits that separate the random streams of replayed rows from those of the client's own rows.
 constexpr std::uint64_t second_shuffles = std::uint64_t{1} << 32U; // after the indices of all epochs
 constexpr std::int64_t second_rows = std::int64_t{1} << 31U;       // after all row positions
 
@@ -98,7 +98,7 @@ void step_rows::append(const part& rows, const rng_key& stream, const step_targe
     return rows.place ? *rows.place + static_cast<std::int64_t>(i) : rows.positions[i];
   };
   if (options_.augment != augmentation_kind::none || rows.augment != augmentation_kind::none)
-    augment_.resize(rows_.size()); // rows of other parts are not augmented
+    augment_.resize(rows_.size()); // rows of other sets are not augmented
   for (std::size_t i = 0; i < real && rows.augment != augmentation_kind::none; ++i)
     augment_[first + i] = draw_augmentation(rows.augment, stream, rows.draw, place_of(i));
   if (source.deviations.defined()) {
@@ -109,7 +109,7 @@ void step_rows::append(const part& rows, const rng_key& stream, const step_targe
   write_marks(rows, std::span(rows_).subspan(first, real), to);
 }
 
-/// Writes labels, weights and targets of a part. @param listed its row numbers, without padding
+/// Writes labels, weights and targets of a part. @param listed row numbers of the part, without padding
 void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const step_targets& to) const {
   const auto& source = *rows.samples.source;
   const auto& covered = options_.classes;
@@ -133,7 +133,7 @@ void step_rows::write_marks(const part& rows, std::span<const std::int64_t> list
     write_targets(rows, to);
 }
 
-/// Writes soft targets: a row's target, or else its label as a one-hot vector; zeros for padding.
+/// Writes soft targets. A row without a target gets its label as a one-hot vector; padding gets zeros.
 void step_rows::write_targets(const part& rows, const step_targets& to) const {
   const auto classes = options_.classes.size();
   std::fill_n(to.targets, rows.padded * classes, 0.0F);

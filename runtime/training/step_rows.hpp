@@ -11,7 +11,7 @@ namespace mneme {
 /// Positions of replayed rows, from successive shuffles of the replay set.
 class replay_order {
 public:
-  /// @param plan steps per shuffle; if it has one step, steps continue into the next shuffle
+  /// @param plan steps per shuffle; with a single step, later steps continue into the next shuffle
   void begin(const train_job& job, const step_plan& plan);
   /// Positions of the rows of step `number`, counted over all epochs; valid until the next call.
   [[nodiscard]] std::span<const std::int64_t> at(std::int64_t number);
@@ -23,30 +23,31 @@ private:
   step_plan plan_{};
   std::int64_t pass_ = -1;
   std::vector<std::int64_t> shuffled_; // positions in shuffle number pass_
-  std::vector<std::int64_t> taken_;    // result of the last at()
+  std::vector<std::int64_t> taken_;    // result of the last call of at()
 };
 
 /// Training rows of one client.
 struct client_training_rows {
   const train_job* job = nullptr;
-  step_plan plan{};     ///< Steps of its own rows in an epoch.
-  step_plan replayed{}; ///< Steps of its replayed rows; step i of them joins steps i, i + steps(), ... of all epochs.
-  std::span<std::int64_t> order{}; ///< Positions of its own rows in this epoch.
+  step_plan plan{};     ///< Steps of the client's own rows in an epoch.
+  step_plan replayed{}; ///< Steps of the client's replayed rows. Their step i joins steps i, i + steps(), ... of all
+                        ///< epochs.
+  std::span<std::int64_t> order{}; ///< Positions of the client's own rows in this epoch.
   replay_order replay{};
 
-  /// Replayed rows of step `number`, counted over all epochs, without and with padding.
+  /// Number of replayed rows in step `number`, counted over all epochs, without and with padding.
   [[nodiscard]] std::int64_t replayed_rows(std::int64_t number) const {
     return replayed.rows == 0 ? 0 : replayed.rows_of(number % replayed.steps());
   }
   [[nodiscard]] std::int64_t replayed_padded(std::int64_t number) const {
     return replayed.rows == 0 ? 0 : replayed.padded_rows_of(number % replayed.steps());
   }
-  /// Positions of its own rows in step s of the epoch.
+  /// Positions of the client's own rows in step s of the epoch.
   [[nodiscard]] std::span<const std::int64_t> positions_of(std::int64_t s) const {
     const auto first = plan.batch_rows == 0 ? 0 : s * plan.batch_rows;
     return order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan.rows_of(s)));
   }
-  /// Shuffles its own rows for `epoch`.
+  /// Shuffles the client's own rows for `epoch`.
   void shuffle(std::int64_t epoch);
 };
 
@@ -57,7 +58,7 @@ struct step_shape {
   bool operator==(const step_shape&) const = default;
 };
 
-/// Destinations of a client's part of a step.
+/// Memory to which a client's part of a step is written.
 struct step_targets {
   std::int64_t* labels = nullptr; ///< [B]
   float* weights = nullptr;       ///< [B]
@@ -86,18 +87,18 @@ private:
   struct part {
     const sample_view& samples;
     const row_annotations& annotations;
-    std::span<const std::int64_t> positions; // positions of its rows, without padding
+    std::span<const std::int64_t> positions; // positions of the part's rows, without padding
     std::int64_t padded = 0;
     float weight = 1.0F; // weight of each row
     augmentation_kind augment = augmentation_kind::none;
-    std::int64_t draw = 0;               // epoch or step number, part of the keys of augmentation and noise
-    std::optional<std::int64_t> place{}; // first row number in these keys; unset: a row has its position
+    std::int64_t draw = 0;               // epoch or step number; part of the keys of augmentation and noise
+    std::optional<std::int64_t> place{}; // row number of the first row in these keys; unset: positions are used
   };
   void append(const part& rows, const rng_key& stream, const step_targets& to);
   void write_marks(const part& rows, std::span<const std::int64_t> listed, const step_targets& to) const;
   void write_targets(const part& rows, const step_targets& to) const;
 
-  /// Rows from `first` on belong to this data set.
+  /// All rows from `first` to the next run belong to this data set.
   struct source_run {
     const std::shared_ptr<const dataset>* source = nullptr;
     std::size_t first = 0;
@@ -105,8 +106,8 @@ private:
   const training_options& options_;
   bool reads_labels_;
   std::vector<std::int64_t> rows_;
-  std::vector<augmentation> augment_; // one per row, or empty
-  std::vector<rng_key> noise_;        // one per row, or empty
+  std::vector<augmentation> augment_; // one entry per row, or empty
+  std::vector<rng_key> noise_;        // one entry per row, or empty
   std::vector<source_run> runs_;
 };
 

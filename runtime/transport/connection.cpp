@@ -13,7 +13,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t in_bytes = std::size_t{16} << 10;
-/// Longest time for a peer to close a connection that this end has finished.
+/// Longest time for a peer to close a connection on which this end has finished sending.
 constexpr std::chrono::seconds closing_timeout{1};
 
 [[noreturn]] void fail(const std::string& text) { throw protocol_error(text); }
@@ -93,7 +93,7 @@ void connection::shake_hands() {
   if (done == 1) {
     if (const auto error = host_.empty() ? std::string() : certificate_name_error(tls_.get(), host_); !error.empty())
       throw incompatible_peer(error);
-    if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // the peers did not agree on a key
+    if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // the two ends have not agreed on a key
       throw incompatible_peer(other_secret);
     stage_ = stage::open;
     return;
@@ -123,7 +123,8 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
       fail("has closed the connection");
     const bool is_eof = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
     const auto text = std::string(act) + " by TLS fails: " + tls_error_text();
-    if (error == SSL_ERROR_SSL && !is_eof && !reader_.has_begun()) // in TLS 1.3 a client learns it after its handshake
+    if (error == SSL_ERROR_SSL && !is_eof && !reader_.has_begun()) // in TLS 1.3 a client receives a rejection only
+                                                                   // after its handshake
       throw incompatible_peer("does not accept the credentials of this process: " + text);
     fail(text);
   }
@@ -172,10 +173,11 @@ std::size_t connection::transmit() {
   return moved(::sendmsg(socket_.get(), &whole, MSG_NOSIGNAL), "sending");
 }
 
-/// Reads a limited number of bytes, so that other connections are served, too.
+/// Reads a limited number of bytes, so that other connections are served as well.
 void connection::read_some() {
   constexpr std::size_t turn_bytes = 4 * frame_bytes_max;
-  const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // not visible to poll()
+  const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // poll() does not report these
+                                                                                     // bytes
   for (std::size_t turn = 0; turn < turn_bytes || has_decrypted();) {
     const auto count = receive();
     if (count == 0)
@@ -237,7 +239,8 @@ void connection::finish_sending(clock::time_point now) {
   ::shutdown(socket_.get(), SHUT_WR);
 }
 
-/// At most half a second, because the peer's timeout may be shorter than that of this end.
+/// Interval of heartbeats. It is at most half a second, because the peer's timeout may be shorter than that of this
+/// end.
 std::chrono::milliseconds connection::heartbeat_every() const {
   return std::min(std::chrono::milliseconds(500), limits_.idle_timeout / 6);
 }

@@ -42,7 +42,7 @@ public:
   /// @param host name of the peer, if this end connects to it; empty if the peer has connected
   connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
              const connection_limits& limits, clock::time_point now);
-  ~connection(); ///< Notifies the peer that the stream has ended regularly.
+  ~connection(); ///< Notifies the peer that the stream ends regularly.
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 

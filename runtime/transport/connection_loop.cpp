@@ -38,7 +38,7 @@ connection_loop::connection_loop(tls_identity_ref identity, const connection_lim
                                  connection_watcher& watcher)
     : identity_(std::move(identity)), limits_(limits), watcher_(watcher),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), thread_([this](const std::stop_token& stop) { run(stop); }) {
-  std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL; a lost peer must only cause an error
+  std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL, and a lost peer must only cause an error
 }
 
 connection_loop::~connection_loop() {
@@ -146,7 +146,7 @@ bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archi
     return false;
   {
     const std::lock_guard hold_orders(mutex_);
-    if (!orders_.empty()) // earlier requests have to be executed first
+    if (!orders_.empty()) // earlier orders have to be executed first
       return false;
   }
   const auto held = held_.find(id);
@@ -157,7 +157,7 @@ bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archi
   try {
     stream.send_now(connection::clock::now());
   } catch (const std::exception& e) {
-    held->second.broken = e.what(); // reported by the loop's thread only
+    held->second.broken = e.what(); // only the loop's thread reports errors
   }
   record_figures();
   if (stream.waiting_bytes() > 0 || held->second.broken)
@@ -229,7 +229,7 @@ void connection_loop::carry_out(order& request) {
     return carry_out(*connecting);
   const auto id = std::visit([](const auto& named) { return named.id; }, request);
   const auto entry = held_.find(id);
-  if (entry == held_.end()) // the connection has already ended
+  if (entry == held_.end()) // the connection has ended in the meantime
     return;
   auto& stream = *entry->second.stream;
   if (std::holds_alternative<trusted>(request))
@@ -296,7 +296,7 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
 /// Keeps the number of unauthenticated connections below its limit: closes the oldest connection of the address with
 /// the most of them. Silent peers thus cannot prevent others from connecting.
 void connection_loop::evict_unauthenticated() {
-  std::map<std::string, std::vector<connection_id>> strangers; // by address, oldest first
+  std::map<std::string, std::vector<connection_id>> strangers; // connections by address, oldest first
   std::size_t count = 0;
   for (const auto& [id, held] : held_)
     if (held.accepted && !held.stream->is_trusted()) {
@@ -318,7 +318,7 @@ void connection_loop::serve(connection_id id, held_connection& held) {
   } catch (const incompatible_peer& e) {
     reason = e.what();
     may_retry = false;
-  } catch (const std::exception& e) { // including out of memory: other connections continue
+  } catch (const std::exception& e) { // includes lack of memory; other connections continue
     reason = e.what();
   }
   if (held.stream->has_begun() && !std::exchange(held.is_open_reported, true))
@@ -343,7 +343,7 @@ void connection_loop::check_connection(connection_id id, held_connection& held) 
   }
   if (held.broken) {
     const auto reason = *held.broken;
-    serve(id, held); // a message that arrived before may contain the peer's reason
+    serve(id, held); // a message that arrived earlier may contain the peer's reason
     if (held_.contains(id))
       end(id, reason);
     return;
@@ -368,7 +368,7 @@ void connection_loop::end(connection_id id, const std::string& reason, bool may_
   {
     const std::lock_guard hold(mutex_);
     consumed_.erase(id);
-    if (!entry->second.stream->is_trusted()) // a node may retry to join without limit
+    if (!entry->second.stream->is_trusted()) // nodes may retry to join without limit
       figures_.erase(id);
   }
   held_.erase(entry);

@@ -25,9 +25,9 @@ public:
 };
 
 struct connection_stats {
-  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the network, without the overhead of TLS and TCP.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Bytes on the network, without the overhead of TLS and TCP.
   std::uint64_t message_bytes_given = 0, message_bytes_sent = 0;
-  /// Message bytes that were passed to send() and are not sent yet.
+  /// Message bytes that were passed to send() and have not been sent yet.
   [[nodiscard]] std::uint64_t waiting_bytes() const noexcept { return message_bytes_given - message_bytes_sent; }
 };
 
@@ -47,13 +47,13 @@ public:
   /// Checks an address that is already resolved. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<resolved_node> place_of(const node_address& address,
                                                  std::vector<socket_address> addresses) const;
-  /// Starts to connect to the addresses of a host, one after the other. Later, opened() or closed() is called.
+  /// Starts to connect to the addresses of a host, one after the other. opened() or closed() is called later.
   connection_id connect(resolved_node place);
   /// Marks the peer as authenticated.
   void mark_authenticated(connection_id id) { add(trusted{id}); }
   /// Sends a message. No effect if the connection has ended.
   void send(connection_id id, archive message);
-  /// Acknowledges `bytes` of a received message, which allows its sender to send as many more.
+  /// Acknowledges `bytes` of a received message, which allows the sender to send as many more.
   void consumed(connection_id id, std::size_t bytes);
   /// Closes a connection after sending queued messages, if possible. Waits at most 1 s for the peer to read them and to
   /// close its end. @param reason passed to closed()
@@ -63,7 +63,8 @@ public:
   /// Byte counters of a connection.
   [[nodiscard]] connection_stats figures(connection_id id);
 
-  /// Limit of unauthenticated connections. Above it, the oldest one of the address with the most is closed.
+  /// Limit of unauthenticated connections. Above it, the loop closes the oldest connection of the address with the most
+  /// of them.
   static constexpr std::size_t unauthenticated_max = 128;
   /// Messages up to this size are sent on the calling thread if nothing is queued. Waking the loop's thread takes 20
   /// us, four times per round of short jobs.
@@ -94,11 +95,11 @@ private:
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
-    bool accepted = false, is_open_reported = false; // `is_open_reported`: opened() was called
-    resolved_node others{};                          // addresses to try if the present one fails
-    std::optional<std::string> closing{};            // reason for closing, after everything is sent
+    bool accepted = false, is_open_reported = false; // `is_open_reported`: true after opened() was called
+    resolved_node others{};                          // addresses to try if the current one fails
+    std::optional<std::string> closing{};            // reason for closing the connection after everything has been sent
     bool closes_at_once = false;                     // true: close immediately
-    std::optional<std::string> broken{};             // error found by another thread
+    std::optional<std::string> broken{};             // error that another thread has found
   };
 
   void run(const std::stop_token& stop);
@@ -119,12 +120,12 @@ private:
   connection_limits limits_;
   connection_watcher& watcher_;
   owned_descriptor wake_;
-  std::mutex held_mutex_; // guards held_; lock it before mutex_; other threads use try_lock only
+  std::mutex held_mutex_; // guards held_; locked before mutex_; other threads use try_lock only
   std::mutex mutex_;      // guards the members from orders_ to consumed_
   std::vector<order> orders_;
   connection_id next_ = 1;
   std::map<connection_id, connection_stats> figures_;
-  std::map<connection_id, std::size_t> consumed_; // acknowledgments to be sent
+  std::map<connection_id, std::size_t> consumed_; // bytes to acknowledge
   owned_descriptor listener_;
   std::map<connection_id, held_connection> held_;
   std::jthread thread_; // last member, so that the thread ends before its data are destroyed

@@ -10,7 +10,7 @@ enum class frame_kind : std::uint8_t { begin = 1, part = 2, heartbeat = 3, credi
 
 constexpr std::array<std::uint8_t, 6> magic{'m', 'n', 'e', 'm', 'e', '\n'};
 
-/// Limit of the address space reserved for an announced message; pages are allocated as bytes arrive.
+/// Limit of the address space reserved for an announced message. Pages are allocated as bytes arrive.
 constexpr std::size_t reserved_bytes_max = std::size_t{256} << 20;
 
 template <class T>
@@ -107,7 +107,7 @@ std::span<std::byte> frame_reader::write_area() noexcept {
 }
 
 void frame_reader::mark_written(std::size_t count) {
-  if (count == 0) // the frame may be empty
+  if (count == 0) // the frame may have no content
     return;
   content_read_ += static_cast<std::uint32_t>(count);
   if (content_read_ == length_)

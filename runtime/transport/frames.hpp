@@ -18,10 +18,10 @@ inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
 /// Limit of message bytes in flight to one peer. With a round trip of 100 ms it allows 320 MB/s.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;
-/// Smallest credit in bytes; every credit wakes a thread at both ends.
+/// Smallest credit in bytes, because every credit wakes a thread at both ends.
 inline constexpr std::size_t credit_bytes_min = std::size_t{1} << 20;
 
-/// A peer's violation of the protocol; the text names it.
+/// A peer's violation of the protocol; what() describes it.
 class protocol_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -68,14 +68,15 @@ private:
   std::size_t preamble_read_ = 0;
   std::array<std::byte, 8> header_{};
   std::size_t header_read_ = 0;
-  std::uint32_t length_ = 0, content_read_ = 0; // of the current frame
+  std::uint32_t length_ = 0, content_read_ = 0; // size of the current frame's content, and number of its bytes read so
+                                                // far
   std::array<std::byte, 8> number_{};           // content of a begin or credit frame
   std::optional<std::uint64_t> expected_{};     // length of the current message
   std::vector<std::byte> coming_;               // content of the current message up to the end of the current frame
   std::vector<archive::buffer> messages_;
   std::uint64_t confirmed_ = 0;
   std::size_t unconsumed_ = 0; // size of complete messages that are not consumed
-  std::uint64_t owed_ = 0;     // received bytes that are not acknowledged yet
+  std::uint64_t owed_ = 0;     // received bytes that have not been acknowledged
 };
 
 /// Formats messages as frames, within the peer's credit. Tensors are written without a copy.
@@ -90,7 +91,7 @@ public:
   void write_to(outgoing_frames& out);
   /// True if write_to() would append a frame.
   [[nodiscard]] bool has_something() const noexcept;
-  /// Bytes of added messages that are not written yet.
+  /// Bytes of added messages that have not been written yet.
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }
   /// Total bytes of messages written.
   [[nodiscard]] std::uint64_t bytes_written() const noexcept { return bytes_written_; }

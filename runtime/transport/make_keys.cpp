@@ -1,4 +1,4 @@
-// Creates a private certificate authority, and a node certificate signed by it.
+// Creates a private certificate authority, and a node certificate that it signs.
 #include "runtime/transport/tls.hpp"
 #include <array>
 #include <cstdio>
@@ -36,7 +36,7 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
   require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, "cannot create a certificate");
 }
 
-/// Makes a certificate that is valid for ten years, starting a day ago because clocks differ.
+/// Makes a certificate that is valid for ten years. It starts a day ago, because clocks of machines differ.
 /// @param issuer null for a self-signed authority
 certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* issuer, EVP_PKEY& signer) {
   constexpr long day = 24L * 3600;

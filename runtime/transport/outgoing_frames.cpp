@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// Pieces of messages below this size are copied, because every piece has a cost in system calls.
+/// Pieces of messages below this size are copied, because system calls take time for every piece.
 constexpr std::size_t copied_bytes_max = 512;
 
 } // namespace

@@ -6,8 +6,8 @@
 #include <utility>
 namespace mneme {
 
-/// Returns `limit`, or zero on machines with few cores, where polling would slow down computing threads. Waking a
-/// thread takes 40 to 80 us on a virtual machine. Polling does not affect results.
+/// Returns `limit`, or zero on machines with few cores, where polling would slow down computing threads. Without
+/// polling, waking a thread takes 40 to 80 us on a virtual machine. Polling does not affect results.
 [[nodiscard]] inline std::chrono::microseconds polling_time(std::chrono::microseconds limit) {
   static const bool has_spare_cores = std::thread::hardware_concurrency() >= tuning::polling_cores;
   return has_spare_cores ? limit : std::chrono::microseconds{0};

@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of certificates have about 200 KiB
+constexpr std::uint64_t key_bytes_max = 16 << 20; // limit; bundles of certificates have about 200 KiB
 
 constexpr std::array<unsigned char, 5> key_name{'m', 'n', 'e', 'm', 'e'};
 
@@ -36,7 +36,7 @@ int offer_key(SSL* connection, const EVP_MD* /*digest*/, const unsigned char** n
 
 int find_key(SSL* connection, const unsigned char* name, std::size_t name_bytes, SSL_SESSION** session) {
   const bool is_known = std::equal(name, name + name_bytes, key_name.begin(), key_name.end());
-  *session = is_known ? session_of_key(connection) : nullptr; // null: no key of this name
+  *session = is_known ? session_of_key(connection) : nullptr; // a null session means that there is no key of this name
   return 1;
 }
 
@@ -100,14 +100,13 @@ diagnostics tls_identity::load_files(const credentials& given) {
   return errors;
 }
 
-/// Derives an external pre-shared key from the secret (RFC 8446, section 4.2.11). Every connection exchanges fresh
-/// keys.
+/// Derives an external pre-shared key from the secret (RFC 8446, section 4.2.11). Every connection exchanges new keys.
 void tls_identity::use_secret(const std::string& secret) {
   const std::string text = "mneme job secret\n" + secret;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), key_.data());
   auto* const context = context_.get();
   SSL_CTX_set_app_data(context, key_.data());
-  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256"); // the suite of the pre-shared key
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256"); // the cipher suite of the pre-shared key
   SSL_CTX_set_psk_use_session_callback(context, offer_key);
   SSL_CTX_set_psk_find_session_callback(context, find_key);
   has_secret_ = true;
@@ -117,7 +116,7 @@ ssl_session tls_identity::session(int socket, bool accepts) const {
   ssl_session session(SSL_new(context_.get()));
   if (!session || SSL_set_fd(session.get(), socket) != 1)
     return nullptr;
-  if (accepts && has_secret_) // OpenSSL rejects pre-shared keys if it requests certificates
+  if (accepts && has_secret_) // OpenSSL rejects pre-shared keys if this end requests certificates
     SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
   if (accepts)
     SSL_set_accept_state(session.get());

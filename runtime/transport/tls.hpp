@@ -1,4 +1,4 @@
-/// tls: this process's identity for peers, and verification of theirs.
+/// tls: the identity of this process, and verification of its peers.
 #pragma once
 #include "runtime/base/credentials.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -14,7 +14,7 @@ struct freed_ssl {
 using ssl_session = std::unique_ptr<ssl_st, freed_ssl>;
 
 /// Credentials of one end: a pre-shared key, or a certificate with its key and the authority that must have signed the
-/// peer's certificate. TLS 1.3; both ends are verified; sessions are not resumed.
+/// peer's certificate. Uses TLS 1.3, verifies both ends, and does not resume sessions.
 class tls_identity {
 public:
   /// Loads the files or derives the key. Returns null without credentials. Errors name the option.
@@ -40,7 +40,7 @@ using tls_identity_ref = std::shared_ptr<const tls_identity>;
 /// make_keys() writes it, is valid for all. Returns the error; "" if valid.
 [[nodiscard]] std::string certificate_name_error(const ssl_st* session, const std::string& host);
 
-/// Message of this thread's oldest OpenSSL error. Clears all errors.
+/// Message of the oldest OpenSSL error on this thread. Clears all errors.
 [[nodiscard]] std::string tls_error_text();
 
 /// Writes ca.pem, ca.key, node.pem and node.key, valid for ten years. Fails if one of them exists. All nodes of an

@@ -28,7 +28,7 @@ task<void> adaptive_server::close_round(server_context&, const round_info&) {
   average();
   const auto mean = weights();
   if (mean.is_same(before))
-    co_return; // no client has uploaded anything
+    co_return; // no client has uploaded
 
   ++steps_;
   const auto moved = mean - before.to(mean.device()), squared = moved.square();

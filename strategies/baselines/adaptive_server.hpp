@@ -20,7 +20,7 @@ struct adaptive_options {
   bool corrected = false; ///< Step t = 1, 2, ... uses eta sqrt(1 - beta_2^(t + 1)) / (1 - beta_1^(t + 1)).
 };
 
-/// With Delta the update that averaging would make (synchronous, FedBuff or FedAsync):
+/// Let Delta be the update that averaging would make (synchronous, FedBuff or FedAsync). The server computes
 ///     m = beta_1 m + (1 - beta_1) Delta,  v by second_moment,  x = x + eta m / (sqrt(v) + tau).
 /// Running statistics are only averaged.
 class adaptive_server final : public averaging_server {

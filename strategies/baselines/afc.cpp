@@ -71,7 +71,7 @@ protected:
   }
 
 private:
-  /// Adds the squared gradients of each row's own loss. In evaluation mode no row affects another row's gradient.
+  /// Adds the squared gradient of each row's loss. In evaluation mode no row affects the gradient of another row.
   void add_rows(const at::Tensor& weights, const at::Tensor& images, const at::Tensor& labels, class_range classes,
                 std::vector<at::Tensor>& sums) const {
     const auto results = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
@@ -108,7 +108,7 @@ std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vect
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-/// @param importance [channels] of every map; an undefined tensor means weight 1 for all channels
+/// @param importance [channels] of every map; undefined: all channels have weight 1
 loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const std::string& task) {
   return differentiable_objective(
       {.identity = fmt::format("afc {} {}", factor, task), .terms = {"nca", "map_distillation"}},
@@ -259,7 +259,7 @@ protected:
 private:
   std::vector<std::string> names_;
   std::vector<weighted_average> sums_;
-  std::vector<at::Tensor> importance_; // of the last finished task; empty before the first
+  std::vector<at::Tensor> importance_; // importances of the last finished task; empty before that
 };
 
 std::unique_ptr<server_half> afc::make_server() const { return std::make_unique<afc_server>(setup(), maps()); }

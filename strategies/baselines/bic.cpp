@@ -27,7 +27,8 @@ namespace {
 enum draws : std::uint32_t { holdout_draw = first_method_purpose };
 enum class corrected_blocks : std::uint8_t { newest, all };
 enum class tuned_model : std::uint8_t { received, trained };
-constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; [3] with a weight
+constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; a correction is [3],
+                                                                                         // including a weight
 
 struct options {
   double temperature = 2.0, holdout_share = 0.1, penalty = 0.0;
@@ -170,7 +171,7 @@ public:
 private:
   struct held_out {
     row_list rows{}, training{};
-    bool has_both = false; // rows of old and of new classes
+    bool has_both = false; // true: there are rows of both old and new classes
   };
   [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const;
   [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
@@ -199,7 +200,7 @@ diagnostics bic::check(const method_setup& setup) const {
   return errors;
 }
 
-/// The key of the draw does not contain the round, so the hold-out is the same in all rounds of a task.
+/// The random key does not contain the round, so the hold-out is the same in all rounds of a task.
 bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, const rehearsal_state& now) const {
   const auto& source = *ctx.samples().source;
   const auto known = std::ssize(labels_in(source, now.exemplars));
@@ -314,7 +315,8 @@ protected:
     ++count_;
   }
   void end_task(const round_info& info) override {
-    while (corrections_.size() < 2 * info.task.value) // tasks without a finished last round
+    while (corrections_.size() < 2 * info.task.value) // earlier tasks whose last round did not finish have no
+                                                      // correction
       corrections_.push_back(corrections_.size() % 2 == 0 ? 1.0 : 0.0);
     corrections_.push_back(count_ == 0 ? 1.0 : alpha_sum_ / static_cast<double>(count_));
     corrections_.push_back(count_ == 0 ? 0.0 : beta_sum_ / static_cast<double>(count_));
@@ -327,7 +329,7 @@ private:
   std::vector<class_range> tasks_;
   corrected_blocks corrects_;
   std::uint32_t present_ = 0;       // the current task
-  std::vector<double> corrections_; // alpha and beta of each finished task, in turn
+  std::vector<double> corrections_; // alpha and beta of each finished task, in order
   double alpha_sum_ = 0.0, beta_sum_ = 0.0;
   std::int64_t count_ = 0;
 };

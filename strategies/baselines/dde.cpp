@@ -32,7 +32,7 @@ struct options {
   double alpha = 0.5, distillation_weight = 1.0, temperature = 2.0;
 };
 
-/// DCE plus distillation. The targets [B, C] hold p'; a row of zeros means that the row has no neighbors.
+/// DCE plus distillation. The targets [B, C] hold p'; a row without neighbors has zeros.
 class dce_loss final : public differentiable_loss {
 public:
   explicit dce_loss(const options& with)
@@ -80,7 +80,7 @@ tensor_map nearest_rows(const tensor_map& in) {
   return out;
 }
 
-/// Returns p' of every row, [n, C] float32; zeros for a row without neighbors.
+/// Returns p' of every row, [n, C] float32. Rows without neighbors have zeros.
 tensor_map answers_nearby(const tensor_map& in) {
   const auto& nearest = in.at("nearest");                         // [n, k]
   const auto p = at::softmax(in.at("logits").to(at::kDouble), 1); // [n, C]
@@ -154,7 +154,7 @@ private:
   loss_ref loss_;
 };
 
-/// Trains one epoch per job, because the softmax of the neighbors is computed again before each epoch.
+/// Trains one epoch per job, because the softmax of the neighbors must be computed again before each epoch.
 task<tensors_ref> dde::train_with_neighbors(client_context& ctx, const rehearsal_state& now, train_job job) const {
   extract_job old_features_request{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
   old_features_request.logits = false;

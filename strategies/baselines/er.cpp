@@ -40,7 +40,7 @@ public:
   std::string identity() const override { return "cross-entropy of own and replayed rows"; }
   loss_output operator()(const loss_input& in) const override {
     const auto real = (in.row_weight > 0).to(in.row_weight.scalar_type()); // [K, B]
-    const auto weight = real / real.sum(1, true).clamp_min(1.0); // exact in any order, since sums of ones are exact
+    const auto weight = real / real.sum(1, true).clamp_min(1.0); // exact in any order, because sums of ones are exact
     return cross_entropy_loss::operator()({.logits = in.logits,
                                            .features = in.features,
                                            .labels = in.labels,
@@ -50,7 +50,8 @@ public:
   }
 };
 
-/// Algorithm R: presents the rows `fresh` to the buffer `kept` after `met` earlier rows. Returns the new buffer.
+/// Algorithm R: presents the rows `fresh` to the buffer `kept`, to which `met` rows were presented before. Returns the
+/// new buffer.
 row_list sampled(row_list kept, const row_list& fresh, std::int64_t met, std::int64_t buffer, rng_stream& draw) {
   for (const auto row : fresh) {
     ++met;
@@ -68,7 +69,7 @@ row_list sampled(row_list kept, const row_list& fresh, std::int64_t met, std::in
 /// Returns the last `each` rows of every class, in order of arrival.
 row_list last_of_classes(const dataset& source, row_list kept, const row_list& fresh, std::int64_t each) {
   kept.insert(kept.end(), fresh.begin(), fresh.end());
-  std::map<std::int32_t, std::int64_t> more; // rows of each class to drop
+  std::map<std::int32_t, std::int64_t> more; // number of rows to drop, by class
   for (const auto row : kept)
     ++more.try_emplace(source.label(row), -each).first->second;
   std::erase_if(kept, [&](std::int64_t row) { return more[source.label(row)]-- > 0; });
@@ -130,8 +131,8 @@ train_job er::training(const client_context& ctx, const broadcast& in) const {
   return job;
 }
 
-/// Presents the rows of a task in the client's first round of the task. Returns null (memory unchanged) in later
-/// rounds.
+/// Presents the rows of a task in the client's first round of the task. Returns null in later rounds: the memory does
+/// not change.
 memory_ref er::remembered(const client_context& ctx, const broadcast& in) const {
   const auto task = static_cast<std::int64_t>(in.info.task.value);
   row_list kept, met{0, -1};

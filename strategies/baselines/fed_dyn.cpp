@@ -17,7 +17,7 @@
 namespace mneme {
 namespace {
 
-constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and in its job's side tensors
+constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and in the auxiliary tensors of its job
 
 struct dyn_options {
   double alpha = 0.01;
@@ -98,10 +98,10 @@ public:
 private:
   dyn_options options_;
   transmitted_weights transmitted_;
-  at::Tensor sent_, drift_;         // [P] weights to broadcast; h
+  at::Tensor sent_, drift_;         // [P] each: weights to broadcast, and h
   at::Tensor corrected_;            // [P] 1 for parameters, 0 for running statistics
-  std::vector<std::uint8_t> heard_; // by client: 1 after its first upload
-  std::int64_t uploads_ = 0;        // of the open round
+  std::vector<std::uint8_t> heard_; // by client: 1 once it has uploaded
+  std::int64_t uploads_ = 0;        // number of uploads in the open round
 };
 
 class fed_dyn final : public averaging_method {

@@ -30,7 +30,7 @@ struct et_options {
   distillation_options distillation{.weight = 1.0, .temperature = 2.0};
 };
 
-/// The side tensors of a job hold the client's importance and model, the server's, both, or neither.
+/// The auxiliary tensors of a job hold importance and model of the client, of the server, of both, or of neither.
 loss_ref elastic_objective(const et_options& with) {
   return quadratic_objective(
       fmt::format("elastic {} {}", with.own_weight, with.others_weight),
@@ -90,7 +90,7 @@ public:
 private:
   transmitted_weights transmitted_;
   at::Tensor base_;                  // [P]
-  at::Tensor importance_, weighted_; // [P] float64: sums of O_c and of O_c w_c; undefined before the first
+  at::Tensor importance_, weighted_; // [P] float64: sums of O_c and of O_c w_c; undefined before the first upload
   std::int64_t senders_ = 0;
   tensors_ref hold_; // null in the first task
 };
@@ -135,7 +135,7 @@ private:
   [[nodiscard]] train_job training_job(const client_context& ctx, const broadcast& in) const;
 
   et_options options_;
-  loss_ref elastic_; // made once, in prepare()
+  loss_ref elastic_; // created once, in prepare()
 };
 
 diagnostics fed_et::check(const method_setup& setup) const {
@@ -177,7 +177,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = trained.weights;
   job.options.epochs = 1;
-  job.options.batch_rows = 1; // squares the gradient of each row
+  job.options.batch_rows = 1; // squares the gradient of each single row
   job.options.result = training_result::squared_gradients;
   job.options.label_smoothing = 0.0;
   auto measuring = ctx.train(std::move(job));

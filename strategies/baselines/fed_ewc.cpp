@@ -73,7 +73,7 @@ public:
 private:
   fisher_sum over_tasks_;
   weighted_average fresh_; // Fisher information of the open task
-  at::Tensor fisher_;      // [P] of all finished tasks, or undefined
+  at::Tensor fisher_;      // [P] Fisher information of all finished tasks, or undefined
   tensors_ref hold_;       // F and w* for the clients of the open task; null in the first task
   class_range before_, seen_;
 };
@@ -133,10 +133,10 @@ private:
   [[nodiscard]] train_job fisher_request(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
 
   ewc_options options_;
-  loss_ref penalised_; // made once, in prepare()
+  loss_ref penalised_; // created once, in prepare()
 };
 
-/// The Fisher information at `at`, over all classes seen so far.
+/// The job that computes the Fisher information at `at`, over all classes seen so far.
 train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = at;
@@ -154,7 +154,7 @@ train_job fed_ewc::fisher_request(const client_context& ctx, const broadcast& in
   job.start = at;
   job.options.epochs = 1;
   job.options.learning_rate = 0.0;
-  job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has, so that the pass has its own shuffle
+  job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has gives the pass its own shuffle
   return job;
 }
 

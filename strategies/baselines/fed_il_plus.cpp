@@ -51,7 +51,7 @@ tensor_map prototypes_of(const extract_output& encoded) {
   return prototypes;
 }
 
-/// The head as a linear net on the same features. Its weights are copied from and into the whole net.
+/// The head as a linear net on the same features. Its weights are copied from the whole net and back into it.
 class head_net {
 public:
   explicit head_net(const model& whole) {

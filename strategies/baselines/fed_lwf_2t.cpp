@@ -18,7 +18,7 @@ namespace {
 // Axes: B rows of a step, C classes seen, O old classes, n rows of a client.
 
 struct teaching {
-  double labels = 1.0, own = 0.0, server = 0.0; // weights a, b, 1 - a - b
+  double labels = 1.0, own = 0.0, server = 0.0; // the weights a, b and 1 - a - b
   double temperature = 2.0;
   std::int64_t old = 0; // O
 };
@@ -101,7 +101,7 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
                   .server = std::max(0.0, 1.0 - options_.labels - (teacher ? options_.own : 0.0)),
                   .temperature = options_.temperature,
                   .old = old};
-    if (with.labels < 1.0) // with a = 1 the job equals FedAvg's to the bit
+    if (with.labels < 1.0) // with a = 1 the job equals that of FedAvg, to the last bit
       job.objective = two_teacher_objective(with);
     job.add_teacher(options_.teacher2 == server_teacher::received ? in.weights : in.extra, {.classes = {0, old}});
     if (with.own > 0.0)

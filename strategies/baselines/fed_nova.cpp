@@ -33,9 +33,10 @@ struct options {
   }
 };
 
-/// Returns |a|_1 after `steps` steps, by recursion over the steps (section 3 of the paper). @param shrinking eta mu
+/// Returns |a|_1 after `steps` steps, by recursion over the steps (section 3 of the paper). @param shrinking the
+/// product eta mu
 double weight_of_steps(std::int64_t steps, double momentum, double shrinking) {
-  double sum = 0.0, reach = 0.0; // reach: 1 + rho + rho^2 + ..., the weight of the newest step
+  double sum = 0.0, reach = 0.0; // reach: 1 + rho + rho^2 + ..., which is the weight of the newest step
   for (std::int64_t k = 0; k < steps; ++k) {
     reach = momentum * reach + 1.0;
     if (momentum != 0.0)
@@ -92,7 +93,7 @@ public:
   }
 
 private:
-  /// Returns `movement`, or the step of the slow momentum if server_momentum > 0.
+  /// Returns `movement`, or a step with slow momentum if server_momentum > 0.
   at::Tensor step_of(const at::Tensor& movement, const round_info& info) {
     if (options_.server_momentum == 0.0)
       return movement;
@@ -107,7 +108,7 @@ private:
   options options_;
   transmitted_weights transmitted_;
   at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
-  std::map<std::string, weighted_average> moves_; // one per traveling tensor
+  std::map<std::string, weighted_average> moves_; // one per tensor that travels
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
   at::Tensor slow_;                               // b [P]
 };

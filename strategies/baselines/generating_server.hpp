@@ -3,8 +3,8 @@
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
-/// Base class of the servers of TARGET and MFCL. Before each task but the first, a program trains the generator. Every
-/// broadcast of the task contains the result for the clients.
+/// Base class of the servers of TARGET and MFCL. Before each task except the first, a program trains the generator.
+/// Every broadcast of the task contains what clients need of the result.
 class generating_server : public averaging_server {
 public:
   explicit generating_server(const method_setup& setup) : averaging_server(setup), setup_(setup) {}

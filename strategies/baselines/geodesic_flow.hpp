@@ -9,8 +9,9 @@ namespace mneme {
 /// Form of the geodesic term: one minus a cosine similarity, or a squared distance, both under G.
 enum class geodesic_form : std::uint8_t { cosine, difference };
 
-/// Returns the first left singular vectors [D, r] of the transposed features, each row less its own mean. r is at most
-/// min(R, D) - 2. Directions with a singular value below 1e-6 of the largest are dropped. @param unit_features [R, D]
+/// Returns the first left singular vectors [D, r] of the transposed features, after each row's own mean has been
+/// subtracted. r is at most min(R, D) - 2. Directions with a singular value below 1e-6 of the largest are dropped.
+/// @param unit_features [R, D]
 [[nodiscard]] at::Tensor subspace_basis(const at::Tensor& unit_features);
 /// Returns G [D, D], the integral of the projections along the geodesic.
 /// @param from, to [D, r] with orthonormal columns

@@ -30,7 +30,7 @@ constexpr double singular_min = 1e-6, sine_min = 1e-7, length_min = 1e-12;
 
 } // namespace
 
-/// Returns left singular vectors of [D, B]; every row of features is centered by its own mean.
+/// Returns the left singular vectors of [D, B]. The mean of each row of features is subtracted first.
 at::Tensor subspace_basis(const at::Tensor& unit_features) {
   const auto centered = (unit_features - unit_features.mean(1, true)).t(); // [D, B]
   const auto [left, values, right] = at::linalg_svd(centered, false);

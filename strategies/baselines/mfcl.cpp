@@ -63,7 +63,7 @@ protected:
     job.stream = {.seed = setup().seed, .purpose = generator_draw, .client = server_client_id, .task = info.task};
     return job;
   }
-  /// Sends the generator, and the model that it was trained through.
+  /// Sends the generator, and the model through which it was trained.
   tensors_ref replay_of(const tensor_map& generated) override {
     generator_ = generated.at("generator");
     auto replay = std::make_shared<tensor_map>();
@@ -118,7 +118,7 @@ train_job mfcl::job_of(const client_context& ctx, const broadcast& in) const {
 void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& sent, const at::Tensor& images,
                   std::int64_t old) const {
   auto& how = job.options;
-  job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher gives the labels
+  job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher provides the labels
   how.replay_rows = options_.replay_rows;
   how.replay_augment = augmentation_kind::none;
   how.running_stats_updates = options_.moves_twice ? 2 : 1;

@@ -9,7 +9,7 @@ namespace mneme {
 namespace {
 
 constexpr const char* last_normalization = "bn_image";
-constexpr double wide_epsilon = 0.8; // the official code passes 0.8 as epsilon, although it means momentum
+constexpr double wide_epsilon = 0.8; // the official code passes 0.8 as epsilon; it was meant as momentum
 
 /// Reshapes features, channels last, to images [B, C, H, W].
 at::Tensor as_images(const at::Tensor& features, const mfcl_settings& settings) {
@@ -19,7 +19,7 @@ at::Tensor as_images(const at::Tensor& features, const mfcl_settings& settings) 
 
 at::Tensor as_inputs(const at::Tensor& codes) { return codes.unflatten(1, {1, 1, -1}).unsqueeze(0); }
 
-/// Offset of the first running statistic; running statistics follow all parameters.
+/// Offset of the first running statistic. Running statistics follow all parameters.
 std::int64_t first_buffer(const model& generator) {
   for (const auto& entry : generator.layout())
     if (entry.buffer)
@@ -82,7 +82,7 @@ at::Tensor mfcl_images(const model& generator, const mfcl_settings& settings, co
   return as_images(generator.differentiable(weights.unsqueeze(0), as_inputs(codes), {}, {}).features, settings);
 }
 
-// -- what it descends -------------------------------------------------------------------------------------------------
+// -- loss of the generator --------------------------------------------------------------------------------------------
 
 /// The 5 x 5 kernel is the product of two 1-d kernels.
 at::Tensor smoothed(const at::Tensor& images) {
@@ -120,7 +120,7 @@ at::Tensor entropy_deficit(const at::Tensor& logits) {
   const auto classes = logits.size(1);
   if (classes < 2)
     return at::zeros({}, logits.options());
-  constexpr double least = 1e-30; // so that 0 log 0 = 0
+  constexpr double least = 1e-30; // lower bound, so that 0 log 0 = 0
   const auto p = at::softmax(logits, 1).mean(0);
   return (p * p.clamp_min(least).log()).sum() / std::log(static_cast<double>(classes)) + 1.0;
 }

@@ -14,10 +14,10 @@ namespace mneme {
 /// Sizes of the generator and options of its training.
 struct mfcl_settings {
   std::array<std::int64_t, 3> shape{};         ///< C, H, W of the images
-  std::int64_t seen_classes = 0;               ///< Classes that the classifier was trained on.
-  std::int64_t code = 1000, filters = 64;      ///< Z; output channels of the last hidden convolution.
+  std::int64_t seen_classes = 0;               ///< Classes on which the classifier was trained.
+  std::int64_t code = 1000, filters = 64;      ///< Z, and the number of output channels of the last hidden convolution.
   std::int64_t upsamplings = 2;                ///< Number of upsamplings by a factor of 2.
-  std::int64_t steps = 100, batch = 128;       ///< Adam steps per task; B.
+  std::int64_t steps = 100, batch = 128;       ///< Number of Adam steps per task, and B.
   double rate = 1e-3;                          ///< Learning rate of Adam.
   double labels = 1.0, information = 1.0;      ///< Weights of the loss terms.
   double statistics = 50.0, smoothness = 1e-3; ///< Weights of the loss terms.
@@ -48,12 +48,13 @@ struct mfcl_settings {
 
 /// Loss values of one step.
 struct mfcl_losses {
-  double total = 0.0, labels = 0.0, information = 0.0, statistics = 0.0, smoothness = 0.0; ///< Terms are weighted.
+  double total = 0.0, labels = 0.0, information = 0.0, statistics = 0.0, smoothness = 0.0; ///< The terms include their
+                                                                                           ///< weights.
 };
 /// State of the generator's training.
 struct mfcl_generator_state {
-  adam generator{};     ///< [1, G]; its buffers keep their initial values
-  at::Tensor running{}; ///< [1, G]; only the running statistics are used
+  adam generator{};     ///< [1, G]; its running statistics keep their initial values
+  at::Tensor running{}; ///< [1, G]; only its running statistics are used
 
   /// Returns the generator's weights with the current running statistics, [G].
   [[nodiscard]] at::Tensor whole(const model& generator_net) const;

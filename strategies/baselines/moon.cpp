@@ -26,7 +26,7 @@ struct options {
   double mu = 1.0, temperature = 0.5;
 };
 
-/// CE + mu l_con. Teacher 0 of the job is the received model, teacher 1 the client's previous one.
+/// CE + mu l_con. Teacher 0 of the job is the received model; teacher 1 is the client's previous model.
 loss_ref contrastive_objective(const options& with) {
   return differentiable_objective(
       {.identity = fmt::format("moon {} {}", with.mu, with.temperature),

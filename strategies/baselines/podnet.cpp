@@ -24,7 +24,7 @@ struct options {
   double flat = 1.0, spatial = 3.0;
 };
 
-/// @param growth n / s
+/// @param growth the ratio n / s
 loss_ref podnet_objective(const options& with, double growth) {
   return differentiable_objective({.identity = fmt::format("podnet {} {} {}", with.flat, with.spatial, growth),
                                    .terms = {"nca", "flat_distillation", "spatial_distillation"},

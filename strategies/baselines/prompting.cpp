@@ -10,11 +10,12 @@ namespace mneme {
 namespace {
 
 enum prompt_draws : std::uint32_t { prompt_draw = first_method_purpose };
-constexpr double drawn_length_min = 1e-8; // of a projected draw, as in the official code; shorter ones are redrawn
+constexpr double drawn_length_min = 1e-8; // shortest length of a projected draw, as in the official code; shorter ones
+                                          // are drawn again
 
 } // namespace
 
-// Axes: k rows, n elements of each.
+// Axes: k rows of n elements each.
 
 at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw) {
   auto flat = rows.flatten(1).to(at::kDouble).clone(); // [k, n]

@@ -6,17 +6,18 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
-/// Replaces the last `fresh` rows of `rows` [k, ..] by new draws from N(0, 1). From each draw, the projections onto all
-/// rows before it are subtracted; then it is divided by its length. This is classical Gram-Schmidt, as in CODA-Prompt's
-/// official code. The other rows keep their values, which need not have length 1. Returns [k, ..].
+/// Replaces the last `fresh` rows of `rows` [k, ..] by new draws from N(0, 1). The projections onto all rows before it
+/// are subtracted from each draw, which is then divided by its length. This is classical Gram-Schmidt, as in
+/// CODA-Prompt's official code. The other rows keep their values, which need not have length 1. Returns [k, ..].
 /// @pre a row has at least k elements
 [[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
 
-/// Returns an error if a task repeats classes of an earlier task. @param part for the error text: "prompts are"
+/// Returns an error if a task repeats classes of an earlier task. @param part subject and verb for the error text, such
+/// as "prompts are"
 [[nodiscard]] diagnostics validate_class_repeats(const method_setup& setup, const char* part);
 
-/// Cross-entropy over the task's classes, plus `weight` times the map `map` of the net (prompted_vit.hpp), a mean over
-/// rows.
+/// Cross-entropy over the task's classes, plus `weight` times the mean over rows of the net's map `map`
+/// (prompted_vit.hpp).
 [[nodiscard]] loss_ref prompted_objective(const char* map, double weight);
 
 /// The preset "stsa" of the three methods.
@@ -44,7 +45,7 @@ private:
   std::int64_t opened_ = 0; // number of opened tasks
 };
 
-/// The client half: trains prompts and head from the broadcast, with a loss over the classes of the task.
+/// The client half. It trains prompts and head from the broadcast, with a loss over the classes of the task.
 class prompting_method : public averaging_method {
 public:
   [[nodiscard]] method_needs needs() const override;

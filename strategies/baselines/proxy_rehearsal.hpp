@@ -16,12 +16,12 @@ namespace mneme {
 [[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
 /// The objective with NCA as its only term.
 [[nodiscard]] loss_ref nca_objective();
-/// |u - v| of each row: [R]. u are the squared values of a map, summed over its width and over its height,
-/// concatenated, and divided by their length; v are the teacher's (PODNet's "spatial" pooling).
+/// |u - v| of each row: [R]. The squared values of a map are summed over its width and over its height; u is the
+/// concatenation of both sums, divided by its length. v is the same for the teacher's map (PODNet's "spatial" pooling).
 /// @param map, teacher_output [R, channels, height, width]
 [[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& teacher_output);
 /// Mean over channels c of weight_c |u_c - v_c|: [R]. u_c are the squared values of channel c, divided by their length;
-/// v_c are the teacher's (AFC).
+/// v_c is the same for the teacher's map (AFC).
 /// @param map, teacher_output [R, channels, height, width] @param weight [channels]
 [[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& teacher_output,
                                       const at::Tensor& weight);
@@ -47,8 +47,8 @@ protected:
   /// A job for local training in which head rows of old classes are frozen.
   [[nodiscard]] train_job proxy_training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                          loss_ref objective, bool distils) const;
-  /// In the last round of a task, from task 2 on, tunes the head, old proxies included, on balanced rows. Otherwise
-  /// returns `weights` unchanged.
+  /// In the last round of a task, from task 2 on, tunes the head on balanced rows, including the proxies of old
+  /// classes. Otherwise returns `weights` unchanged.
   [[nodiscard]] task<tensors_ref> tune_head(client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                             tensors_ref weights) const;
 

@@ -6,7 +6,8 @@
 namespace mneme {
 namespace {
 
-constexpr const char *exemplars_name = "exemplars", *tasks_name = "tasks"; // [n] int64; [1] int64: tasks memorized
+constexpr const char *exemplars_name = "exemplars", *tasks_name = "tasks"; // [n] int64; [1] int64: number of memorized
+                                                                           // tasks
 
 row_list both(row_list first, const row_list& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -87,7 +88,8 @@ diagnostics rehearsing_method::check(const method_setup& setup) const {
 void rehearsing_method::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   transmitted_ = transmitted_weights(setup.net, setup.trainable);
-  mirrors_ = options_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of height 1 is a vector
+  mirrors_ = options_.mirrored && setup.has_images() && setup.shape[1] > 1; // a row of height 1 is a vector, not an
+                                                                            // image
   if (options_.readout == class_readout::nearest_mean)
     sums_ = unit_feature_sums(setup.net, setup.classes, mirrors_);
 }
@@ -100,7 +102,7 @@ class_split rehearsing_method::split_of(const round_info& info) const {
   const auto& tasks = setup().task_classes;
   class_split split{.task = task_of_class(tasks, info.seen_classes.high - 1)};
   if (split.task == std::ssize(tasks))
-    return {.fresh = info.seen_classes}; // the run declares no tasks
+    return {.fresh = info.seen_classes}; // used if the run declares no tasks
   split.fresh = tasks[static_cast<std::size_t>(split.task)];
   if (split.task > 0)
     split.before = tasks[static_cast<std::size_t>(split.task - 1)];

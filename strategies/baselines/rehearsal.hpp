@@ -15,7 +15,7 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
-/// The memory size counts for each client, or for all clients together.
+/// Whether the memory size counts for each client or for all clients together.
 enum class memory_scope : std::uint8_t { client, federation };
 /// Classification after the last round of a task.
 enum class class_readout : std::uint8_t { nearest_mean, argmax };
@@ -26,7 +26,7 @@ struct exemplar_options {
   memory_scope scope = memory_scope::client;
   exemplar_choice choice = exemplar_choice::greedy;
   class_readout readout = class_readout::argmax;
-  bool mirrored = true; ///< Class means include mirrored images. Rows that are not images are never mirrored.
+  bool mirrored = true; ///< True: class means include mirrored images. Rows that are not images are never mirrored.
 };
 
 /// Classes seen by the federation. Every client receives this split.
@@ -40,21 +40,21 @@ struct class_split {
   [[nodiscard]] double growth() const { return static_cast<double>(opened()) / static_cast<double>(fresh.size()); }
 };
 
-/// A client's state at the start of its round.
+/// State of a client at the start of its round.
 struct rehearsal_state {
   class_split classes{};
   tensors_ref start{};             ///< All weights that the client received.
   row_list current{}, exemplars{}; ///< Rows of the client's task; exemplars of earlier tasks.
-  std::int64_t each = 0;           ///< Rows per class that the memory would hold with the current classes in it.
+  std::int64_t each = 0;           ///< Number of rows per class in the memory once it contains the current classes.
   memory_ref memory{};             ///< New memory; null if it does not change.
-  bool is_last = false;            ///< True in the last round of a task.
+  bool is_last = false;            ///< True: this is the last round of a task.
   [[nodiscard]] row_list all_rows() const;
 };
 
 /// Base class of the client halves.
 class rehearsing_method : public averaging_method {
 public:
-  /// @param usual default of the key `readout`
+  /// @param usual default value of the key `readout`
   explicit rehearsing_method(class_readout usual = class_readout::argmax) { options_.readout = usual; }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] upload_content uploads() const override { return upload_content::weights_and_more; }
@@ -81,8 +81,8 @@ protected:
   /// classes. The caller sets the objective.
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                    row_list rows) const;
-  /// Equally many rows of each class that the client has: exemplars, and the rows of current classes that herding
-  /// selects under `weights` (Castro et al. 2018, EEIL).
+  /// Chooses equally many rows of each class that the client has: exemplars, and rows of current classes that herding
+  /// selects with features of `weights` (Castro et al. 2018, EEIL).
   [[nodiscard]] task<row_list> choose_balanced_rows(client_context& ctx, const rehearsal_state& now,
                                                     tensors_ref weights) const;
   /// In the last round of a task, returns sums of unit features over all exemplars and over the rows of current classes
@@ -105,7 +105,7 @@ private:
 
   exemplar_options options_;
   transmitted_weights transmitted_;
-  bool mirrors_ = false; // class means include mirrored images, at the cost of a second forward pass
+  bool mirrors_ = false; // true: class means include mirrored images, at the cost of a second forward pass
   program_ref sums_;
 };
 

@@ -24,7 +24,7 @@ namespace {
 // Axes: P weights of the net.
 
 constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; [1] int64
-constexpr const char* correction_name = "correction";                // side tensor: c - c_i [P]
+constexpr const char* correction_name = "correction";                // auxiliary tensor: c - c_i [P]
 constexpr std::string_view control_lead = "control.";                // prefix of tensor names in messages
 
 enum class control_option : std::uint8_t { gradient, movement };
@@ -45,8 +45,8 @@ public:
   }
 };
 
-/// Converts control variates [P] to and from the tensors that travel. They travel as one extra tensor per weight
-/// tensor.
+/// Converts control variates [P] to the tensors that travel, and back. For each tensor of weights that travels, there
+/// is one for its control variates.
 class control_variates {
 public:
   control_variates() = default;
@@ -110,7 +110,7 @@ public:
     learned.upload = std::move(weights);
     averaging_server::fold(learned);
     if (in.started_from.value < counted_from_)
-      return; // late upload of a task before the reset
+      return; // ignore a late upload of a task before the reset
     changes_.add(variates_.in(*in.upload), 1.0);
     uploads_ += 1.0;
   }
@@ -124,9 +124,10 @@ public:
     if (changes_.empty())
       co_return;
     const auto mean = changes_.take();
-    control_ = control_.to(mean.device()) + mean * (std::exchange(uploads_, 0.0) / clients_); // c + |S| / N mean
+    control_ = control_.to(mean.device()) + mean * (std::exchange(uploads_, 0.0) / clients_); // computes c + |S| / N
+                                                                                              // mean
   }
-  /// Counts twice the parameters, since a client uploads its weights and its control variate.
+  /// Counts the parameters twice, because a client uploads its weights and its control variate.
   std::map<std::string, double> summary_metrics() const override {
     auto known = averaging_server::summary_metrics();
     for (auto& [name, value] : known)
@@ -143,9 +144,9 @@ private:
   control_variates variates_;
   double clients_;
   at::Tensor control_;             // c [P]
-  weighted_average changes_;       // of c_i+ - c_i in the open round
+  weighted_average changes_;       // mean of c_i+ - c_i in the open round
   double uploads_ = 0.0;           // |S|
-  std::uint32_t counted_from_ = 0; // round of the last reset of c
+  std::uint32_t counted_from_ = 0; // round in which c was last reset
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ task<client_result> scaffold::client_round(client_context& ctx, const broadcast&
 
   const auto trained = co_await training;
   const auto& learned = trained.weights->at(flat_weights);
-  if (traveled == 0.0) // nothing was trained, so c_i stays
+  if (traveled == 0.0) // nothing was trained, so c_i does not change
     co_return result_of(trained, before, before, in.info);
   const auto moved = (start->at(flat_weights).to(learned.device()) - learned) * variates_.mask(learned);
   const auto after = before - server + moved.to(device) / traveled;

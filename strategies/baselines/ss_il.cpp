@@ -26,7 +26,8 @@ struct options {
   bool divides_rate = true;
 };
 
-/// Cross-entropy of each row within its block: the classes below `old`, or those from `old` to `seen`. Returns [R].
+/// Cross-entropy of each row within the block of its class. The blocks are the classes below `old`, and those from
+/// `old` to `seen`. Returns [R].
 at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::int64_t seen) {
   const auto within = [&](class_range block) {
     const auto labels = (in.labels - block.low).clamp(0, block.size() - 1);

@@ -56,7 +56,7 @@ protected:
     job.stream = {.seed = seed, .purpose = pool_draw, .client = server_client_id, .task = info.task};
     return job;
   }
-  /// Sends the pool of images, and the model that they were synthesized through.
+  /// Sends the pool of images, and the model through which they were synthesized.
   tensors_ref replay_of(const tensor_map& generated) override {
     auto pool = std::make_shared<tensor_map>();
     pool->put("teacher", weights());
@@ -107,7 +107,7 @@ private:
   options options_;
 };
 
-/// Returns `count` rows of a view, taken from successive shuffles. Each shuffle gives at most `each` rows.
+/// Returns `count` rows of a view, taken from successive shuffles. A shuffle contributes at most `each` rows.
 sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t each, rng_key key) {
   auto order = *view.rows;
   rng_stream draw(key);
@@ -120,8 +120,8 @@ sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t e
   return {.source = view.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
-/// Shortens epochs to the number of image batches, if the real rows have more. The rows of all epochs are drawn at
-/// once, and the job passes them in order in a single epoch.
+/// Shortens epochs to the number of image batches, if the real rows have more. The rows of all epochs are drawn in
+/// advance, and the job passes them in order in a single epoch.
 void cut_epochs(train_job& job, const client_context& ctx) {
   auto& how = job.options;
   const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);

@@ -104,13 +104,13 @@ private:
   /// State between slices of the program.
   struct work_state : target_generator_state {
     at::Tensor student{}, momentum{};           // [P]; momentum is undefined before the student's first step
-    at::Tensor images{}, labels{}, objective{}; // of all rounds so far; undefined before the first
+    at::Tensor images{}, labels{}, objective{}; // results of all rounds so far; undefined before the first round
   };
   [[nodiscard]] work_state begun_or_saved(const program_call& call) const;
   [[nodiscard]] target_draws drawn(const program_call& call) const;
   void teach(const program_call& call, work_state& now) const;
   [[nodiscard]] slice_result paused(const program_call& call, const work_state& now) const;
-  /// Limits the images so far to those that the pool keeps.
+  /// Returns only those of the images so far that the pool keeps.
   [[nodiscard]] at::Tensor kept(const at::Tensor& rows) const {
     if (settings_.most == 0 || rows.size(0) <= settings_.most)
       return rows;
@@ -160,7 +160,7 @@ target_draws target_images::drawn(const program_call& call) const {
   return draws;
 }
 
-/// The student's momentum persists over the rounds of a task.
+/// Trains the student. Its momentum persists over the rounds of a task.
 void target_images::teach(const program_call& call, work_state& now) const {
   const student_rules rules{.classes = settings_.seen_classes,
                             .seen_classes = settings_.seen_classes,
@@ -191,7 +191,7 @@ slice_result target_images::paused(const program_call& call, const work_state& n
   return step;
 }
 
-/// One round. Appends its best batch to the pool as bytes, truncated instead of rounded.
+/// Runs one round. Appends its best batch to the pool as bytes, truncated instead of rounded.
 slice_result target_images::run_call(const program_call& call) const {
   auto now = begun_or_saved(call);
   const auto draws = drawn(call);

@@ -11,7 +11,7 @@ namespace mneme {
 // Axes: B images of a round, N images of the pool, Z numbers of a code, G weights of a generator, P weights of the
 // classifier, S running statistics of its batch normalizations.
 
-/// Update of the generator from the copy that a round has trained.
+/// How the generator is updated from the copy that a round has trained.
 enum class outer_step : std::uint8_t {
   first_order, ///< The sum of the copy's gradients (Finn et al. 2017, MAML, first-order).
   reptile,     ///< 67 times the change of the copy (Nichol et al. 2018).
@@ -21,15 +21,18 @@ enum class outer_step : std::uint8_t {
 struct target_settings {
   std::array<std::int64_t, 3> shape{}; ///< C, H, W of the images
   std::vector<float> scale{}, shift{}; ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
-  std::int64_t seen_classes = 0;       ///< Classes that the classifier was trained on.
+  std::int64_t seen_classes = 0;       ///< Classes on which the classifier was trained.
   std::int64_t code = 256, filters = 64, rounds = 10, steps = 10, batch = 256; ///< code: Z
-  double rate = 2e-3, code_rate = 1e-2; ///< Adam rates of copy and codes; steps * rate for the generator.
+  double rate = 2e-3, code_rate = 1e-2; ///< Adam rates of the copy and of the codes. The generator's rate is steps *
+                                        ///< rate.
   outer_step outer = outer_step::first_order;
   double statistics = 10.0, labels = 0.5, adversary = 1.0; ///< Weights of the loss terms.
-  bool views = true;                                       ///< Crops and mirrors the images; every step draws again.
-  std::int64_t most = 8000;                                ///< Size of the pool, first images by file name; 0: all.
+  bool views = true;                                       ///< True: images are cropped and mirrored, with new draws in
+                                                           ///< every step.
+  std::int64_t most = 8000;                                ///< Size of the pool, which keeps the first images by file
+                                                           ///< name; 0: all images.
 
-  /// First round, from 1, with the adversarial term. The student trains after each later round.
+  /// First round with the adversarial term, counted from 1. The student trains after each later round.
   std::int64_t warm_up = 20;
   std::int64_t student_steps = 400, student_batch = 256;
   double student_rate = 0.2, student_floor = 2e-4, student_momentum = 0.9, student_decay = 1e-4;
@@ -59,7 +62,7 @@ struct target_losses {
 };
 /// Result of one round.
 struct target_round_result {
-  at::Tensor best{}; ///< [B, C, H, W] in [0, 1]: batch of the lowest total
+  at::Tensor best{}; ///< [B, C, H, W] in [0, 1]: the batch with the lowest total loss
   double total = 0.0;
   std::vector<target_losses> losses{}; ///< one per step
 };
@@ -74,8 +77,8 @@ struct target_round_result {
                                                const target_draws& drawn);
 
 /// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier and the initial "student"
-/// [P]. Returns "images" [N, C, H, W] uint8, "labels" [N] int64 and "objective" [rounds] float64, the lowest total of
-/// each round.
+/// [P]. Returns "images" [N, C, H, W] uint8, "labels" [N] int64 and "objective" [rounds] float64, the lowest total loss
+/// of each round.
 [[nodiscard]] program_ref target_program(model_ref net, const target_settings& settings);
 
 } // namespace mneme

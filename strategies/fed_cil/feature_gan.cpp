@@ -185,12 +185,12 @@ labeled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step)
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, options_.batch)};
 }
 
-/// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes present, and a row for
-/// each.
+/// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes that occur, and a row
+/// is drawn for each label.
 labeled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
                                    const at::Tensor& generators, const at::Tensor& masks) const {
   rng_stream draw(key_of(call, step, kind));
-  labels_list labels; // [M B] labels of the pool
+  labels_list labels; // [M B] labels of the pool's rows
   std::vector<at::Tensor> codes;
   for (std::int64_t m = 0; m < generators.size(0); ++m) {
     const auto among = classes_in(masks[m]);
@@ -250,7 +250,7 @@ std::function<labels_list(std::size_t)> as_in(const at::Tensor& labels) {
 }
 
 /// Draws the fakes for real and replayed rows. With `any_fakes` (official), their labels are drawn independently, and
-/// the generator's step has one batch of its own. Otherwise they have the labels of the rows, and the generator's step
+/// the generator's step has a batch of its own. Otherwise they have the labels of the rows, and the generator's step
 /// uses the same codes.
 void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const {
   const bool replays = draws.old.features.defined();
@@ -271,8 +271,8 @@ void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws)
     draws.old_fakes = any(gan_draw::old_fakes, gan_draw::old_fake_labels);
 }
 
-/// Draws rows of the server's generator: once with the labels of the real rows, once with labels of any available
-/// class.
+/// Draws two batches from the server's generator: one with the labels of the real rows, and one with labels of any
+/// available class.
 void gan_game::draw_server(calls_span calls, std::int64_t step, gan_draws& draws) const {
   draws.server = generated(calls, step, gan_draw::server, gan_tensors::server_generator, as_in(draws.real.labels));
   draws.server_any = generated(calls, step, gan_draw::server_any, gan_tensors::server_generator, [&](std::size_t k) {

@@ -10,10 +10,13 @@ namespace mneme {
 
 /// Names of the program's tensors.
 namespace gan_tensors {
-inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; moments as adam saves them
+inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; moments have the names that
+                                                                          ///< adam saves them under
 inline constexpr const char *features = "features", *labels = "labels";   ///< [n, D], [n] int64
-inline constexpr const char* batches = "batches"; ///< [] int64: read before, of the task, where rows are shuffled
-inline constexpr const char* classes_so_far = "classes_so_far"; ///< [C] mask: labels of fakes, where drawn
+inline constexpr const char* batches = "batches"; ///< [] int64: number of batches already read in the task, if rows are
+                                                  ///< shuffled
+inline constexpr const char* classes_so_far = "classes_so_far"; ///< [C] mask: classes from which labels of fakes are
+                                                                ///< drawn
 inline constexpr const char *old_generator = "old_generator", *old_classes = "old_classes"; ///< [G], [C] mask
 inline constexpr const char* server_generator = "server_generator";                         ///< [G]
 inline constexpr const char* available = "available"; ///< [C] mask: labels that the server's rows may have
@@ -25,11 +28,11 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 /// A program that trains generator and critic against each other on features, by gan_step(). Reads both nets,
 /// `classes_so_far`, and real rows from one of these sources:
 /// - `features` with `labels`: a client's rows, drawn with replacement, or shuffled if `batches` is given;
-/// - `generators` with `fresh`: rows made by the generators in turn, with the labels in turn;
+/// - `generators` with `fresh`: rows made by the generators in turn, with the fresh labels in turn;
 /// - `generators` with `own_classes`: every generator makes a batch of its own classes, and a step draws a
-///   class-balanced batch from all of them.
-/// `old_generator` with `old_classes` adds a replayed batch; so does `old_generators` with `past_classes`, by the third
-/// rule. `server_generator` with `available` adds the consistency terms. Returns both nets.
+///   class-balanced batch from all of them. `old_generator` with `old_classes` adds a replayed batch, and so does
+///   `old_generators` with `past_classes`, by the third rule. `server_generator` with `available` adds the consistency
+///   terms. Returns both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& training);
 
 /// Row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last batch is
@@ -40,7 +43,7 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 
 /// A class-balanced batch from a pool.
 struct choose_balanced_rows {
-  std::vector<std::int64_t> labels{}, places{}; ///< [n] each; places index the pool
+  std::vector<std::int64_t> labels{}, places{}; ///< [n] each; places are row indices within the pool
 };
 
 /// Draws `rows` labels uniformly from the classes of the pool, and a random row of each label (get_balanced_samples of

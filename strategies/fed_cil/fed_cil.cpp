@@ -38,7 +38,7 @@ struct run_settings {
   split_model net{};
   std::shared_ptr<const feature_gan> gan{};
   options with{};
-  at::Tensor generator{}; // initial weights [G]
+  at::Tensor generator{}; // [G] initial weights
 
   [[nodiscard]] gan_training game(const round_info& info, std::int64_t steps, double consistency) const {
     gan_training training{
@@ -70,7 +70,7 @@ struct run_settings {
   }
 };
 
-/// Returns a mask [C] with ones at these classes.
+/// Returns a mask [C] that is 1 for the classes in `among`.
 at::Tensor mask_of(std::int64_t classes, class_range among) {
   auto mask = at::zeros({classes}, at::kFloat);
   mask.narrow(0, among.low, among.size()).fill_(1.0);
@@ -114,10 +114,10 @@ private:
   void put_rows(const round_info& info, const std::vector<tensors_ref>& uploads, tensor_map& in) const;
 
   std::shared_ptr<const run_settings> run_;
-  at::Tensor critic_, generator_, old_generator_; // [P], [G], [G]; the last is undefined in the first task
+  at::Tensor critic_, generator_, old_generator_; // [P], [G], [G]; the last one is undefined in the first task
   weighted_average critics_, generators_;
   std::vector<tensors_ref> received_; // uploads of the round
-  tensors_ref moments_{};             // of the server's optimizer; null before its first step
+  tensors_ref moments_{};             // moments of the server's optimizer; null before its first step
 };
 
 /// Averages both nets, then consolidates: further steps of the same training on rows of all clients' generators.
@@ -185,10 +185,11 @@ void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_
 struct own_history {
   std::int64_t task = -1;                    // task of its last round
   std::int64_t batches = 0;                  // batches read in this task
-  bool begins = false;                       // true in its first round of the task
+  bool begins = false;                       // true in the client's first round of the task
   at::Tensor classes{};                      // mask [C] of all classes so far
-  at::Tensor generator{};                    // after its last round; undefined without own replay
-  at::Tensor old_generator{}, old_classes{}; // at the end of the previous task; undefined before
+  at::Tensor generator{};                    // generator after the client's last round; undefined without own replay
+  at::Tensor old_generator{}, old_classes{}; // generator and classes at the end of the previous task; undefined before
+                                             // that
 
   static own_history saved_in(const tensor_map& memory, std::int64_t all_classes) {
     own_history known{.classes = at::zeros({all_classes}, at::kFloat)};
@@ -281,7 +282,7 @@ void fed_cil::prepare(const method_setup& setup) {
   run_ = std::move(run);
 }
 
-/// Validates net and data for GANs of images. The result is empty if the setup is valid.
+/// Validates net and data for GANs of images. Returns an empty list if they are valid.
 diagnostics validate_images(const method_setup& setup) {
   diagnostics errors;
   const bool has_body = std::any_of(setup.net->layout().begin(), setup.net->layout().end(),

@@ -13,10 +13,10 @@ struct gan_shape {
   std::int64_t features = 0, classes = 0;
   std::int64_t latent = 110;
   std::int64_t generator_width = 512, critic_width = 256; ///< Hidden units; for images, filters of the largest map.
-  bool overwrites = false; ///< One-hot labels replace the first C numbers of noise; false: they follow the noise.
+  bool overwrites = false; ///< True: one-hot labels replace the first C numbers of noise. False: they follow the noise.
   /// [C, H, W] if features are normalized pixels; the nets are then convolutional. Zeros: features of a backbone.
   std::array<std::int64_t, 3> image{};
-  std::vector<float> scale{}, shift{}; ///< [channels] input = v * scale + shift for a pixel v in 0 .. 255.
+  std::vector<float> scale{}, shift{}; ///< [channels] input = v * scale + shift for a pixel v from 0 to 255.
 
   [[nodiscard]] std::int64_t code() const { return overwrites ? latent : latent + classes; } ///< Z
   [[nodiscard]] bool of_images() const { return image[0] > 0; }

@@ -30,8 +30,8 @@ at::Tensor balance_weights(const at::Tensor& labels, std::int64_t classes_of_sid
   return 1.0 / (counts.index_select(0, labels) * present);
 }
 
-/// L_FB (eq. 3): | mean length of new vectors - mean length of old ones |. Undefined if a side is empty or the
-/// reference model is missing.
+/// L_FB (eq. 3): | mean length of new vectors - mean length of old ones |. Undefined if there are no old or no new
+/// rows, or if the reference model is missing.
 at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& with) {
   const bool frozen = with.reference == balance_reference::before_task;
   const auto vectors_of = [&](const at::Tensor& features, const at::Tensor& logits) {

@@ -37,7 +37,7 @@ enum class balance_reference : std::uint8_t {
 /// Divisor of the sums in eq. 3.
 enum class balance_division : std::uint8_t {
   class_means,  ///< Mean length per class, averaged over the classes of the step.
-  class_counts, ///< Numbers of new and of old classes, as printed; the loss grows with the batch.
+  class_counts, ///< Numbers of new and of old classes, as printed in eq. 3; the loss grows with the batch.
 };
 
 /// Weights and readings of the loss terms.

@@ -27,21 +27,21 @@ namespace mneme::fedhaf_method {
 
 namespace {
 
-/// Ablations of Table 3. Each omits what the text of its section says.
+/// Ablations of Table 3. Each omits what the text of its section says it omits.
 enum class ablation_kind : std::uint8_t {
   none,
-  cross_entropy,        ///< No head splitting: new rows are compared over all classes seen.
+  cross_entropy,        ///< Without head splitting: new rows are compared over all classes seen.
   distillation,         ///< No KD.
   feature_distillation, ///< No FD.
   feature_balance,      ///< No FB.
-  adjustment,           ///< No module: the head reads the backbone's features.
+  adjustment,           ///< Without the module: the head reads the backbone's features.
   stages,               ///< Module and head are trained together.
 };
 enum class stage2_labels : std::uint8_t { first_task, always, never };
-/// Gradients of the module if module and head are trained together.
+/// Gradient of the module if module and head are trained together.
 enum class one_stage_gradient : std::uint8_t {
-  joint,     ///< Of the sum of all losses, as printed in eq. 7.
-  as_staged, ///< Those of stage 2: no KD, and CE by stage2_ce.
+  joint,     ///< Gradient of the sum of all losses, as printed in eq. 7.
+  as_staged, ///< Gradient of stage 2: without KD, and with CE as stage2_ce says.
 };
 
 struct options {
@@ -131,7 +131,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
   }
   if (trained == stage::adjustment) {
     job.options.epochs = options_.adjustment_epochs;
-    job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has, so that stage 2 has its own shuffle
+    job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has gives stage 2 its own shuffle
   }
   if (trained == stage::both)
     job.options.epochs += options_.adjustment_epochs;
@@ -148,7 +148,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
 }
 
 task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& in) const {
-  // Features of the rows, and the exemplars, which are selected by eq. 6 in the client's first round of a task.
+  // Computes features of the rows. In the client's first round of a task, also selects exemplars by eq. 6.
   auto looking = features_of_rows(ctx, in, net(), options_.exemplars);
   const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current(), features.old()};

@@ -83,7 +83,7 @@ struct run_settings : split_encoder_net {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-/// Trains the frozen encoder, if there is one. The average of the learner's single upload is that upload.
+/// Trains the frozen encoder, if there is one. There is a single upload, so the average equals it.
 class central_server final : public encoder_server {
 public:
   explicit central_server(std::shared_ptr<const run_settings> run)
@@ -173,7 +173,7 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
   const auto kept = kept_positions(current.size(), {task});
   auto samples = with_kept_rows(current, *memory, task);
 
-  // A frozen encoder encodes the rows of a task once; the rows to rehearse later are selected then.
+  // Encodes the rows of a task once, with the frozen encoder. Then selects the rows to rehearse later.
   if (options_.frozen() && load_embeddings(*memory, "current.", task).size() == 0) {
     extract_job encoding{
         .net = run_->net->encoder(), .weights = in.initial_payload, .samples = samples, .logits = false};

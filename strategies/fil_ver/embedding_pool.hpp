@@ -14,7 +14,7 @@ enum class pool_kind : std::uint8_t {
 /// Sampling rule of a batch.
 enum class pool_balance : std::uint8_t {
   uniform,       ///< Every row has the same probability.
-  task_balanced, ///< Equally many rows of every task, to within one.
+  task_balanced, ///< Equally many rows of every task; numbers differ by at most one.
 };
 
 /// Results depend only on the keys and the order of add() calls. Rows of a client stay in the pool after the client has
@@ -23,7 +23,7 @@ class embedding_pool {
 public:
   struct limits {
     pool_kind kind = pool_kind::reservoir;
-    std::int64_t rows_max = 2400;      ///< reservoir: rows per task, shared evenly by its labels.
+    std::int64_t rows_max = 2400;      ///< reservoir: number of rows per task, shared evenly by the task's labels.
     std::vector<class_range> labels{}; ///< Labels of each task.
     rng_key stream{};                  ///< Base key of the reservoirs' draws.
   };
@@ -47,7 +47,7 @@ private:
     std::vector<float> features{}; // [rows, F]
     std::vector<std::int32_t> labels{};
     std::vector<std::vector<std::size_t>> slots{}; // by label: its row indices
-    std::vector<std::uint64_t> rows_met{};         // by label: rows received so far
+    std::vector<std::uint64_t> rows_met{};         // by label: number of rows received so far
     void persist(archive& state) { state(features)(labels)(slots)(rows_met); }
   };
   /// Returns the index for a new row: an existing row, the end of the part, or -1 to drop it.

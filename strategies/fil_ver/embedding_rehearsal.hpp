@@ -6,7 +6,7 @@
 #include "strategies/shared/embedding_rows.hpp"
 namespace mneme {
 
-/// Two readings of noise rehearsal; the paper's words permit both.
+/// Two interpretations of noise rehearsal, both of which the paper's words permit.
 enum class noise_reading : std::uint8_t {
   other_encoder, ///< A random encoder makes only the rehearsed vectors.
   front_end,     ///< The random encoder is the classifier's encoder, too.
@@ -15,8 +15,8 @@ enum class noise_reading : std::uint8_t {
 /// Options of both methods, with the same keys.
 struct embedding_rehearsal_options {
   frozen_encoder::options encoder{};
-  double ratio = 0.1;          ///< Share of a task's rows; each method defines which.
-  std::int64_t multiplier = 1; ///< Points only: factor on `ratio`.
+  double ratio = 0.1;          ///< Share of a task's rows. Each method defines what it is used for.
+  std::int64_t multiplier = 1; ///< Points only: factor of `ratio`.
   double repeat_cap = 1.0;     ///< Points only: upper bound of rehearsed vectors, as a multiple of the stored ones.
   noise_reading noise = noise_reading::other_encoder;
 
@@ -28,7 +28,7 @@ struct embedding_rehearsal_options {
 
   /// Share of a task's rows that is rehearsed or sent. @param points true for EBR
   [[nodiscard]] double share(bool points) const { return ratio * static_cast<double>(points ? multiplier : 1); }
-  /// Number of vectors to rehearse out of `held`, next to `rows` rows of the current task.
+  /// Number of vectors out of `held` to rehearse together with `rows` rows of the current task.
   [[nodiscard]] std::int64_t rehearsed(std::int64_t rows, std::int64_t held, bool points) const;
 };
 
@@ -39,9 +39,9 @@ struct split_encoder_net {
   std::shared_ptr<const embedding_model> net{};
   [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
-/// Splits the net of `setup`. @param frozen the encoder is frozen @pre setup.net is an embedding_model
+/// Splits the net of `setup`. @param frozen true: the encoder is frozen @pre setup.net is an embedding_model
 [[nodiscard]] split_encoder_net split_encoder(const method_setup& setup, bool frozen);
-/// Validates the net and its trained part. The result is empty if they are valid.
+/// Validates the net and its trained part. Returns an empty list if they are valid.
 /// @param expected the valid models, for the error text
 [[nodiscard]] diagnostics validate_net(const method_setup& setup, const std::string& method,
                                        const std::string& expected);
@@ -52,7 +52,7 @@ class encoder_server : public averaging_server {
 public:
   struct rules {
     bool frozen = true;               ///< False: the whole net is trained, and the encoder is unused.
-    std::optional<rng_key> sampled{}; ///< Key of the samples on which tests run; nullopt: means.
+    std::optional<rng_key> sampled{}; ///< Key of the samples that are used in tests; nullopt: tests use the means.
   };
   encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how);
   broadcast open_round(const round_info& info) override;

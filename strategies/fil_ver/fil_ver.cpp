@@ -50,7 +50,7 @@ struct options : embedding_rehearsal_options {
   std::int64_t server_steps = 50, server_batch = 64;
   double server_learning_rate = 0.05;
   pool_kind pool = pool_kind::reservoir;
-  std::int64_t pool_size = 2400; // rows per task
+  std::int64_t pool_size = 2400; // number of rows per task
   pool_balance pool_batch = pool_balance::task_balanced;
   bool one_z_per_sample = true;
   encoder_rows encoder_data = encoder_rows::task_1;
@@ -65,15 +65,15 @@ struct options : embedding_rehearsal_options {
 /// Settings that both halves share.
 struct run_settings : split_encoder_net {
   options with{};
-  /// True if clients send points: embeddings of EBR, or samples of normals.
+  /// True if clients send points, which are embeddings of EBR or samples of normal distributions.
   [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
 };
 
 // -- rehearsal material in uploads ------------------------------------------------------------------------------------
 
-// Tensors of an upload besides the weights; their names end with the task of the rows ("rehearsal.mu.2"). labels [m]
-// int32, and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]. With D = 256, a vector
-// takes 1,028 bytes and a pair of statistics 2,052.
+// Tensors of an upload in addition to the weights. Their names end with the task of the rows ("rehearsal.mu.2"). labels
+// [m] int32, and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]. With D = 256, a
+// vector takes 1,028 bytes and a pair of statistics 2,052.
 constexpr std::string_view labels_name = "rehearsal.labels.";
 
 std::string sent_name(const char* tensor, task_id task) {
@@ -167,7 +167,7 @@ private:
     return rng_key{.seed = run.whole.seed, .purpose = evaluation_draw};
   }
 
-  /// S_max SGD steps on batches from the pool. Statistics are sampled again for every use.
+  /// S_max SGD steps on batches from the pool. Each use of statistics draws new samples.
   [[nodiscard]] train_job training_on_pool(const round_info& info) const {
     const auto& with = run_->with;
     const rng_key batches{
@@ -194,8 +194,8 @@ private:
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-// A client's memory: features and labels of every task since its first delivered round in it ("features.1",
-// "labels.1"), and which rows of the current task it has sent ("sent").
+// A client's memory contains the features and labels of each task, from its first delivered round in the task on
+// ("features.1", "labels.1"). It also records which rows of the current task the client has sent ("sent").
 
 class fil_ver final : public strategy {
 public:
@@ -255,7 +255,8 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
 }
 
-/// Rows of the current task, and of each past task a number of rows relative to the current ones.
+/// Returns the rows of the current task, and a number of rows of each past task that depends on the number of current
+/// rows.
 sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& memory, std::uint32_t task) const {
   std::vector<embedding_rows> parts{load_embeddings(memory, "", task)};
   for (std::uint32_t past = 0; past < task && options_.rehearses(); ++past) {
@@ -271,7 +272,7 @@ sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& 
 }
 
 /// R_T^(j): a share of the current rows. Points and statistics are sent once, because repeating them adds no
-/// information. Samples of a row are sent once by default, since several would reveal its mean.
+/// information. Samples of a row are sent once by default, because several would reveal its mean.
 void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
   const auto current = load_embeddings(memory, "", task.value);
   const bool sent_once = options_.system != system_kind::ver_sampled || options_.one_z_per_sample;

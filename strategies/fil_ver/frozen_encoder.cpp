@@ -45,8 +45,8 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
   weights_ = weights_only(whole.narrow(0, 0, net_->encoder()->size()));
 }
 
-/// Trains by eq. 9, or by cross-entropy for point embeddings (eq. 7). If training.batch = 0 (full batch on clients), it
-/// uses the default batch size, because a full batch may not fit into memory.
+/// Trains by eq. 9, or by cross-entropy for point embeddings (eq. 7). If training.batch is 0 (clients use full
+/// batches), it uses the default batch size, because a full batch may not fit into memory.
 task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->shape();
   if (options_.epochs > 0) {

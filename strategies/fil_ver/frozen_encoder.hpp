@@ -5,7 +5,7 @@
 #include "runtime/models/embedding_model.hpp"
 namespace mneme {
 
-/// The whole net is trained on the given rows; then its classifier is discarded.
+/// The whole net is trained on the given rows. Then its classifier is discarded.
 class frozen_encoder {
 public:
   struct options {
@@ -13,7 +13,7 @@ public:
     double learning_rate = 1e-3; ///< Learning rate of Adam.
     std::int64_t epochs = 10;    ///< 0: the encoder keeps its initial weights.
   };
-  /// @param setup of the run; its net must be an embedding_model
+  /// @param setup setup of the run; its net must be an embedding_model
   frozen_encoder(const method_setup& setup, options with);
 
   /// Trains the encoder and measures its embeddings. Warns if their KL divergence is low.
@@ -22,7 +22,8 @@ public:
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
   /// Weights of the encoder without classifier, which clients receive as initial payload.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
-  /// The whole net with this classifier [P]. @param sampled key of the samples on which tests run; nullopt: means
+  /// The whole net with this classifier [P]. @param sampled key of the samples that are used in tests; nullopt: tests
+  /// use the means
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;
   /// Adds the metrics "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean".
   void add_figures(std::map<std::string, double>& to) const;
@@ -36,7 +37,7 @@ private:
   model_ref as_model_;
   method_setup setup_;
   options options_;
-  tensors_ref whole_, weights_; // weights of the net; of its encoder
+  tensors_ref whole_, weights_; // weights of the whole net, and of its encoder
   bool measured_ = false;
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;
 };

@@ -15,7 +15,7 @@ part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes
 
 namespace {
 
-/// A part of the step's rows: real or replayed ones.
+/// A part of the step's rows: the real or the replayed ones.
 struct row_part {
   at::Tensor logits, labels, weight;
 };

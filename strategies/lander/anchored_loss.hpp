@@ -16,8 +16,8 @@ struct part_weights {
 /// Parameters of the loss.
 struct anchored_terms {
   std::int64_t classes = 0, old = 0, seen_classes = 0; ///< C, O, and all classes seen.
-  double anchoring = 0.0;                              ///< l, weight of the bounding loss.
-  double radius = 0.0;      ///< r; the bounding loss is 0 if the batch's mean distance is smaller.
+  double anchoring = 0.0;                              ///< l, the weight of the bounding loss.
+  double radius = 0.0;      ///< r; the bounding loss is 0 if the mean distance of the batch is smaller.
   double temperature = 2.0; ///< Temperature of the distillation; no factor T^2.
   at::Tensor anchors{};     ///< [C, E]
 };
@@ -27,9 +27,9 @@ struct anchored_terms {
 /// teacher's map|^2 / E. Logits of student and teacher are those of C classes, then the map [E].
 [[nodiscard]] loss_ref anchored_objective(const anchored_terms& terms);
 
-/// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. A part shared by all
-/// classes has variance 0.143, a part of each class 0.041. The cosine between classes is 0.78, their mean squared
-/// difference 0.082, or 5.5 radii.
+/// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. An anchor is the sum of a
+/// part that all classes share, with variance 0.143, and a part of its own, with variance 0.041. The cosine between two
+/// classes is 0.78, and their mean squared difference is 0.082, or 5.5 radii.
 [[nodiscard]] at::Tensor draw_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key);
 
 } // namespace mneme

@@ -3,7 +3,8 @@
 #include "runtime/method/training_observer.hpp"
 namespace mneme {
 
-inline constexpr const char* first_epoch_loss = "first_epoch_loss"; ///< [] float64: sum over the steps of the epoch
+inline constexpr const char* first_epoch_loss = "first_epoch_loss"; ///< [] float64: sum of losses over the steps of the
+                                                                    ///< first epoch
 [[nodiscard]] observation_ref first_epoch_observation();
 
 } // namespace mneme

@@ -131,7 +131,8 @@ synthesis_draws dreams::drawn(const program_call& call) const {
   return draws;
 }
 
-/// One round of the generator's training. Appends its best batch to the pool as bytes, truncated instead of rounded.
+/// Runs one round of the generator's training. Appends its best batch to the pool as bytes, truncated instead of
+/// rounded.
 void dreams::dream(const program_call& call, work_state& now) const {
   const bool uses_adversary = call.slice >= settings_.warm_up + settings_.lead;
   const auto draws = drawn(call);
@@ -146,7 +147,7 @@ void dreams::dream(const program_call& call, work_state& now) const {
   now.labels = now.labels.defined() ? at::cat({now.labels, draws.labels}) : draws.labels;
 }
 
-/// Trains the student on the pool, with new momentum.
+/// Trains the student on the pool; its momentum starts at 0.
 void dreams::teach(const program_call& call, work_state& now) const {
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).to(call.device()).view({-1, 1, 1});

@@ -39,7 +39,7 @@ enum class task_model : std::uint8_t { last_round, best_round };
 
 struct options {
   std::int64_t embedding = 512;                              // E
-  double anchoring = 5.0, radius = 0.015, temperature = 2.0; // l, r, tau
+  double anchoring = 5.0, radius = 0.015, temperature = 2.0; // the parameters l, r and tau
   bool anchoring_first = true;
   double rate_floor = 0.0;
   replay_pass replay_by = replay_pass::separate;
@@ -50,7 +50,8 @@ struct options {
   synthesis_settings dreams{};
 };
 
-constexpr const char* first_losses_name = "first_losses"; // [2]: first epoch's sum of losses, number of steps
+constexpr const char* first_losses_name = "first_losses"; // [2]: sum of losses in the first epoch, and number of its
+                                                          // steps
 
 /// Settings that both halves share.
 struct run_settings {
@@ -66,7 +67,7 @@ public:
   explicit lander_server(std::shared_ptr<const run_settings> run)
       : averaging_server(run->setup), run_(std::move(run)) {}
 
-  /// Before each task but the first, trains the generator through the model of the earlier tasks.
+  /// Before each task except the first, trains the generator through the model of the earlier tasks.
   task<task_plan> open_task(server_context& ctx, const round_info& info) override {
     if (info.task.value > 0) {
       auto dreaming = ctx.run(dreaming_job(info));
@@ -166,9 +167,10 @@ private:
 
   std::shared_ptr<const run_settings> run_;
   tensors_ref pool_{};                                          // teacher, images, labels; null in the first task
-  double objective_ = 0.0, statistics_ = 0.0;                   // lowest of the last generation
+  double objective_ = 0.0, statistics_ = 0.0;                   // lowest loss of the last generation, and its
+                                                                // statistics term
   double first_losses_ = 0.0, first_steps_ = 0.0;               // sums over the uploads of the open round
-  double least_loss_ = std::numeric_limits<double>::infinity(); // lowest mean loss of a round of this task
+  double least_loss_ = std::numeric_limits<double>::infinity(); // lowest mean loss among the rounds of this task
   at::Tensor best_{};                                           // [P] start weights of the round with that loss
 };
 
@@ -246,7 +248,8 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
 train_job lander::job_of(client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = {0, setup().net->classes()}});
   const auto& training = setup().training;
-  if (training.schedule == schedule_kind::cosine && training.learning_rate > 0.0) // eta_min of PyTorch's schedule
+  if (training.schedule == schedule_kind::cosine && training.learning_rate > 0.0) // the value of eta_min in PyTorch's
+                                                                                  // schedule
     job.options.learning_rate = options_.rate_floor + (training.learning_rate - options_.rate_floor) *
                                                           (job.options.learning_rate / training.learning_rate);
   if (options_.ends_with == task_model::best_round)

@@ -15,20 +15,20 @@ namespace mneme {
 /// Sizes of the generator and options of its training.
 struct synthesis_settings {
   std::array<std::int64_t, 3> shape{};        ///< C, H, W of the images
-  std::vector<float> scale{}, shift{};        ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
+  std::vector<float> scale{}, shift{};        ///< [C] input = scale * pixel + shift, for a pixel from 0 to 255
   std::int64_t classes = 0, seen_classes = 0; ///< C, c
-  std::int64_t embedding = 0;                 ///< E, classifier outputs after those of classes; 0: none
-  std::int64_t noise = 256, filters = 64;     ///< W; filters of the generator's last convolution.
-  std::int64_t chunk = 10;                    ///< Rows of a batch that share a noise layer.
+  std::int64_t embedding = 0;                 ///< E, the number of classifier outputs after those of classes; 0: none
+  std::int64_t noise = 256, filters = 64;     ///< W, and the number of filters of the generator's last convolution.
+  std::int64_t chunk = 10;                    ///< Number of rows of a batch that share a noise layer.
   std::int64_t rounds = 50, warm_up = 10, steps = 40, batch = 256;
-  std::int64_t lead = 2; ///< Rounds after the warm-up without adversarial term.
-  bool views = true;     ///< Crops and flips the images; every step draws again.
+  std::int64_t lead = 2; ///< Number of rounds after the warm-up that have no adversarial term.
+  bool views = true;     ///< True: images are cropped and mirrored, with new draws in every step.
   std::int64_t student_steps = 50, student_batch = 128;
   double rate = 2e-3, input_rate = 1e-2, student_rate = 0.1, student_momentum = 0.9, student_decay = 2e-4;
   double statistics = 1.0, labels = 0.5, adversary = 1.0, bound = 5.0; ///< Weights of the loss terms.
   double radius = 0.015, student_temperature = 20.0;
 
-  /// Number of images: one batch per round from the last warm-up round on.
+  /// Number of images: one batch per round, starting with the last warm-up round.
   [[nodiscard]] std::int64_t images() const { return (rounds - std::max<std::int64_t>(warm_up - 1, 0)) * batch; }
   [[nodiscard]] std::int64_t noise_layers() const { return ceil_div(batch, chunk); } ///< L
   [[nodiscard]] student_rules student() const {
@@ -60,7 +60,7 @@ struct generator_loss {
 struct synthesis_state {
   at::Tensor generator{};         ///< [G]
   at::Tensor norm{};              ///< [2, E] scales and shifts of normalized embeddings
-  at::Tensor mean{}, deviation{}; ///< [channels] of the nets' input
+  at::Tensor mean{}, deviation{}; ///< [channels] mean and deviation of the nets' input
   at::Tensor past{};              ///< [S] average of batch statistics; undefined before the first round
 };
 /// Random draws of one round.
@@ -71,7 +71,7 @@ struct synthesis_draws {
 };
 /// Result of one round.
 struct synthesis_result {
-  at::Tensor best{};                    ///< [B, C, H, W] in [0, 1]: batch of the lowest total
+  at::Tensor best{};                    ///< [B, C, H, W] in [0, 1]: the batch with the lowest total loss
   double total = 0.0;                   ///< total loss of `best`
   double statistics = 0.0;              ///< statistics term of `best`
   std::vector<generator_loss> losses{}; ///< one per step

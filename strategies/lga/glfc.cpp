@@ -12,7 +12,7 @@
 #include <ATen/ATen.h>
 namespace mneme {
 
-/// |G_i| relative to the mean of old rows, or of new rows (eqs. 2-4). G = P_y - 1 is V of lga.cpp.
+/// |G_i| relative to the mean of old rows, or of new rows (eqs. 2-4). G = P_y - 1 is the V of lga.cpp.
 at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups) {
   return divide_by_mean(magnitudes, groups == -1) + divide_by_mean(magnitudes, groups >= 0);
 }
@@ -56,7 +56,7 @@ public:
 protected:
   gradient_compensation_options options() const override {
     auto with = options_;
-    // 0.5 L_GC + 0.5 L_RD (eq. 6). The distillation L_RD to mixed labels (eq. 5) gives all rows weight 1.
+    // 0.5 L_GC + 0.5 L_RD (eq. 6). The distillation term L_RD uses mixed labels (eq. 5) and gives all rows weight 1.
     with.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = gradient_weighting::old_new,
                   .distillation = distillation_kind::mixed,

@@ -17,15 +17,16 @@ at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
 
 // -- client memory ----------------------------------------------------------------------------------------------------
 
-/// A client's memory, as row numbers of the data set. A client keeps the rows of a task until it detects the next task.
+/// A client's memory. It contains row numbers of the data set. A client keeps the rows of a task until it detects the
+/// next task.
 struct gradient_compensation_method::client_memory {
   row_list current{};           ///< Rows at the last call of hold().
   row_list pending{};           ///< Rows of earlier tasks that wait for exemplar selection.
   row_list exemplars{};         ///< Grouped by class, in order of selection.
-  double entropy = 0.0;         ///< Mean entropy in the previous round, in nats.
-  bool is_waiting = false;      ///< The rows have changed, and no detection followed.
-  bool is_over = false;         ///< The task of `current` is over: only its exemplars are kept.
-  std::uint32_t known_task = 0; ///< From 1; used with an oracle.
+  double entropy = 0.0;         ///< Mean entropy of the previous round, in nats.
+  bool is_waiting = false;      ///< True: the rows have changed, and the client has not detected it yet.
+  bool is_over = false;         ///< True: the task of `current` is over, and only its exemplars are kept.
+  std::uint32_t known_task = 0; ///< Counted from 1; used with an oracle.
 
   static client_memory loaded(const tensor_map& from) {
     client_memory memory;
@@ -59,9 +60,9 @@ struct gradient_compensation_method::client_memory {
     pending = std::exchange(is_over, false) ? row_list{} : std::move(current);
     current = rows;
     is_waiting = true;
-    counts["transitions_missed"] += 1.0; // until the transition is detected
+    counts["transitions_missed"] += 1.0; // counted until the transition is detected
   }
-  /// Counts a detected transition: correct if the rows have changed, otherwise false.
+  /// Counts a detected transition. It is correct if the rows have changed, and false otherwise.
   void notice(std::map<std::string, double>& counts) {
     if (std::exchange(is_waiting, false)) {
       counts["transitions_missed"] -= 1.0;
@@ -70,7 +71,7 @@ struct gradient_compensation_method::client_memory {
       counts["transitions_false"] += 1.0;
     }
   }
-  /// Adds exemplars of the pending rows to the memory. All classes share it, so each keeps fewer.
+  /// Adds exemplars of the pending rows to the memory. All classes share the memory, so each class keeps fewer.
   void memorize(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
     exemplars = update_exemplars(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
@@ -80,8 +81,8 @@ struct gradient_compensation_method::client_memory {
 /// Result of a client's task detection.
 struct gradient_compensation_method::finding {
   client_memory memory{};
-  bool begins = false; ///< The client has detected a new task.
-  bool rests = false;  ///< The client trains on exemplars only.
+  bool begins = false; ///< True: the client has detected a new task.
+  bool rests = false;  ///< True: the client trains on exemplars only.
   std::map<std::string, double> counts{
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
@@ -103,7 +104,7 @@ double mean_entropy(const at::Tensor& logits) {
 
 namespace {
 
-constexpr std::int64_t period = 200; // epochs; as in the official code
+constexpr std::int64_t period = 200; // in epochs, as in the official code
 
 double factor_from(std::int64_t epoch_of_task) {
   return epoch_of_task >= 180 ? 1.0 / 125 : epoch_of_task >= 150 ? 1.0 / 25 : epoch_of_task >= 100 ? 1.0 / 5 : 1.0;
@@ -130,8 +131,8 @@ std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_
 // -- client half ------------------------------------------------------------------------------------------------------
 
 /// Task detection (Dong et al. 2022, section 4.2). The mean entropy over the client's rows rises if they contain
-/// classes that the model was not trained on. After a detection, exemplars of the previous task are selected. Rows are
-/// not augmented for it; the official code augments them, which makes the entropy noisy.
+/// classes that the model was not trained on. After a detection, exemplars of the previous task are selected. The
+/// entropy is computed without augmentation; the official code augments the rows, which makes it noisy.
 task<gradient_compensation_method::finding> gradient_compensation_method::look(client_context& ctx, const broadcast& in,
                                                                                tensors_ref weights) const {
   finding now;
@@ -164,8 +165,8 @@ task<gradient_compensation_method::finding> gradient_compensation_method::look(c
   co_return now;
 }
 
-/// The paper's group Z_o if it has exemplars only: all rows of the client belong to tasks before the newest of the
-/// head.
+/// True if the client belongs to the paper's group Z_o, which has exemplars only: all its rows belong to tasks before
+/// the newest task of the head.
 bool gradient_compensation_method::is_on_old_task(const client_context& ctx, const broadcast& in) const {
   const auto& rows = *ctx.samples().rows;
   if (options_.old_clients == old_client_rows::full || rows.empty())
@@ -175,7 +176,8 @@ bool gradient_compensation_method::is_on_old_task(const client_context& ctx, con
                      [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
 }
 
-/// True if the client trains on exemplars only, in runs that draw its group in every round.
+/// True if the client trains on exemplars only. This happens in runs that draw the group of such clients in every
+/// round.
 bool gradient_compensation_method::uses_exemplars_only(const client_context& ctx, const client_memory& memory) const {
   return options_.regroup == regrouping::round && !memory.exemplars.empty() &&
          rng_stream(ctx.stream(group_draw)).uniform() < setup().keep_task_share;
@@ -211,7 +213,7 @@ train_job gradient_compensation_method::training(const client_context& ctx, cons
   forgetting_context known{.group_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(setup().classes), -1)};
   for (const auto label : old)
     known.group_of_class.at(static_cast<std::size_t>(label)) = task_of_class(label);
-  known.old_tasks = task_of_class(in.info.seen_classes.high - 1); // tasks before the newest one in the head
+  known.old_tasks = task_of_class(in.info.seen_classes.high - 1); // number of tasks before the newest one in the head
   const auto olds = static_cast<double>(old.size()), news = static_cast<double>(current.size());
   if (options_.exponent == exponent_rule::own_classes)
     known.exponent = olds / (olds + news);
@@ -264,8 +266,8 @@ task<client_result> gradient_compensation_method::client_round(client_context& c
     after = co_await looking;
   }
 
-  // The official rates change within a round, so each stretch of equal rates is a job. The round of a task is derived
-  // from the round number, which clients have.
+  // The official rates change within a round, so each stretch of equal rates is a job of its own. Clients derive the
+  // round of the task from the round number.
   auto job = training(ctx, in, after);
   job.start = start;
   const auto rate = job.options.learning_rate;
@@ -276,7 +278,7 @@ task<client_result> gradient_compensation_method::client_round(client_context& c
     auto stretch = job;
     stretch.options.epochs = job.options.epochs == 0 ? 0 : stretches[i].epochs;
     stretch.options.learning_rate = rate * stretches[i].factor;
-    stretch.stream.visit += i << 24; // a visit number that no round has, so that every stretch has its own shuffle
+    stretch.stream.visit += i << 24; // a visit number that no round has gives every stretch its own shuffle
     auto run = ctx.train(std::move(stretch));
     const auto trained = co_await run;
     job.start = trained.weights;

@@ -39,18 +39,19 @@ struct forgetting_terms {
   class_likelihood likelihood = class_likelihood::softmax;
   gradient_weighting weighting = gradient_weighting::per_task;
   distillation_kind distillation = distillation_kind::mixed;
-  bool weighs_labels = true, weighs_distillation = true; ///< Weight the rows of the term; false: all weights 1.
+  bool weighs_labels = true, weighs_distillation = true; ///< True: the rows of the term are weighted. False: all
+                                                         ///< weights are 1.
   double label_factor = 1.0; ///< Factor of the label term if there is a teacher; otherwise 1.
   double distillation_factor = 1.0;
 };
 
-/// A client's information on its classes, for the side tensors of a job.
+/// What a client knows of its classes, for the auxiliary tensors of a job.
 struct forgetting_context {
-  std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] task of a memorized class; -1: new class.
-  std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest.
-  double exponent = 1.0; ///< a of |V|^a: C_old / (C_old + C_new), or official t / (t + 1); GLFC: 1.
+  std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] task of each memorized class; -1: new class.
+  std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest one.
+  double exponent = 1.0; ///< a in |V|^a: C_old / (C_old + C_new), or official t / (t + 1); for GLFC 1.
 };
-/// Converts the information to side tensors.
+/// Converts the information to auxiliary tensors.
 [[nodiscard]] tensors_ref to_auxiliary(const forgetting_context& known);
 
 /// Returns |V| of each row, the gradient of the loss at the label's logit, |p_y - 1|: [B] float64, 0 for padded rows.
@@ -63,7 +64,8 @@ struct forgetting_context {
 [[nodiscard]] at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
                                      gradient_weighting kind);
 
-/// Divides magnitudes in `group` by their mean; a mean of 0 gives 1 in the group. Rows outside the group get 0.
+/// Divides magnitudes in `group` by their mean; if the mean is 0, the result is 1 for the group. Rows outside the group
+/// get 0.
 /// @param group [B] bool
 [[nodiscard]] at::Tensor divide_by_mean(const at::Tensor& magnitudes, const at::Tensor& group);
 /// row_weights() of GLFC.
@@ -74,8 +76,8 @@ struct forgetting_context {
 [[nodiscard]] at::Tensor mix_targets(const at::Tensor& teacher_output, const at::Tensor& labels, std::int64_t classes,
                                      class_likelihood kind);
 
-/// The objective of a client's round; the side tensors are those of to_auxiliary(). Without a teacher it has the label
-/// term only.
+/// The objective of a client's round. The job's auxiliary tensors are those of to_auxiliary(). Without a teacher the
+/// objective is the label term only.
 [[nodiscard]] loss_ref forgetting_objective(const forgetting_terms& terms);
 
 // -- task detection ---------------------------------------------------------------------------------------------------
@@ -95,8 +97,8 @@ struct forgetting_context {
 /// Schedule of a client's learning rate.
 enum class rate_schedule : std::uint8_t {
   scenario,         ///< The schedule of [training].
-  code_quirk,       ///< Official: a decay lasts until the end of its round, because each round makes a new optimizer.
-  persistent_decay, ///< A decay lasts until the end of the task.
+  code_quirk,       ///< Official: a decay of the rate ends with its round, because each round makes a new optimizer.
+  persistent_decay, ///< A decay of the rate lasts until the end of the task.
 };
 
 /// Consecutive epochs with one rate, given as a factor of the initial rate.
@@ -122,8 +124,8 @@ enum class exponent_rule : std::uint8_t {
 
 /// Training rows of a client whose task is older than the newest one (the paper's Z_o).
 enum class old_client_rows : std::uint8_t {
-  full,      ///< All rows of its task, as in the official code.
-  exemplars, ///< Exemplars only, also of its task, as in the paper.
+  full,      ///< All rows of the task, as in the official code.
+  exemplars, ///< Exemplars only, also of the current task, as in the paper.
 };
 /// How often the group of clients that train on old classes is drawn.
 enum class regrouping : std::uint8_t {
@@ -145,8 +147,8 @@ struct gradient_compensation_options {
   std::int64_t memory_rows = 2000; ///< Exemplars per client.
   exemplar_choice choice = exemplar_choice::greedy;
   rate_schedule rates = rate_schedule::scenario;
-  bool perturbs = true; ///< Perturbs prototypes before they are encoded.
-  prototype_perturbation perturbation = prototype_perturbation::pixels; ///< Used if perturbs is set.
+  bool perturbs = true; ///< True: prototypes are perturbed before they are encoded.
+  prototype_perturbation perturbation = prototype_perturbation::pixels; ///< Used if `perturbs` is set.
   old_client_rows old_clients = old_client_rows::full;
   regrouping regroup = regrouping::task;
   cohort_pool pool = cohort_pool::growing;

@@ -131,8 +131,8 @@ void join_bias(const float* weight, const float* bias, std::int64_t terms, float
   }
 }
 
-/// Calls `copy` with the length of a row. For 8 and 16, the row lengths of the papers' images, the length is a constant
-/// at compile time.
+/// Calls `copy` with the length of a row. For the row lengths of the papers' images, 8 and 16, the length is a
+/// compile-time constant.
 template <class Copy>
 void with_length(std::int64_t length, const Copy& copy) {
   if (length == 16)
@@ -399,7 +399,7 @@ double encoder_distance::compare(const sent_gradients& sent) {
 void encoder_distance::differentiate_backward(const sent_gradients& sent) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto& l = layers_[i];
-    auto* const pulls = l.sum_pulls(); // with respect to delta_i
+    auto* const pulls = l.sum_pulls(); // derivative with respect to delta_i
     kernels::multiply({.a = l.factors.data(),
                        .a_row = l.terms + 1,
                        .a_step = 1,
@@ -442,7 +442,7 @@ void encoder_distance::differentiate_backward(const sent_gradients& sent) {
 
 /// Derivatives of the objective with respect to the results of forward_pass(), down to the image.
 void encoder_distance::differentiate_forward(float* gradient) {
-  double mean = 0.0; // mean derivative under the softmax, for its Jacobian
+  double mean = 0.0; // mean of the derivative under the softmax, for its Jacobian
   for (std::size_t c = 0; c < shares_.size(); ++c)
     mean += static_cast<double>(shares_[c]) * pulls_[c];
   for (std::size_t c = 0; c < shares_.size(); ++c)

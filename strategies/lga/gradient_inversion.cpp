@@ -16,8 +16,8 @@ constexpr std::int64_t iterations_max = 20, evaluations_max = 25;
 constexpr std::size_t history_max = 100;
 constexpr double gradient_tolerance = 1e-7, change_tolerance = 1e-9, curvature_min = 1e-10;
 
-// On a CPU, a loop replaces the operators: a step reads up to two hundred history vectors twice, and operator calls
-// would dominate the time.
+// On a CPU, loops replace operators. A step reads up to two hundred history vectors twice, so the overhead of operator
+// calls would dominate.
 
 double product_of(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu())
@@ -95,7 +95,7 @@ bool lbfgs::advance_step(double value, const at::Tensor& gradient) {
   if (product_of(gradient, direction_) > -change_tolerance)
     return ends();
   x_ = x_ + direction_ * length_;
-  return iterations_of_step_ == iterations_max ? ends() : true; // the next step evaluates the last point of this one
+  return iterations_of_step_ == iterations_max ? ends() : true; // the next step evaluates the last point of this step
 }
 
 std::map<std::string, at::Tensor> lbfgs::save() const {
@@ -146,15 +146,15 @@ namespace {
 
 constexpr std::int64_t steps_of_slice = 5, restarts_max = 3;
 
-/// An image under reconstruction. Its values do not depend on other images of the same job.
+/// An image under reconstruction. Its values do not depend on the other images of the job.
 struct sought_image {
   lbfgs optimizer{};
   at::Tensor label{};                // [1] int64
   std::vector<at::Tensor> targets{}; // the eight gradients
   std::vector<at::Tensor> kept{};    // the last iterates, [C H W]
   std::int64_t steps = 0, restarts = 0;
-  double first = -1.0, last = -1.0; // objective at the start and now; -1: not evaluated
-  std::int64_t steps_to_go = 0;     // left in this slice
+  double first = -1.0, last = -1.0; // objective at the start, and now; -1: not evaluated
+  std::int64_t steps_to_go = 0;     // number of steps left in this slice
 
   [[nodiscard]] bool failed() const { return restarts > restarts_max; }
 };
@@ -175,8 +175,8 @@ public:
             {.name = "label", .shape = {1}, .type = at::kLong},
             {.name = "objective", .shape = {2}, .type = at::kDouble}};
   }
-  /// Memory per image for the columns of three convolutions and their gradients. A CPU takes one image at a time, a
-  /// device many.
+  /// Memory per image for the columns of three convolutions and their gradients. A CPU processes one image at a time, a
+  /// device many images.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return std::int64_t{1} << 20; }
 
   [[nodiscard]] std::vector<slice_result> run(std::span<const program_call> calls) const override {
@@ -381,12 +381,12 @@ private:
     return (shown - by_channel(call, source.shift)) / by_channel(call, source.scale) / 255.0;
   }
 
-  /// Values by channel, as [1, C, 1, 1].
+  /// Values for each channel, as [1, C, 1, 1].
   [[nodiscard]] static at::Tensor by_channel(const program_call& call, const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).view({1, std::ssize(values), 1, 1}).to(call.device());
   }
 
-  /// Normalizes pixels in [0, 1] as in training.
+  /// Normalizes pixels in [0, 1], as training does.
   [[nodiscard]] static at::Tensor normalized(const program_call& call, const at::Tensor& images) {
     const auto& source = *call.samples.source;
     if (source.vectors.defined())
@@ -401,7 +401,8 @@ private:
     for (int step = 0; step < perturbation_steps; ++step) {
       const auto x = leaf_of(images);
       const auto logits = net_->differentiable(weights, x.unsqueeze(0), {0, classes}, {}).logits[0];
-      const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // rows are independent
+      const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // the gradients of different rows are
+                                                                                 // independent
       const auto slope = gradients_of(loss, {x}).front();
       images = images - pixel_rate * (slope + pixel_decay * images);
     }
@@ -429,7 +430,8 @@ private:
       const auto x = leaf_of(images);
       const auto logits =
           net_->differentiable(flat.unsqueeze(0), normalized(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
-      const auto loss = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows are independent
+      const auto loss = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // the gradients of different
+                                                                                          // rows are independent
       images = images - latent_rate * gradients_of(loss, {x}).front();
     }
     return images;

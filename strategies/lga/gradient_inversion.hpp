@@ -50,7 +50,7 @@ private:
 /// layer has a negative sum (Zhao et al. 2020, iDLG). @param last_weight [L, D]
 [[nodiscard]] std::int64_t label_of_gradients(const at::Tensor& last_weight);
 
-/// Uploaded gradients of one image.
+/// The gradients of one image, as uploaded.
 struct sent_gradients {
   std::array<std::vector<float>, 3> layers{}; ///< [F, T + 1] each: filters, then bias.
   at::Tensor last_weight{}, last_bias{};      ///< [L, D], [L], float32
@@ -59,9 +59,9 @@ struct sent_gradients {
 /// Copies the gradients. @param tensors the eight of gradient_encoder::tensors(), float32 on the host
 [[nodiscard]] sent_gradients sent_by(const std::vector<at::Tensor>& tensors, std::int64_t label);
 
-/// The objective |G(x) - sent|^2 (Zhu, Liu and Han 2019, eq. 4) and its gradient in x by hand. It needs second
-/// derivatives of the encoder; autograd would build a graph of a hundred small operators. Not thread-safe. Each result
-/// is independent of earlier calls.
+/// The objective |G(x) - sent|^2 (Zhu, Liu and Han 2019, eq. 4) and its gradient with respect to x, computed by hand.
+/// The gradient needs second derivatives of the encoder, for which autograd would build a graph of a hundred small
+/// operators. Not thread-safe. Each result is independent of earlier calls.
 class encoder_distance {
 public:
   /// @param weights [encoder.size()] float32
@@ -72,10 +72,12 @@ public:
 private:
   /// A convolution with its sigmoid, and its intermediate values. The bias is one more weight, whose input is 1.
   struct layer {
-    std::int64_t channels = 0, height = 0, width = 0, stride = 1, padding = 0; // of its input
+    std::int64_t channels = 0, height = 0, width = 0, stride = 1, padding = 0; // shape of its input
     std::int64_t out_height = 0, out_width = 0, terms = 0, pixels = 0;
-    std::int64_t plane_height = 0, plane_width = 0; // grid of every stride-th row and column of the padded input
-    std::vector<float> factors{};                   // [2 F, T + 1]: twice the gradient differences; filters with biases
+    std::int64_t plane_height = 0, plane_width = 0; // size of the grid of every stride-th row and column of the padded
+                                                    // input
+    std::vector<float> factors{};                   // [2 F, T + 1]: twice the gradient differences, for filters with
+                                                    // biases
     std::vector<float> deltas{};                    // [2 F, P]: d loss / d z; d objective / d (d loss / d z)
     std::vector<float> columns{};                   // [T + 1, P]: patches of the input, and a row of ones
     std::vector<float> outputs{};                   // [F, P]
@@ -106,18 +108,18 @@ private:
   std::vector<float> last_weight_{}, last_bias_{};     // [L, D], [L]
   std::vector<float> shares_{}, d_logits_{}, pulls_{}; // [L]: softmax, d loss / d logits, d objective / d d_logits
   std::vector<float> last_difference_{};               // [L, D]: sent minus computed
-  std::vector<float> zeros_{};                         // biases for products without any
-  std::vector<float> spread_{}, planes_{};             // scratch for columns and planes
+  std::vector<float> zeros_{};                         // zeros, for products without a bias
+  std::vector<float> spread_{}, planes_{};             // scratch memory for columns and planes
 };
 
 // -- reconstruction and prototypes ------------------------------------------------------------------------------------
 
 /// L-BFGS without line search for one variable x [n] float32 (Liu and Nocedal 1989), as torch.optim.LBFGS with its
 /// defaults: 20 iterations per step, 25 evaluations, history 100, tolerances 1e-7 and 1e-9. The caller evaluates the
-/// objective at x() and passes the result to advance_step(), so many variables can be evaluated in one stack.
+/// objective at x() and passes the result to advance_step(), so that many variables can be evaluated in one stack.
 class lbfgs {
 public:
-  lbfgs() = default; ///< State to be filled by load().
+  lbfgs() = default; ///< Creates a state that load() has to fill.
   lbfgs(at::Tensor start, double learning_rate) : x_(std::move(start)), rate_(learning_rate) {}
   [[nodiscard]] const at::Tensor& x() const noexcept { return x_; } ///< The point to evaluate.
   /// Takes the objective `value` and its `gradient` [n] at x(). Returns true if the step continues: x() has changed and
@@ -133,16 +135,16 @@ private:
   std::vector<at::Tensor> changes_, moves_; // changes of the gradient and of x, oldest first
   std::vector<double> inverses_;            // 1 / (change . move)
   double rate_ = 1.0, length_ = 1.0, scale_ = 1.0, value_before_ = 0.0;
-  std::int64_t iterations_ = 0;                           // over all steps
-  std::int64_t iterations_of_step_ = 0, evaluations_ = 0; // of the current step
+  std::int64_t iterations_ = 0;                           // number of iterations over all steps
+  std::int64_t iterations_of_step_ = 0, evaluations_ = 0; // numbers in the current step
 };
 
 /// Options of the reconstruction.
 struct inversion_options {
-  std::int64_t steps = 250; ///< Optimizer steps of up to 20 evaluations.
+  std::int64_t steps = 250; ///< Number of optimizer steps, each with up to 20 evaluations.
   double learning_rate = 1.0;
   std::int64_t kept = 20;      ///< Number of last iterates that become images.
-  bool by_hand_on_cpus = true; ///< False: autograd on CPUs, too, which is ten times slower; for benchmarks.
+  bool by_hand_on_cpus = true; ///< False: autograd is used on CPUs, too, which is ten times slower; for benchmarks.
 };
 /// A program that reconstructs images from the gradients of one image. Reads "encoder" and "1.weight" ... "4.bias";
 /// returns "images" [kept, C, H, W] uint8, "label" [1] int64 and "objective" [2] float64, its first and last value. If
@@ -157,9 +159,9 @@ enum class prototype_perturbation : std::uint8_t {
   latent, ///< Paper: on the cross-entropy of features plus 0.1 N(0, v), v the variances of the class
           /// (Dong et al. 2023), rate 1, normalized pixels. Ours: 50 steps, new noise in each.
 };
-/// A program that computes the gradients of prototypes, the job's rows, in the encoder: the eight tensors, [rows, ...].
-/// Reads "encoder". With a perturbation it also reads "weights" [P] of the net and "seen", the number of classes seen;
-/// `latent` also reads "variances" [rows, D] float64 of each prototype's class.
+/// A program that computes the encoder's gradients for prototypes, which are the job's rows. Returns the eight tensors,
+/// [rows, ...]. Reads "encoder". With a perturbation it also reads "weights" [P] of the net and "seen", the number of
+/// classes seen; `latent` also reads "variances" [rows, D] float64 of each prototype's class.
 [[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder,
                                             prototype_perturbation moved);
 

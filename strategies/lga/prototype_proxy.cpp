@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t noisy_copies = 5; // per feature, as in the official code
+constexpr std::int64_t noisy_copies = 5; // number per feature, as in the official code
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -130,7 +130,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_info&
 }
 
 void prototype_proxy::begin_task() {
-  images_ = labels_ = at::Tensor(); // the monitor has images of the newest classes only
+  images_ = labels_ = at::Tensor(); // the monitor keeps only images of the newest classes
   rounds_ = 0;
   ++tasks_;
   omega_.begin_task();
@@ -175,7 +175,7 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
 /// the mean of Tr / d. The official code computes it from training images on the server; ours from reconstructions,
 /// since the proxy has no training images.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
-  const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
+  const auto traces = variances_by_class(features, labels).mean(1); // [L] traces divided by d
   if (options_.noise_scale > 0.0)
     return;
   if (options_.running_scale)

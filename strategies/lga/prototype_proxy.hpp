@@ -22,8 +22,9 @@ enum compensating_draws : std::uint32_t {
 
 /// Noise on features for the scores of models.
 struct feature_noise {
-  /// For feature i of variance v_i: paper: standard deviation scale * sqrt(v_i), length at most 0.1 sum v. Official
-  /// (false): standard deviation scale * v_i^2, squared length at most 0.1 sum v^2.
+  /// Distribution of the noise on a feature i of variance v_i. True (paper): standard deviation scale * sqrt(v_i), and
+  /// length at most 0.1 sum v. False (official): standard deviation scale * v_i^2, and squared length at most 0.1 sum
+  /// v^2.
   bool as_printed = true;
   double scale = 0.15; ///< omega
   std::int64_t copies = 5;
@@ -42,8 +43,8 @@ struct feature_noise {
 /// @param scale omega_(t-1) @param old_classes C_old; 0 in the first task
 /// @param traces [C_new] float64, Tr(cov_c) / d
 [[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
-/// Tracks omega over a run. Images of a task arrive in several rounds. Every update starts from omega and the number of
-/// classes at the start of the task, so no class counts twice.
+/// Tracks omega over a run. Because the images of a task arrive in several rounds, every update starts from omega and
+/// the number of classes at the start of the task. So no class counts twice.
 struct running_scale {
   double scale = 0.15, scale_before = 0.15;
   std::int64_t classes = 0, classes_before = 0; ///< Number of classes that each scale covers.
@@ -68,11 +69,12 @@ enum class score_reset : std::uint8_t {
 
 /// Options of the proxy.
 struct proxy_options {
-  bool reconstructs = true;      ///< False: the old model is a random one of its task.
-  bool selects = true;           ///< False: the old model is the last one of its task.
-  bool augments = true;          ///< Scores models on noisy copies of features.
+  bool reconstructs = true;      ///< False: the old model is a random model of its task.
+  bool selects = true;           ///< False: the old model is the last model of its task.
+  bool augments = true;          ///< True: models are scored on noisy copies of features.
   bool noise_as_printed = true;  ///< See feature_noise.
-  bool running_scale = true;     ///< omega by eq. 12; false: 0.15, then the official radius from the second task on.
+  bool running_scale = true;     ///< True: omega by eq. 12. False: 0.15, and from the second task on the official
+                                 ///< radius.
   double noise_scale = 0.0;      ///< omega; 0: estimated.
   std::int64_t first_scored = 6; ///< Rounds of a task whose models are accepted without a score.
   score_reset reset = score_reset::every_task;
@@ -83,8 +85,8 @@ struct proxy_options {
 
 /// An old model in the proxy's advice.
 struct old_model {
-  tensors_ref weights{};    ///< Null if there is none.
-  std::int64_t classes = 0; ///< Classes that it was trained on.
+  tensors_ref weights{};    ///< Null if there is no model.
+  std::int64_t classes = 0; ///< Number of classes that the model was trained on.
 };
 /// Old models that the proxy sends to clients.
 struct old_models {
@@ -135,12 +137,12 @@ private:
   proxy_options options_;
   program_ref inversion_;
 
-  std::vector<tensors_ref> pool_; // gradients of one prototype each, not yet inverted
+  std::vector<tensors_ref> pool_; // gradients that were not inverted yet, each of one prototype
   at::Tensor images_, labels_;    // monitor: [m, C, H, W] uint8, [m] int64
   best_models models_;
-  std::int64_t tasks_ = 0;        // tasks detected, by gradients or by the classes seen
-  std::int64_t rounds_ = 0;       // since the last detected task
-  std::int64_t classes_seen_ = 0; // of the previous model
+  std::int64_t tasks_ = 0;        // number of detected tasks, by gradients or by the classes seen
+  std::int64_t rounds_ = 0;       // number of rounds since the last detected task
+  std::int64_t classes_seen_ = 0; // number of classes of the previous model
   running_scale omega_;
   std::vector<double> starts_, ends_; // objectives of all inversions
   std::int64_t failed_ = 0;

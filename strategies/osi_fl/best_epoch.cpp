@@ -14,7 +14,8 @@ public:
       : weights_(start.clone()), correct_(at::zeros({}, start.options().dtype(at::kLong))),
         most_correct_(at::zeros_like(correct_)) {}
   void observe(const observed_step& step) override {
-    correct_ = correct_ + step.logits.detach().argmax(1).eq(step.labels).sum(); // padded rows have label -1
+    correct_ = correct_ + step.logits.detach().argmax(1).eq(step.labels).sum(); // padded rows have label -1, so they
+                                                                                // never count
   }
   void end_epoch(const at::Tensor& weights) override {
     weights_ = at::where(correct_.gt(most_correct_), weights, weights_);

@@ -1,5 +1,5 @@
-/// diffusion_files: files of a captioner, a text encoder and latent diffusion that keys of OSI-FL name. Interface of
-/// the optional part strategies/osi_fl/diffusion (CMake switch MNEME_DIFFUSION).
+/// diffusion_files: the files of a captioner, a text encoder and a latent diffusion model, which keys of OSI-FL name.
+/// This is the interface of the optional part strategies/osi_fl/diffusion (CMake switch MNEME_DIFFUSION).
 #pragma once
 #include "runtime/method/strategy.hpp"
 namespace mneme {
@@ -18,7 +18,7 @@ struct expected_parts {
 };
 
 struct diffusion_sampling {
-  std::int64_t images = 0; ///< Images of one condition; 0: none are generated.
+  std::int64_t images = 0; ///< Number of images per condition; 0: none are generated.
   std::int64_t steps = 0;
   double guidance = 1.0;
 };
@@ -27,7 +27,7 @@ struct diffusion_sampling {
 struct part_programs {
   program_ref class_means{}; ///< Ends with "means" [classes, E] and "counts" [classes] int64.
   program_ref embeddings{};  ///< Ends with "embeddings" [n, E].
-  /// Reads "condition" [E]; ends with "images" [Z, C, H, W] uint8. Null if diffusion_sampling::images is 0.
+  /// Reads "condition" [E] and returns "images" [Z, C, H, W] uint8. Null if diffusion_sampling::images is 0.
   program_ref images{};
   std::int64_t embedding_width = 0; ///< E
 };

@@ -20,7 +20,7 @@ std::vector<std::int64_t> next_rows(std::int64_t first, std::int64_t rows) {
   return range;
 }
 
-/// Values by channel: [C].
+/// Values for each channel: [C].
 at::Tensor by_channel(const program_call& call, const std::vector<float>& values) {
   return at::tensor(values, at::kFloat).to(call.device());
 }
@@ -97,14 +97,14 @@ private:
     return sum / static_cast<double>(rows);
   }
 
-  /// Components within the directions (Rayleigh-Ritz), the widest first. Latents are divided by the root of a
-  /// component's standard deviation: wide components then emerge first from the noise, like coarse structure in images.
-  /// The mean variance of the latents is 1. A standard deviation counts as at least a thousandth of the largest, to
-  /// avoid division by 0.
+  /// Computes the components within the directions (Rayleigh-Ritz), the widest first. Latents are divided by the root
+  /// of a component's standard deviation: wide components then emerge first from the noise, like coarse structure in
+  /// images. The mean variance of the latents is 1. A standard deviation counts as at least a thousandth of the
+  /// largest, to avoid division by 0.
   [[nodiscard]] named_tensors components(const at::Tensor& center, const at::Tensor& directions,
                                          const at::Tensor& moved) const {
     const auto within = at::mm(directions.t(), moved);
-    const auto [variances, turns] = at::linalg_eigh((within + within.t()) * 0.5); // in ascending order
+    const auto [variances, turns] = at::linalg_eigh((within + within.t()) * 0.5); // both are in ascending order
     const auto L = shape_.latent();
     const auto deviations = variances.flip(0).narrow(0, 0, L).clamp_min(0.0).sqrt();
     const auto widest = std::max(deviations.max().item<double>(), 1e-6);

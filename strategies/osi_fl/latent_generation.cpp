@@ -74,8 +74,8 @@ at::Tensor moment_map::moved(const at::Tensor& latents) const { return at::mm(la
 
 namespace {
 
-/// One kind per slice. Samples latents under the mean embedding of the kind's rows and maps their moments to those of
-/// the rows.
+/// Handles one kind per slice: samples latents under the mean embedding of the kind's rows, and maps their moments to
+/// those of the rows.
 class match_moments final : public looped_program {
 public:
   match_moments(const latent_shape& shape, const generation_settings& settings)
@@ -212,8 +212,8 @@ private:
     return encoder_.logits(nets.at("encoder"), condition).argmax(1).item<std::int64_t>();
   }
 
-  /// Latents [K, Z, L] mapped to the moments of their kinds, one condition at a time: a product of the whole stack
-  /// would change the bits.
+  /// Maps latents [K, Z, L] to the moments of their kinds. Conditions are processed one at a time, because a product of
+  /// the whole stack would change the bits.
   [[nodiscard]] at::Tensor matched(const tensor_map& nets, const std::vector<at::Tensor>& conditions,
                                    const at::Tensor& latents) const {
     std::vector<at::Tensor> moved;
@@ -226,8 +226,9 @@ private:
     return at::stack(moved);
   }
 
-  /// Selects images that the encoder assigns to the condition's kind, in order. If they are too few, the most likely
-  /// others follow. Runs per call: a convolution of the whole stack would change the bits.
+  /// Selects images that the encoder assigns to the condition's kind, in order. If there are too few, adds the images
+  /// for which this kind is most likely. Runs call by call, because a convolution of the whole stack would change the
+  /// bits.
   [[nodiscard]] at::Tensor recognized(const tensor_map& nets, const image_components& components,
                                       const at::Tensor& condition, const at::Tensor& images) const {
     const auto& net = nets.at("encoder");

@@ -12,8 +12,8 @@ namespace mneme {
 /// Options of sampling.
 struct generation_settings {
   std::int64_t images = 50;    ///< Z
-  std::int64_t candidates = 2; ///< Images generated per selected one.
-  std::int64_t steps = 25;     ///< DDIM steps out of diffusion_times.
+  std::int64_t candidates = 2; ///< Number of images that are generated for each selected one.
+  std::int64_t steps = 25;     ///< Number of DDIM steps, out of diffusion_times.
   double guidance = 1.0;       ///< w of unconditional + w (conditional - unconditional); 1: conditional only.
 };
 
@@ -21,8 +21,8 @@ struct generation_settings {
 class latent_sampler {
 public:
   latent_sampler(const latent_shape& shape, const generation_settings& settings);
-  /// Samples x_0 from noise [K, Z, L] under conditions [K, 1, E]: [K, Z, L]. The K results are independent to the last
-  /// bit. @param net [P] weights of the denoiser
+  /// Samples x_0 from noise [K, Z, L] under conditions [K, 1, E]: [K, Z, L]. The bits of the K results do not depend on
+  /// each other. @param net [P] weights of the denoiser
   [[nodiscard]] at::Tensor latents(const at::Tensor& net, const at::Tensor& conditions, at::Tensor noise) const;
 
 private:
@@ -35,8 +35,8 @@ private:
 /// C^(-1/2) D^(1/2) for covariances C and D. This is whitening and coloring (Li et al. 2017, "Universal style transfer
 /// via feature transforms", section 3.2; there for image features).
 ///
-/// The target moments blend those of the n rows, with weight n, and those of the generated latents, with weight L. A
-/// kind with few rows is hardly changed.
+/// The target moments are a weighted mean of the moments of the n rows, with weight n, and those of the generated
+/// latents, with weight L. So a kind with few rows is hardly changed.
 struct moment_map {
   at::Tensor turn{};       ///< [L, L] float32
   at::Tensor from{}, to{}; ///< [L] float32

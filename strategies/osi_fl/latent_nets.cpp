@@ -69,7 +69,7 @@ at::Tensor pixel_normalization::pixels_of(const at::Tensor& rows) const {
 
 namespace {
 
-constexpr double logits_scale = 8.0; // factor of unit-length embeddings
+constexpr double logits_scale = 8.0; // factor by which unit-length embeddings are multiplied
 constexpr std::int64_t time_numbers = 64, flat_units = 256;
 
 /// Length of a side after `halvings` convolutions with stride 2, kernel 3 and padding 1.

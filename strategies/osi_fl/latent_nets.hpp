@@ -62,7 +62,7 @@ struct pixel_normalization {
   [[nodiscard]] at::Tensor pixels_of(const at::Tensor& rows) const;
 };
 
-/// Maps images to vectors of length 1. A classification head is used only in training and for the selection of images.
+/// Maps images to vectors of length 1. Its classification head is used only in training and to select images.
 class image_encoder {
 public:
   explicit image_encoder(const latent_shape& shape);
@@ -92,7 +92,8 @@ struct image_components {
   explicit image_components(const tensor_map& from);
   /// Returns latents [n, L]. @param pixels [n, C, H, W] in [0, 1]
   [[nodiscard]] at::Tensor latents(const at::Tensor& pixels) const;
-  /// Returns flat pixels in [0, 1]: [K, m, D]. The K results are independent to the last bit. @param latents [K, m, L]
+  /// Returns flat pixels in [0, 1]: [K, m, D]. The bits of the K results do not depend on each other. @param latents
+  /// [K, m, L]
   [[nodiscard]] at::Tensor pixels(const at::Tensor& latents) const;
   /// Returns normalized images, float32. @param bytes [n, C, H, W] uint8
   [[nodiscard]] at::Tensor normalized(const at::Tensor& bytes) const;
@@ -111,7 +112,7 @@ public:
   using product = at::Tensor (*)(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
   /// LibTorch's linear layer.
   [[nodiscard]] static at::Tensor plain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
-  /// plain(), with K results that are independent to the last bit (runtime/models/function.hpp).
+  /// plain(), but the bits of the K results do not depend on each other (runtime/models/function.hpp).
   [[nodiscard]] static at::Tensor stacked(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
 
   /// Returns the encoded condition [K, m, U]. @param embeddings [K, m, E]

@@ -12,9 +12,9 @@ inline constexpr std::int64_t diffusion_times = 400;
 /// A program that trains the encoder to classify kinds. Reads "kinds" [n] int64; returns "weights" [P].
 [[nodiscard]] program_ref encoder_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
 /// A program that trains the denoiser to predict velocities under conditions. A tenth of the conditions is dropped (Ho
-/// and Salimans 2022). Three in four are means of 1 to 50 embeddings of the row's kind, because generation receives
-/// class means only. Reads "embeddings" [n, E], "latents" [n, L] and "kinds" [n] int64; returns "weights" [P], a
-/// running mean over the steps.
+/// and Salimans 2022). Three quarters of the conditions are means of 1 to 50 embeddings of the row's kind, because
+/// generation receives only class means. Reads "embeddings" [n, E], "latents" [n, L] and "kinds" [n] int64; returns
+/// "weights" [P], a running mean over the steps.
 [[nodiscard]] program_ref denoiser_training(const latent_shape& shape, std::int64_t passes, std::int64_t batch);
 
 } // namespace mneme

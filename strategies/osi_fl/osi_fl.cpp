@@ -113,7 +113,7 @@ public:
 private:
   method_setup setup_;
   osi_options options_;
-  program_ref summary_, image_program_; // made once, in prepare()
+  program_ref summary_, image_program_; // created once, in prepare()
 };
 
 void osi_fl::prepare(const method_setup& setup) {
@@ -213,13 +213,13 @@ private:
   latent_generator generator_;
   program_ref image_program_;
   at::Tensor weights_;                           // [P]
-  std::map<speaker, std::int64_t> sent_numbers_; // numbers sent, by client and task
+  std::map<speaker, std::int64_t> sent_numbers_; // number of values sent, by client and task
   std::map<speaker, tensors_ref> received_;      // uploads of the open round
   std::vector<labeled_images> kept_;             // retained images of each finished task
-  std::map<std::int64_t, at::Tensor> shown_;     // by class, its first generated images
+  std::map<std::int64_t, at::Tensor> shown_;     // by class: the first generated images
   std::int64_t generated_ = 0;
-  // Peak memory in bytes, without temporary memory of computations. Client: its rows as bytes, encoder and upload.
-  // Server: all nets, uploads of a round, generated and retained images, and the global model.
+  // Peak memory in bytes, without temporary memory of computations. A client holds its rows as bytes, the encoder and
+  // the upload. The server holds all nets, the uploads of a round, generated and retained images, and the global model.
   std::int64_t client_held_bytes_ = 0, server_held_bytes_ = 0;
 };
 
@@ -233,7 +233,7 @@ program_job osi_server::generation(const at::Tensor& condition, const rng_key& s
   return {.body = image_program_, .in = in, .stream = stream};
 }
 
-/// One job per client and class, in this order.
+/// Makes one job per client and class, in this order.
 std::vector<program_job> osi_server::generation_jobs() const {
   std::vector<program_job> jobs;
   for (const auto& [from, upload] : received_) {
@@ -458,7 +458,7 @@ std::map<std::string, double> osi_server::summary_metrics() const {
   const auto kept = sizes_kept();
   return {{"generated_images", static_cast<double>(generated_)},
           {"retained_images", static_cast<double>(std::accumulate(kept.begin(), kept.end(), std::int64_t{0}))},
-          {"paper_params", static_cast<double>(most)}, // numbers sent per client, as in the paper
+          {"paper_params", static_cast<double>(most)}, // number of values that a client sends, as in the paper
           {"client_held_bytes", static_cast<double>(client_held_bytes_)},
           {"server_held_bytes", static_cast<double>(server_held_bytes_)}};
 }

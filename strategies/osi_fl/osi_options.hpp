@@ -26,9 +26,9 @@ struct osi_options {
   frozen_norm norm = frozen_norm::running;
   change_penalty penalty = change_penalty::sum;
   kept_epoch epoch = kept_epoch::last;
-  bool weighs_tasks = true; // eq. 16; false: all rows have equal weights
+  bool weighs_tasks = true; // true: eq. 16; false: all rows have equal weights
   double lambda = 0.1;
-  std::int64_t shown_images = 10; // per class, in samples.png
+  std::int64_t shown_images = 10; // number of images per class in samples.png
   generator_settings generator{};
   diffusion_files parts{};
   std::vector<std::int64_t> shape{}; // tokens and width of a condition; empty: by `condition`

@@ -12,11 +12,11 @@
 namespace mneme {
 namespace {
 
-constexpr double first_decay = 0.9, second_decay = 0.999, epsilon = 1e-8; // Kingma and Ba 2015, Adam
+constexpr double first_decay = 0.9, second_decay = 0.999, epsilon = 1e-8; // values of Adam (Kingma and Ba 2015)
 
 /// State of a training between steps.
 struct adam_state {
-  at::Tensor weights, first, second, mean; // [P]; mean: running mean of the weights
+  at::Tensor weights, first, second, mean; // [P] each; `mean` is the running mean of the weights
 
   explicit adam_state(const at::Tensor& start)
       : weights(start.clone()), first(at::zeros_like(start)), second(at::zeros_like(start)), mean(start.clone()) {}

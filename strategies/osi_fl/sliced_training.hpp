@@ -9,10 +9,10 @@ namespace mneme {
 struct adam_settings {
   double rate = 1e-3;
   double decay = 0.0;       ///< Decoupled weight decay.
-  double last_share = 1.0;  ///< Final rate as a share of `rate`; 1: constant rate.
-  std::int64_t warm_up = 0; ///< Steps of the linear warm-up.
+  double last_share = 1.0;  ///< Final learning rate, as a share of `rate`; 1: constant rate.
+  std::int64_t warm_up = 0; ///< Number of steps of the linear warm-up.
   double norm_max = 0.0;    ///< Gradients are clipped to this norm; 0: no clipping.
-  bool averages = false;    ///< Returns a running mean of the weights, with decay min(0.999, (i + 1) / (i + 10)).
+  bool averages = false;    ///< True: returns a running mean of the weights, with decay min(0.999, (i + 1) / (i + 10)).
 };
 
 /// Returns the learning rate of step `step` (from 0) of `steps`.
@@ -37,7 +37,7 @@ protected:
   /// step.
   [[nodiscard]] virtual at::Tensor loss(const program_call& call, const at::Tensor& weights,
                                         std::int64_t step) const = 0;
-  /// Steps per slice; a slice should take seconds.
+  /// Number of steps per slice; a slice should take a few seconds.
   [[nodiscard]] virtual std::int64_t steps_of_slice() const { return 50; }
 
 private:

@@ -5,7 +5,7 @@
 namespace mneme {
 
 loss_ref weight_change_penalty(const model& net, double weight) {
-  auto importance = at::zeros({net.size()}, at::kFloat); // 2 weight / size of the tensor
+  auto importance = at::zeros({net.size()}, at::kFloat); // 2 * weight / size of each tensor
   for (const auto& entry : net.layout())
     if (!entry.buffer && entry.size > 0)
       importance.narrow(0, entry.offset, entry.size).fill_(2.0 * weight / static_cast<double>(entry.size));

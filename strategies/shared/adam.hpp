@@ -9,9 +9,9 @@ struct adam_rates {
   double decay = 0.0; ///< L2 penalty: decay * weights is added to the gradient.
 };
 
-/// Weights of any shape with their Adam moments (Kingma and Ba 2015, Algorithm 1). The arithmetic is PyTorch's and acts
-/// element by element, so one model of a stack never changes the bits of another. The state can be saved and loaded
-/// between any two steps.
+/// Weights of any shape with their Adam moments (Kingma and Ba 2015, Algorithm 1). The arithmetic is that of PyTorch
+/// and is elementwise, so no model of a stack changes the bits of another. The state can be saved and loaded between
+/// any two steps.
 class adam {
 public:
   adam() = default;

@@ -18,13 +18,14 @@ enum class shortcut_form : std::uint8_t {
 /// impossible. In mneme, each batch normalization is as wide as the layer before it. `hidden = [512, 1024]` widens the
 /// layer instead.
 struct adjustment_shape {
-  std::vector<std::int64_t> hidden{512, 512}; ///< Widths of blocks of linear, batch norm, ReLU, dropout.
-  std::int64_t width = 256;                   ///< Width of the output: linear, batch norm, shortcut.
-  std::int64_t head = 128;                    ///< Hidden width: linear, batch norm, ReLU, dropout; then linear [C].
+  std::vector<std::int64_t> hidden{512, 512}; ///< Widths of the hidden blocks: linear, batch norm, ReLU, dropout.
+  std::int64_t width = 256;                   ///< Width of the output block: linear, batch norm, shortcut.
+  std::int64_t head = 128;                    ///< Width of the head's hidden block: linear, batch norm, ReLU, dropout.
+                                              ///< A linear layer [C] follows.
   shortcut_form shortcut = shortcut_form::hidden_projection;
   bool batch_norm = true;
   double dropout = 0.2;
-  bool adjusts = true; ///< False omits the module; the head reads the backbone's features.
+  bool adjusts = true; ///< False: the net has no module, and the head reads the backbone's features.
 };
 /// An invalid shape: the key in [strategy] at fault and the error text. Both are empty for a valid shape.
 struct impossible_shape {

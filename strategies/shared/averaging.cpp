@@ -54,7 +54,7 @@ at::Tensor weighted_average::take() {
 
 void weighted_average::persist(archive& state) {
   fold_pending();
-  auto sum = empty() ? at::Tensor() : sum_; // a sum without uploads holds zeros, which need not be saved
+  auto sum = empty() ? at::Tensor() : sum_; // a sum without uploads contains only zeros, so it is not saved
   state(sum)(weight_);
   const bool holds =
       sum.defined() ? weight_ > 0.0 && sum.scalar_type() == at::kDouble && sum.dim() == 1 : weight_ == 0.0;
@@ -65,7 +65,7 @@ void weighted_average::persist(archive& state) {
 
 namespace {
 
-constexpr std::size_t starts_held_max = 16; // at most this many start models stay in memory before they are summed
+constexpr std::size_t starts_held_max = 16; // largest number of start models in memory before they are summed
 
 } // namespace
 

@@ -26,7 +26,7 @@ private:
   void fold_pending();
 
   at::Tensor sum_{};                     // [P] float64
-  std::vector<weighted_upload> waiting_; // added, but not in the sum yet
+  std::vector<weighted_upload> waiting_; // uploads that were added but are not in the sum yet
   double weight_ = 0.0;
 };
 
@@ -50,7 +50,7 @@ private:
 
   at::Tensor sum_{}; // [P] float64; its memory is reused after take()
   bool empty_ = true;
-  std::vector<weighted_upload> waiting_; // added, but not in the sum yet
+  std::vector<weighted_upload> waiting_; // uploads that were added but are not in the sum yet
   std::vector<weighted_upload> starts_;  // starts to subtract, in the order of their first uploads
 };
 
@@ -84,7 +84,7 @@ public:
   task<void> close_round(server_context& ctx, const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   /// "paper_params": parameters that a client uploads in the rounds of one task, without running statistics, as papers
-  /// count them. Absent in asynchronous runs (rounds.mode = "async").
+  /// count them. Asynchronous runs (rounds.mode = "async") do not report it.
   [[nodiscard]] std::map<std::string, double> summary_metrics() const override;
   void persist(archive& state) override { state.frozen(weights_)(sums_)(changes_)(change_weight_); }
 
@@ -110,9 +110,10 @@ private:
   rounds_section rounds_;
   transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
-  tensors_ref frozen_;                             // frozen weights, the initial payload; null if all weights travel
-  std::map<std::string, weighted_average> sums_;   // one per traveling tensor
-  std::map<std::string, weighted_change> changes_; // FedBuff: one per traveling tensor
+  tensors_ref frozen_;                             // frozen weights, which are the initial payload; null if all weights
+                                                   // travel
+  std::map<std::string, weighted_average> sums_;   // one per tensor that travels
+  std::map<std::string, weighted_change> changes_; // FedBuff: one per tensor that travels
   double change_weight_ = 0.0;                     // FedBuff: sum of c_k
 };
 

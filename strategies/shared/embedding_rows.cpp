@@ -79,7 +79,7 @@ std::vector<std::int64_t> draw_positions(std::int64_t n, std::int64_t count, con
   while (std::ssize(drawn) < count) {
     const auto take = std::min(n, count - std::ssize(drawn));
     std::iota(order.begin(), order.end(), 0);
-    for (std::int64_t i = 0; i < take; ++i) { // the first `take` steps of a Fisher-Yates shuffle
+    for (std::int64_t i = 0; i < take; ++i) { // these are the first `take` steps of a Fisher-Yates shuffle
       const auto from = i + static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(n - i)));
       std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(from)]);
     }

@@ -20,8 +20,8 @@ struct embedding_rows {
 /// Draws one sample per row, z = mu + sigma e (arXiv 2110.09695, eq. 4): [n, D]. @param rows means and log deviations
 [[nodiscard]] at::Tensor sampled(const embedding_rows& rows, const embedding_shape& shape, const rng_key& key);
 
-/// Concatenates all parts into a training set for a classifier. Points are copied. Normals become means and deviations,
-/// so that every epoch draws new samples.
+/// Concatenates all parts into a training set for a classifier. Points are copied. Normal distributions become means
+/// and deviations, from which each epoch draws new samples.
 /// @param points the parts hold points, even if the encoder produces normals
 [[nodiscard]] sample_view training_set(std::span<const embedding_rows> parts, const embedding_shape& shape,
                                        bool points);

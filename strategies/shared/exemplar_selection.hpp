@@ -16,7 +16,7 @@ enum class exemplar_choice : std::uint8_t {
 
 /// Returns the positions of the selected rows in order of selection. The first k positions do not depend on `count`.
 /// `duplicates` returns exactly `count` positions; the other rules return at most n. `repeats` stops after 1,000
-/// selections and may return fewer. Unless `as_they_are` is set, features are normalized to length 1; their mean is
+/// selections and may return fewer. Unless `as_they_are` is set, features are normalized to length 1, but their mean is
 /// not.
 /// @param features [n, D] of one class
 /// @pre n > 0

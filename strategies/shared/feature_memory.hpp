@@ -16,12 +16,13 @@ struct exemplar_rules {
   };
   choice how = choice::nearest;
   double ratio = 0.2;        ///< Share of the client's rows of a class, rounded up to at least one row; 0 keeps none.
-  std::int64_t rows_max = 0; ///< Capacity in rows, shared evenly by all classes; the first selected stay; 0: unlimited.
+  std::int64_t rows_max = 0; ///< Capacity in rows, shared evenly by all classes, which keep the rows selected first; 0:
+                             ///< unlimited.
 };
 
 /// Returns the exemplars' positions in `rows`, class by class, in order of selection.
 [[nodiscard]] std::vector<std::int64_t> exemplars_of(const embedding_rows& rows, const exemplar_rules& rules);
-/// Truncates `rows`, grouped by class, to a memory of `rows_max` rows. 0 keeps all rows.
+/// Truncates `rows`, which are grouped by class, to a memory of `rows_max` rows. With 0, all rows are kept.
 [[nodiscard]] embedding_rows limit_rows(const embedding_rows& rows, std::int64_t rows_max);
 /// Concatenates two lists of rows. Either may be empty.
 [[nodiscard]] embedding_rows rows_of_both(const embedding_rows& first, const embedding_rows& second);
@@ -38,7 +39,7 @@ public:
   /// Called at the client's first round of a task. The exemplars of the previous task become old rows, and `rows`
   /// become the current ones.
   void begin(std::uint32_t task, embedding_rows rows, const exemplar_rules& rules);
-  /// Writes its contents into a client's memory.
+  /// Writes this memory into a client's memory.
   void save(tensor_map& to) const;
 
   [[nodiscard]] const embedding_rows& current() const { return current_; }

@@ -35,7 +35,7 @@ model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs
 
 at::Tensor images_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape) {
   const auto [channels, height, width] = shape;
-  if (height % 4 != 0 || width % 4 != 0) // the linear layers output channels first
+  if (height % 4 != 0 || width % 4 != 0) // linear layers output channels first
     return features.unflatten(2, {channels, height, width});
   return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3});
 }

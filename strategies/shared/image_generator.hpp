@@ -31,7 +31,7 @@ inline constexpr std::int64_t view_padding = 4;
 /// "round-image.png" and sort the names as text. @param batch images of one round
 [[nodiscard]] at::Tensor first_by_name(std::int64_t images, std::int64_t batch, std::int64_t count);
 
-/// Validates net, data and tasks for a generator that matches batch normalization statistics. The result is empty if
+/// Validates net, data and tasks for a generator that matches batch normalization statistics. Returns an empty list if
 /// the setup is valid.
 [[nodiscard]] diagnostics validate_generation(const method_setup& setup);
 

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr double kept_share = 0.9; // share of the past average that stays in each round
+constexpr double kept_share = 0.9; // share of the past average that a round keeps
 
 } // namespace
 

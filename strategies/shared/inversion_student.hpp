@@ -30,7 +30,7 @@ struct statistics_match {
 /// Rules of the student's distillation from a frozen net. A head may have `embedding` extra rows after those of the
 /// classes; they map features to a label embedding.
 struct student_rules {
-  std::int64_t classes = 0, seen_classes = 0, embedding = 0; ///< C, c and extra head rows
+  std::int64_t classes = 0, seen_classes = 0, embedding = 0; ///< C, c, and the number of extra rows of the head
   double temperature = 20.0, rate = 0.1, momentum = 0.9, decay = 2e-4;
   double map_weight = 0.0; ///< Weight of the mean squared difference between the two maps.
 };
@@ -50,8 +50,8 @@ void train_student(const model& net, const student_rules& rules, const at::Tenso
 /// short.
 struct pool_training {
   std::int64_t steps = 0, batch = 0;
-  bool views = true;           ///< Crops and mirrors the images; every step draws again.
-  at::Tensor scale{}, shift{}; ///< [channels, 1, 1] a net reads scale * pixel + shift, pixel in 0 .. 255
+  bool views = true;           ///< True: images are cropped and mirrored, with new draws in every step.
+  at::Tensor scale{}, shift{}; ///< [channels, 1, 1]: a net reads scale * pixel + shift, for a pixel from 0 to 255
   rng_key order{}, shown{};    ///< Keys for the shuffles and for the crops.
 };
 /// Trains the student for `how.steps` steps. @param images [N, channels, height, width] uint8

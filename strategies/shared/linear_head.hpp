@@ -5,7 +5,7 @@
 #include <string_view>
 namespace mneme {
 
-/// Returns a finding unless the head is one linear layer with a bias on all features of the net. It rejects hidden
+/// Returns an error if the head is not a single linear layer with a bias on all features of the net. It rejects hidden
 /// layers in the head (model.head_hidden, a classifier of embeddings). It also rejects a head that reads only part of
 /// the features (a task's token), or that has no bias.
 /// @param reader what the method does with the layer, for the error text: "the proxy scores features by it"

@@ -10,7 +10,7 @@ namespace mneme {
 struct split_options {
   adjustment_shape net{};
   matrix_draw draw = matrix_draw::kaiming;
-  bool drawn_each_task = false; ///< Draws module and head again at the start of every task.
+  bool drawn_each_task = false; ///< True: module and head are drawn again at the start of every task.
   std::string layer{};          ///< Backbone map whose spatial means are the features; empty: the net's own features.
   std::filesystem::path feature_cache{};
   void keys(key_table& table);
@@ -31,7 +31,7 @@ struct split_model {
 /// Builds the parts. @param back net on rows of backbone features @param initial [P] weights of `back`
 [[nodiscard]] split_model split(const method_setup& setup, model_ref backbone, model_ref back,
                                 const at::Tensor& initial);
-/// Validates the backbone, the tasks and [training] for a split method. The result is empty if the setup is valid.
+/// Validates the backbone, the tasks and [training] for a split method. Returns an empty list if the setup is valid.
 [[nodiscard]] diagnostics validate_backbone_of_method(const method_setup& setup, const std::string& layer);
 /// Declares the keys feature_layer and feature_cache.
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache);
@@ -44,8 +44,8 @@ void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& 
                                                     exemplar_rules rules);
 
 /// Averages module and head, running statistics included. Keeps the weights at the start of a task as the teacher. If
-/// `sends_teacher` is set, sends them in every round of a later task, because any client may participate for the first
-/// time.
+/// `sends_teacher` is set, sends the teacher in every round of the later tasks, because any client may participate for
+/// the first time.
 class split_server : public averaging_server {
 public:
   struct rules {

@@ -4,11 +4,11 @@
 #include <string_view>
 namespace mneme {
 
-/// Returns a finding if training.label_smoothing is not 0.
+/// Returns an error if training.label_smoothing is not 0.
 /// @param reason why the method has no smoothed labels, and optionally a replacement: "its loss compares rows with
 /// proxies"
 [[nodiscard]] diagnostics reject_label_smoothing(const method_setup& setup, std::string_view reason);
-/// Returns a finding for each of training.label_smoothing and training.drop_last that differs from its default.
+/// Returns an error for each of training.label_smoothing and training.drop_last that differs from its default.
 /// @param reason why clients read neither key: "clients train generators by steps of their own"
 [[nodiscard]] diagnostics reject_batch_keys(const method_setup& setup, std::string_view reason);
 

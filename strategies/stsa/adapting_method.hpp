@@ -4,7 +4,7 @@
 #include "runtime/method/strategy.hpp"
 namespace mneme::stsa_method {
 
-/// The adapting method; `none` means FedAvg.
+/// The method that adapts the net; `none` selects FedAvg.
 enum class adapter_kind : std::uint8_t { none, pilora, fed_cprompt };
 
 struct adapter_choice {
@@ -12,7 +12,7 @@ struct adapter_choice {
   double rate = 0.0; ///< Learning rate of PILoRA's LoRA; 0: that method's default.
 };
 
-/// Returns the method with its defaults, except for the rate. Returns null if FedAvg adapts the whole net.
+/// Returns the method with its default options, except for the rate. Returns null if FedAvg adapts the whole net.
 [[nodiscard]] std::shared_ptr<strategy> adapting_method(const adapter_choice& choice);
 
 } // namespace mneme::stsa_method

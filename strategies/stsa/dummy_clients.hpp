@@ -11,9 +11,9 @@ enum class dummy_split : std::uint8_t {
   file,       ///< Reads the part from a column of partition.file.
 };
 
-/// Returns the part of each row, 0 .. parts - 1. A random split is drawn by `key`; it has parts of floor(n / parts)
-/// rows, and the last one takes the remainder, as in the official code. With fewer rows than parts, the last part has
-/// all rows.
+/// Returns the part of each row, 0 .. parts - 1. A random split is drawn by `key`. Its parts have floor(n / parts)
+/// rows, and the last part also takes the remainder, as in the official code. With fewer rows than parts, the last part
+/// has all rows.
 [[nodiscard]] std::shared_ptr<const std::vector<std::int32_t>>
 dummy_of_rows(const sample_view& samples, std::int64_t parts, dummy_split split, const rng_key& key);
 

@@ -4,7 +4,7 @@
 #include <vector>
 namespace mneme {
 
-/// The client count kappa in the divisor of the scatter between clients.
+/// The number of clients, kappa, in the divisor of the scatter between clients.
 enum class client_count : std::uint8_t {
   total,    ///< All clients that took part (paper); shrinks the scatter if some lack the class.
   nonempty, ///< Clients with rows of the class; unbiased.
@@ -49,8 +49,8 @@ public:
 
 private:
   struct class_part {
-    std::vector<at::Tensor> sums{}, counts{}; ///< [n, M], [n] of each upload; n parts with rows of the class
-    at::Tensor without_rows{};                ///< [M] sum over parts without rows; undefined: zero
+    std::vector<at::Tensor> sums{}, counts{}; ///< [n, M] and [n] of each upload, for its n parts with rows of the class
+    at::Tensor without_rows{};                ///< [M] sum over parts without rows of the class; undefined: zero
     template <class Archive>
     void persist(Archive& state) {
       state(sums)(counts)(without_rows);

@@ -26,7 +26,7 @@ client_id before(client_id client, const mask_ring& ring) {
 
 at::Tensor add_masks(const at::Tensor& value, client_id client, const mask_ring& ring) {
   MNEME_CHECK(value.scalar_type() == at::kDouble && value.is_contiguous(), value.scalar_type());
-  constexpr double value_max = 274'877'906'944.0; // 2^38: a sum over thousands of clients still fits 63 bits
+  constexpr double value_max = 274'877'906'944.0; // 2^38: sums over thousands of clients still fit into 63 bits
   auto hidden = at::empty_like(value, value.options().dtype(at::kLong));
   for (std::int64_t i = 0; i < value.numel(); ++i) {
     const auto number = value.const_data_ptr<double>()[i];

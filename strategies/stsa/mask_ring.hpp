@@ -15,7 +15,7 @@ inline constexpr double fixed_point_scale = 16'777'216.0;
 
 /// Parameters of one tensor's masks. add_masks() and remove_masks() set `key.client`; the caller sets `key.index`.
 struct mask_ring {
-  rng_key key{};            ///< Shared by all clients of a round.
+  rng_key key{};            ///< Key that all clients of a round share.
   std::int64_t clients = 0; ///< Number of clients in the ring.
 };
 

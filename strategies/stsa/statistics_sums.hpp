@@ -52,9 +52,9 @@ private:
 class exact_sums final : public statistics_sums {
 public:
   struct rules {
-    bool masked = false; ///< Uploads are integers with masks that cancel in the sum (mask_ring.hpp).
-    bool noisy = false;  ///< An upload without rows is noise instead of zeros.
-    mask_ring ring{};    ///< Without the key's task and tensor index.
+    bool masked = false; ///< True: uploads are integers with masks that cancel in the sum (mask_ring.hpp).
+    bool noisy = false;  ///< True: an upload without rows is noise instead of zeros.
+    mask_ring ring{};    ///< The ring without the key's task and tensor index.
   };
   exact_sums(size of_sums, const rules& with) : statistics_sums(of_sums), rules_(with) {}
   void add(const delivery& in) override;
@@ -71,7 +71,7 @@ private:
   void unmask(task_id task);
 
   rules rules_;
-  at::Tensor masked_gram_, task_sums_; // of the open task
+  at::Tensor masked_gram_, task_sums_; // sums of the open task
   std::vector<client_id> present_;     // clients with statistics in the open task
 };
 
@@ -90,8 +90,8 @@ public:
 private:
   std::int64_t dummies_; // P
   estimate_rules rules_;
-  held_sums held_;           // of the open task
-  std::int64_t clients_ = 0; // clients with statistics in the open task
+  held_sums held_;           // sums of the open task
+  std::int64_t clients_ = 0; // number of clients with statistics in the open task
 };
 
 } // namespace mneme

@@ -32,7 +32,7 @@ namespace {
 
 // Axes: D features of the net, M random features, C classes, c classes of a task, P dummy clients per client.
 
-constexpr std::int64_t width_max = 100'000; // of the projection
+constexpr std::int64_t width_max = 100'000; // limit of the projection's width
 
 enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
 enum class adaptation_kind : std::uint8_t { federated, none };
@@ -43,9 +43,9 @@ struct options {
   adaptation_kind adaptation = adaptation_kind::federated;
   adapter_choice adapter{};
   std::int64_t adaptation_rounds = 100;
-  std::int64_t width = 5000; // M; a projection file overrides it; 0: H = X
+  std::int64_t width = 5000; // M, which a projection file overrides; 0: H = X
   std::filesystem::path projection_file{};
-  double ridge = 1e4; // gamma, absolute: scales with squared features, not with rows
+  double ridge = 1e4; // gamma, in absolute terms: it scales with squared features, not with rows
   readout_kind readout = readout_kind::linear;
   estimator_kind estimator = estimator_kind::exact;
   std::int64_t dummies = 50;
@@ -263,7 +263,7 @@ public:
         averaging_server::fold(in);
     } else if (in.started_from == asked_in_.back()) {
       statistics_->add(in);
-    } else { // a late upload
+    } else { // this is a late upload
       const auto task = std::find(asked_in_.begin(), asked_in_.end(), in.started_from) - asked_in_.begin();
       statistics_->add_late(in, run_->setup.task_classes.at(static_cast<std::size_t>(task)));
     }
@@ -338,10 +338,10 @@ private:
   std::shared_ptr<const run_settings> run_;
   std::unique_ptr<server_half> adapter_; // null: FedAvg adapts the net
   std::unique_ptr<statistics_sums> statistics_;
-  tensors_ref net_weights_;        // net weights so far; one handle for all rounds of statistics
+  tensors_ref net_weights_;        // current weights of the net; all rounds of statistics share one handle
   at::Tensor readout_;             // W transposed [C, M] float32; undefined before the first statistics
-  double first_diagonal_ = 0.0;    // mean of the diagonal of task 1's G, to assess gamma
-  std::vector<round_id> asked_in_; // by task: its round of statistics
+  double first_diagonal_ = 0.0;    // mean of the diagonal of task 1's G, with which gamma is compared
+  std::vector<round_id> asked_in_; // by task: the round of its statistics
 };
 
 std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
@@ -381,7 +381,8 @@ diagnostics stsa::check_adaptation(const method_setup& setup) const {
   if (!adapter)
     return averaging_method::check(setup);
   auto errors = adapter->check(setup);
-  if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // components of later tasks are never drawn
+  if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // because components of later tasks are never
+                                                                      // drawn
     std::erase_if(errors, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
   return errors;
 }

@@ -4,7 +4,7 @@
 #include "strategies/stsa/mask_ring.hpp"
 namespace mneme {
 
-/// Noise and mask options of an upload. Noise is drawn for one tensor after another, in name order.
+/// Noise and mask options of an upload. Noise is drawn tensor by tensor, in the order of names.
 struct privacy_options {
   double noise = 0.0; ///< Standard deviation of the noise.
   bool on_sums = false, on_counts = false, masked = false;

@@ -264,7 +264,7 @@ class Modules(unittest.TestCase):
         return done.returncode, done.stderr
 
     def test_a_module_that_fails_on_the_runs_rows_ends_the_run_with_a_reason(self):
-        """The modules fail for calls of 8 rows only, unlike the probe."""
+        """The modules fail only in calls of 8 rows, which the probe does not make."""
         for content, text in (
                 (divides_by_zero(), "a size of 8 is divided by 0"),
                 (has_fewer_keys(), "aten::scaled_dot_product_attention: keys are [8, 2, 100] and values [8, 3, 100]"),

@@ -159,7 +159,7 @@ class NodesCase(unittest.TestCase):
         return node
 
     def cluster(self, *threads, trust=(), **how):
-        """Starts nodes with these numbers of threads. Returns the options of a run that waits for them, and them."""
+        """Starts nodes with these numbers of threads. Returns (options of a run that waits for the nodes, nodes)."""
         address = f"127.0.0.1:{free_port()}"
         nodes = [self.node(address, "--threads", str(count), *trust, **how) for count in threads]
         return ["--accept", address, "--workers-min", str(sum(threads)), *trust], nodes

@@ -30,7 +30,7 @@ def may_make_hosts():
 
 class LostNodes(NodesCase):
     def test_killing_stopping_disconnecting_or_draining_thirty_nodes_keeps_the_digest(self):
-        """The number of a failure is its seed."""
+        """The number in a failure message is the seed of the run."""
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_timeout=\"1 s\""]
         alone = self.summary(scenario, "--threads", "1", *words(settings))

@@ -176,7 +176,7 @@ class Nodes(NodesCase):
         self.assertEqual(alone["run_digest"], self.digest("scenarios/smoke/fedavg.toml"))
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
-        """The node stores them under their checksums. Another test sends a module."""
+        """A node stores these files under their checksums. Another test sends a module."""
         before = self.out()
         self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", before).returncode, 0)
         files = {name: os.path.join(self.scratch.name, name) for name in ("p.csv", "a.csv", "w.safetensors")}
@@ -204,7 +204,8 @@ class Nodes(NodesCase):
         self.assertEqual(found["run_digest"], alone["run_digest"])
 
     def test_a_module_is_probed_by_a_process_without_the_nodes_memory(self):
-        """The reason of a rejection is sent to a peer; a fork of the node would contain the memory of earlier runs."""
+        """The run receives the reason of a rejection. If the probe were a fork of the node, the reason could contain
+        memory of earlier runs."""
         accept, (node,) = self.cluster(1)
         run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", *accept, "--quiet",
                                 "--out", self.out()], cwd=ROOT)

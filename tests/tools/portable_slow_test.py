@@ -27,7 +27,7 @@ if shutil.which("taskset"):
 QEMU = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
 PROCESSORS = ["EPYC", "Haswell", "Skylake-Client"]
 SMALLEST = ["smoke/fedavg", "smoke/fedprox"]
-# Set by the program before it restarts itself, which would leave the emulator.
+# The program sets these variables and restarts itself. The test sets them, because a restart leaves the emulator.
 BOUND = {"MNEME_ARITHMETIC": "portable", "ATEN_CPU_CAPABILITY": "avx2",
          "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4"}
 

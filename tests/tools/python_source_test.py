@@ -138,7 +138,7 @@ DIFFER = {
     "a module within a function": ("used()", "def used():\n    import helpers{N} as h\n    return h.used()"),
 }
 HELPERS = "VALUE = {N}\ndef used():\n    return {N}\ndef uses():\n    return VALUE\n"
-# of the method itself, by class attributes
+# versions of the method's class attributes
 OF_CLASS = {
     "its own function": "def helper(self):\n    return {N}",
     "a constant of the class": "rate = {N}",

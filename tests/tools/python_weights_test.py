@@ -1,4 +1,4 @@
-"""mneme.weights() with a hub of the test's own, and models whose low-rank parts are merged."""
+"""mneme.weights() with a fake hub, and models whose low-rank parts are merged."""
 import os
 import sys
 import tempfile

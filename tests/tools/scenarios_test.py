@@ -45,7 +45,7 @@ AT_ONCE = 30  # scenarios per process, which takes 0.2 s to start
 
 
 def rows_made_up(shape, classes):
-    """Returns a number of rows that suffices to partition. Large images are few, since they are slow to generate."""
+    """Returns a number of rows that suffices for the partition: few for large images, which are slow to generate."""
     return classes * {16: 2, 28: 40, 32: 40, 48: 1, 64: 10, 80: 40, 84: 2}[shape[-1]]
 
 

@@ -89,7 +89,7 @@ class WrongAnswers(NodesCase):
         self.assertIn("requests a file that was not offered, or one file twice", refused.stderr)
 
     def test_text_of_a_peer_is_printed_as_one_line_of_valid_utf_8_without_control_characters(self):
-        """Names, fingerprints, reasons and states, from nodes and from runs, in logs, files and on pipes."""
+        """Covers names, fingerprints, reasons and states of nodes and runs, in logs, in files and on pipes."""
         odd = b"\x1b\xff\n\x9b\xc3\x07"
         shown = re.compile(r"[\n -~]*")
 

@@ -1,8 +1,8 @@
-// bench_adjustment: client-rounds per CPU second of FedHAF's two stages, over the width of a fused group. 50 clients
-// with 100 new rows and 20 exemplars each, 512 features, batch 64, two epochs of the head and one of the module.
-// Compared with sequential LibTorch code: one client after the other, autograd, standard operators.
-// It also measures an upper bound: the same matrix products alone, by MKL at the same shapes, and MKL's rate for a
-// large square matrix.
+// bench_adjustment: client-rounds per CPU second of FedHAF's two stages, by the width of a fused group. There are 50
+// clients with 100 new rows and 20 exemplars each, 512 features, batch 64, two epochs of the head and one of the
+// module. It is compared with sequential LibTorch code: one client after the other, autograd, standard operators. It
+// also measures an upper bound: the same matrix products alone, by MKL at the same shapes, and MKL's rate for a large
+// square matrix.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
 #include "strategies/fedhaf/adjustment_losses.hpp"
@@ -120,7 +120,7 @@ struct plain_net {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (net()->layout()[i].name == name)
         return values[i];
-    std::abort(); // cannot happen: the net has every named layer
+    std::abort(); // impossible, because the net has every named layer
   }
   [[nodiscard]] at::Tensor linear(const at::Tensor& x, const std::string& name) const {
     return at::linear(x, named(name + ".weight"), named(name + ".bias"));
@@ -199,7 +199,7 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
 }
 
 double plain_rate(double seconds) {
-  constexpr std::int64_t trained = 5; // few clients, since this loop is slow
+  constexpr std::int64_t trained = 5; // number of clients, which is small because this loop is slow
   const plain_net teacher(weights(2));
   std::vector<embedding_rows> rows;
   for (std::uint64_t client = 0; client < trained; ++client)
@@ -238,12 +238,12 @@ void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
   add_layer(to, rows, 512, 256, trained, trained); // shortcut
 }
 
-/// Products of a client's round if frozen parts are evaluated only once: the least that the algorithm needs.
+/// Products of a client's round if frozen parts are evaluated only once, which is the minimum that the algorithm needs.
 std::vector<product> products_of_round() {
   constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
   std::vector<product> made;
-  add_module(made, fresh_rows + old_rows, false); // for stage 1, in evaluation mode
-  add_module(made, old_rows, false);              // teacher features, for both stages
+  add_module(made, fresh_rows + old_rows, false); // of stage 1, in evaluation mode
+  add_module(made, old_rows, false);              // teacher features of both stages
   add_layer(made, old_rows, 256, 128, false, false);
   add_layer(made, old_rows, 128, old_classes, false, false);
   for (const auto rows : steps) {

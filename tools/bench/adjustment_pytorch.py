@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""FedHAF's two stages in eager PyTorch, one client after the other: the comparison for bench_adjustment.
+"""Runs FedHAF's two stages in eager PyTorch, one client after the other, for comparison with bench_adjustment.
 
     python3 tools/bench/adjustment_pytorch.py [CLIENTS]
 
 The work is that of bench_adjustment: 100 new rows and 20 exemplars with 512 features, batch 64, two epochs of the head
 and one of the module, SGD with momentum 0.9 and clipping, and the model before the task as teacher. The code is written
-as usual in this field: modules, a DataLoader over tensors, autograd, torch.optim. Both sides get precomputed backbone
+in the usual way: modules, a DataLoader over tensors, autograd, torch.optim. Both sides get precomputed backbone
 features and use one thread. Prints client-rounds per CPU second. Does not use mneme.
 """
 import copy

@@ -23,7 +23,9 @@ def our_sample(few, many):
 
 
 def pairs_text(pairs, first, second):
-    """Formats samples measured in turns: both medians, and the ratio of the second to the first."""
+    """Formats samples of two programs that were measured in turns: both medians, and the ratio of the second to the
+    first.
+    """
     rates = [statistics.median(pair[i]["cpu_rate"] for pair in pairs) for i in (0, 1)]
     ratios = sorted(pair[1]["cpu_rate"] / pair[0]["cpu_rate"] for pair in pairs)
     return (f"{first} {rates[0]:,.1f}, {second} {rates[1]:,.1f} client-rounds per second of CPU: "
@@ -74,7 +76,7 @@ def spread(values):
 
 
 def ratio(ours, theirs, key="cpu_rate"):
-    """Median ratio of our rate to theirs, over pairs of samples that were measured in turns."""
+    """Median ratio of mneme's rate to the other rate, over pairs of samples that were measured in turns."""
     return spread([a[key] / b[key] for a, b in zip(ours, theirs)])
 
 
@@ -95,7 +97,9 @@ def at_most(label, measured, required, goal=None):
 
 
 def same_digest(samples, what):
-    """The common digest of all samples. Raises if there are several: equal work gave unequal results."""
+    """Returns the common digest of all samples. Raises if there are several, because equal work must give equal
+    results.
+    """
     found = sorted({sample["run_digest"] for sample in samples})
     if len(found) != 1:
         raise ValueError(f"{what}: equal runs gave unequal digests: {', '.join(found)}")
@@ -103,14 +107,14 @@ def same_digest(samples, what):
 
 
 def agree(norms, tolerance):
-    """Raises unless all loops had equal weights after their first round, because they should do the same work."""
+    """Raises if the loops did not have equal weights after their first round, because they should do the same work."""
     first = next(iter(norms.values()))
     if not all(abs(norm - first) <= tolerance * first for norm in norms.values()):  # also true for NaN
         raise ValueError(f"the loops disagree after one round: norms of the weights {norms}")
 
 
 def same_model(summary, parameters):
-    """Raises unless a run's uploads have as many weights as the loops' models."""
+    """Raises if a run's uploads do not have as many weights as the loops' models."""
     found = summary["upload_bytes"] / 4 / summary["client_rounds"]
     if found != parameters:
         raise ValueError(f"{summary['scenario']} uploads {found:,.0f} weights a client-round, the loops {parameters:,}")
@@ -227,7 +231,7 @@ def portable_figures(measured, wanted):
 
 
 def link_samples(links, bytes_each):
-    """Client-rounds per second whose uploads a link can carry."""
+    """Number of client-rounds per second whose uploads a link can carry."""
     return [{"cpu_rate": link["bytes_per_second"] * link["wall_seconds"] / link["cpu_seconds"] / bytes_each,
              "wall_rate": link["bytes_per_second"] / bytes_each, "peak_rss_bytes": link["peak_rss_bytes"]}
             for link in links]

@@ -1,4 +1,4 @@
-// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets, compared with
+// bench_fusion: client-rounds per CPU second by the width of a fused group, for two small nets. They are compared with
 // sequential LibTorch code: one client after the other, autograd, standard operators.
 //   build/release/bench_fusion [SECONDS_PER_CELL]
 #include "runtime/base/rng.hpp"
@@ -45,7 +45,7 @@ model_ref mlp(const net_workload& workload) {
       *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {workload.hidden};
       return kind->build({1, 1, workload.features}, 10).value();
     }
-  std::abort(); // cannot happen: mlp is registered
+  std::abort(); // impossible, because mlp is registered
 }
 
 /// One job per client with its own rows and the same initial weights.
@@ -92,7 +92,7 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
 
 /// Rate of sequential LibTorch code; bench_loops compares more such loops.
 double bare_rate(const net_workload& workload, double seconds) {
-  constexpr std::int64_t clients = 32; // few, since the loop is slow
+  constexpr std::int64_t clients = 32; // a small number, because the loop is slow
   const bench::workload work{.shape = {workload.features},
                              .hidden = workload.hidden,
                              .clients = clients,

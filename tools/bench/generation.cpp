@@ -1,7 +1,7 @@
 // bench_generation: generates images with OSI-FL's generator in the sizes of Fashion-MNIST, stacked over the conditions
 // of clients and classes. Prints one JSON object: images per CPU second, and the digest of the images.
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
-//                    [--seconds T] Weights are random, since the cost of a net does not depend on its weights.
+//                    [--seconds T] Weights are random, because the cost of a net does not depend on them.
 #include "strategies/osi_fl/latent_generation.hpp"
 #include "strategies/osi_fl/latent_training.hpp"
 #include "tools/bench/bench_seconds.hpp"
@@ -20,7 +20,7 @@ struct wanted {
   generation_settings sampling{};
 };
 
-/// One job for each client and class, with shared nets and its own condition and noise.
+/// Makes one job for each client and class. Jobs share the nets but have their own conditions and noise.
 std::vector<job> jobs_of(const wanted& how) {
   const latent_shape shape{.image = {1, 28, 28}, .kinds = 10};
   const auto body = latent_generation(shape, how.sampling);

@@ -53,7 +53,7 @@ def make_certificate(folder):
 
 # -- gRPC --------------------------------------------------------------------------------------------------------------
 def serve_grpc(port, message_bytes, keys, ready, results):
-    """Receives one stream of pieces, puts messages together, and reports their bytes."""
+    """Receives one stream of pieces, joins them into messages, and reports the number of bytes."""
     import grpc
     import torch
 
@@ -86,7 +86,7 @@ def serve_grpc(port, message_bytes, keys, ready, results):
 
 
 def send_grpc(port, tensor, keys, seconds):
-    """Sends messages for this time and waits until the peer has read them."""
+    """Sends messages for this time, and waits until the peer has read them."""
     import grpc
     until = time.monotonic() + seconds
 

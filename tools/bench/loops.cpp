@@ -59,14 +59,14 @@ int measure_limits(double seconds) {
 
 int measure_loop(const maker& make, const workload& load, double seconds) {
   const auto loop = make(load);
-  loop->round(0, cohort_of(load, 0)); // warm-up; its result is compared with that of other loops
+  loop->round(0, cohort_of(load, 0)); // warm-up, whose result is compared with that of other loops
   const double norm = loop->weights_norm();
   const double cpu_began = cpu_seconds(), wall_began = wall_seconds();
   std::int64_t rounds = 0;
   do
     loop->round(rounds + 1, cohort_of(load, rounds + 1));
   while (++rounds, cpu_seconds() - cpu_began < seconds);
-  const double last_norm = loop->weights_norm(); // waits for the device
+  const double last_norm = loop->weights_norm(); // this waits for the device
   fmt::print("{{\"client_rounds\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
              "\"first_norm\": {:.9g}, \"last_norm\": {:.9g}}}\n",
              rounds * load.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
@@ -102,6 +102,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_loops: {}: {}\n", name, error);
     return 2;
   }
-  at::globalContext().setAllowTF32CuDNN(false); // full float32, as in our kernels
+  at::globalContext().setAllowTF32CuDNN(false); // full float32, as in mneme's kernels
   return measure_loop(found->second, load, seconds);
 }

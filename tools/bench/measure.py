@@ -100,7 +100,7 @@ class Bench:
     # -- Benchmarks ----------------------------------------------------------------------------------------------------
 
     def fastest_widths(self, work):
-        """Returns [(loop, width)] with the fastest width of each loop, after checking that all loops do the same
+        """Returns [(loop, width)] with the fastest width of each loop. First checks that all loops do the same
         work."""
         chosen, norms = [], {}
         for loop in work.loops:

@@ -138,7 +138,7 @@ NETS = {
 
 
 def train(net, start, rows, labels, batch):
-    """One client-round. Returns the trained weights."""
+    """Trains for one client-round. Returns the trained weights."""
     net.load_state_dict(start)
     optimizer = torch.optim.SGD(net.parameters(), LEARNING_RATE)
     for part in torch.randperm(len(rows)).split(batch):

@@ -1,4 +1,4 @@
-"""Draws the benchmark results: horizontal bars, one benchmark below the other."""
+"""Draws the benchmark results as horizontal bars, one benchmark below the other."""
 import os
 import sys
 
@@ -13,7 +13,7 @@ OTHERS = "#b8bec6"
 
 
 def limit_of(result):
-    """The lower limit of the machine in client-rounds per second; None if the result has no limits."""
+    """The lower of the machine's limits in client-rounds per second; None if the result has no limits."""
     return min((limit["cpu_rate"] for limit in result.get("limits", {}).values()), default=None)
 
 

@@ -18,7 +18,7 @@ namespace {
 // of the net.
 
 constexpr std::int64_t codes = 26, hidden = 32, pixels = 64, classes = 10, images = 16, inverted = 4, steps = 20;
-constexpr std::int64_t programs = 64; // the same number for every width
+constexpr std::int64_t programs = 64; // the same for every width
 using stack_of = std::function<at::Tensor(const char*)>;
 
 at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed, double scale) {
@@ -114,7 +114,7 @@ model_ref small_net() {
       *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {hidden};
       return kind->build({1, 1, pixels}, classes).value();
     }
-  std::abort(); // cannot happen: mlp is registered
+  std::abort(); // impossible, because mlp is registered
 }
 
 std::vector<job> jobs_of(const std::string& workload) {

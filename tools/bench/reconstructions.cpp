@@ -1,7 +1,7 @@
 // bench_reconstructions: reconstructs images of CIFAR-100 from their gradients in LGA's encoder, several at a time.
 // Prints one JSON object: recovered labels, decrease of the objective, PSNR against the images, CPU time.
 //   bench_reconstructions [--images N] [--width K] [--steps S] [--rate R] [--autograd]
-// --autograd computes gradients with LibTorch's autograd, as a straightforward program would.
+// With --autograd, LibTorch's autograd computes the gradients, as in a straightforward program.
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
@@ -25,7 +25,7 @@ struct wanted {
   bool by_autograd = false;
 };
 
-/// First images of the file in the proxy's input format, [N, 3, 32, 32] in [0, 1], with their labels.
+/// The first images of the file, in the proxy's input format, [N, 3, 32, 32] in [0, 1], with their labels.
 std::pair<at::Tensor, std::vector<std::int64_t>> photographs(std::int64_t count) {
   const auto data = load_data({.name = "cifar100", .train_rows = count, .test_rows = 1}, 1);
   if (!data) {

@@ -7,7 +7,7 @@
 namespace mneme::bench {
 
 /// Runs all jobs once. Returns the digest of their results. Aborts if a job fails.
-/// @param jobs one program each
+/// @param jobs jobs of one program each
 /// @param width number of programs per stack
 inline digest128 run_stacked(executor& device, std::span<const job> jobs, std::size_t width) {
   run_digest digest;

@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Bar:
-    """Target and goal of a median ratio to "bare", "stacked" (the fastest of them) or "gemm"."""
+    """Target and goal for the median ratio to a loop: "bare", "stacked" (the fastest of them) or "gemm"."""
     against: str
     required: float
     goal: float
@@ -150,7 +150,7 @@ ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12", "b13")
 
 
 def message_mib(upload_bytes):
-    """Size of a message with uploads of this size, in MiB. Small uploads share a message."""
+    """Size of a message that carries uploads of this size, in MiB. Small uploads share a message."""
     return max(1, round(upload_bytes / 2 ** 20))
 
 

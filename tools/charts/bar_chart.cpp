@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr double free_share = 0.25; // share of a category's width without bars
+constexpr double free_share = 0.25; // share of a category's width that has no bars
 
 /// Draws a bar from zero, with a whisker from minimum to maximum if they differ.
 void draw_bar(svg_canvas& on, const chart_bar& bar, const series_style& look, double left, double width,
@@ -42,7 +42,7 @@ std::string svg_of(const bar_chart& chart, image_place place) {
   on.y_axis(chart.text);
   const double room = on.frame().plot_width() / static_cast<double>(std::max<std::size_t>(1, chart.categories.size()));
   const double width = room * (1.0 - free_share) / static_cast<double>(std::max<std::size_t>(1, chart.kinds.size()));
-  const auto every = (chart.categories.size() + 19) / 20; // labels at most 20 categories
+  const auto every = (chart.categories.size() + 19) / 20; // at most 20 categories have labels
   for (std::size_t c = 0; c < chart.categories.size(); c += every)
     on.label(on.frame().left + room * (static_cast<double>(c) + 0.5), on.frame().bottom + 5.0, chart.categories[c],
              "dy=\"1em\" text-anchor=\"middle\"");

@@ -6,7 +6,7 @@
 #include <vector>
 namespace mneme {
 
-/// Texts of a chart: `id` (also its file name), labels, and a description for screen readers.
+/// Texts of a chart: `id`, which is also its file name, labels, and a description for screen readers.
 struct chart_text {
   std::string id{}, title{}, description{}, x_label{}, y_label{};
   std::string note{}; ///< A sentence below the names, as what bands are; "": none.
@@ -26,19 +26,19 @@ struct chart_curve {
   bool stepped = false;                            ///< true: a value holds until the next point.
 };
 
-/// Vertical line, for example at the end of a task.
+/// A vertical line, for example at the end of a task.
 struct chart_mark {
   double x = 0.0;
-  std::optional<series_style> look{}; ///< nullopt: it belongs to all curves.
+  std::optional<series_style> look{}; ///< nullopt: the line belongs to all curves.
   std::optional<std::size_t> group{}; ///< The mark is hidden with this group.
 };
 
 struct line_chart {
   chart_text text{};
   std::vector<chart_curve> curves{};
-  bool whole_x = false; ///< x has integer values only.
+  bool whole_x = false; ///< true: x has integer values only.
   std::vector<chart_mark> marks{};
-  std::optional<double> y_min{}, y_max{}; ///< nullopt: from the data.
+  std::optional<double> y_min{}, y_max{}; ///< Range of the y axis; nullopt: taken from the data.
 };
 
 /// Mean value, with minimum and maximum over several runs.

@@ -6,9 +6,10 @@
 namespace mneme {
 namespace {
 
-constexpr double dark_from = 0.65; // share of the scale from which text is white; both have a contrast of 4.5
+constexpr double dark_from = 0.65; // text is white above this share of the scale; both text colors have a contrast of
+                                   // 4.5
 
-/// Color scale from white over blue to dark blue, independent of the page's colors. @param share 0 to 1
+/// Color scale from white through blue to dark blue. It does not depend on the page's colors. @param share 0 to 1
 std::string heat_color(double share) {
   const auto channel = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * share));
@@ -16,7 +17,7 @@ std::string heat_color(double share) {
   return fmt::format("#{:02x}{:02x}{:02x}", channel(247, 8), channel(251, 48), channel(255, 107));
 }
 
-/// Formats the value of a cell, with fewer digits for many columns; "" if there is no space.
+/// Formats the value of a cell, with fewer digits if there are many columns; "" if there is no space.
 std::string cell_text(double value, std::size_t columns) {
   return columns <= 8 ? fmt::format("{:.1f}", value) : columns <= 14 ? fmt::format("{:.0f}", value) : "";
 }

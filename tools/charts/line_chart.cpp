@@ -27,14 +27,14 @@ chart_curve thinned(const chart_curve& curve) {
       if (!curve.band.empty())
         thin.band.push_back({point.first, band.low, band.high});
     };
-    add(std::min(*low, *high)); // both in the order of x
+    add(std::min(*low, *high)); // the two are added in the order of x
     if (low != high)
       add(std::max(*low, *high));
   }
   return thin;
 }
 
-/// Formats all points as "x,y;x,y", with ",low,high" after each if there is a band.
+/// Formats all points as "x,y;x,y". If there is a band, ",low,high" follows each point.
 std::string values_text(const chart_curve& curve) {
   std::string text;
   for (std::size_t k = 0; k < curve.points.size(); ++k) {
@@ -117,7 +117,7 @@ std::string svg_of(const line_chart& chart, image_place place) {
   std::vector<chart_series> names;
   for (const auto& curve : chart.curves)
     names.push_back(curve.series);
-  for (const bool is_total : {false, true}) // totals are drawn last, on top
+  for (const bool is_total : {false, true}) // totals are drawn last, so that they are on top
     for (std::size_t k = 0; k < names.size(); ++k)
       if (names[k].look.is_total == is_total)
         draw_curve(on, thinned(chart.curves[k]), k, names.size());

@@ -5,7 +5,7 @@
 #include <string>
 namespace mneme {
 
-/// Each color has a contrast of at least 3 against white, #f5f5f5, #222222 and #161616. tools/plot.py parses this line.
+/// The contrast of each color to white, #f5f5f5, #222222 and #161616 is at least 3. tools/plot.py parses this line.
 inline constexpr std::array<const char*, 12> palette{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0", "#b7791f", "#d53f8c",
                                                      "#1d93a3", "#7a7f87", "#6470e0", "#7d8b1f", "#a0674b", "#e0606a"};
 

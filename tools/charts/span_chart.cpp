@@ -9,7 +9,7 @@ std::string svg_of(const span_chart& chart, image_place place) {
   svg_canvas on(place, {}, {chart.from, chart.to > chart.from ? chart.to : chart.from + 1.0}, {0.0, 1.0});
   const auto& frame = on.frame();
   const double room = frame.plot_height() / static_cast<double>(rows), height = std::max(room * 0.7, 1.0);
-  const auto every = (rows + 19) / 20; // labels at most 20 rows
+  const auto every = (rows + 19) / 20; // at most 20 rows have labels
   for (std::size_t r = 0; r < chart.rows.size(); r += every)
     on.label(frame.left - 7.0, frame.top + room * (static_cast<double>(r) + 0.5), chart.rows[r],
              "dy=\"0.35em\" text-anchor=\"end\"");

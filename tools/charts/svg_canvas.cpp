@@ -19,7 +19,7 @@ double tick_step(double size, double steps) {
   return 10.0 * power;
 }
 
-/// Names of series and the note, drawn below the chart, whose height is `from` units.
+/// Draws the names of series and the note below the chart, which has a height of `from` units.
 std::string names_text(const chart_frame& frame, const chart_text& text, const std::vector<chart_series>& names,
                        double from) {
   std::string lines;

@@ -21,7 +21,7 @@ struct chart_frame {
 
 /// Formats a tick with at most four digits, such as "0.25", "12.5k" or "20M".
 [[nodiscard]] std::string tick_text(double value);
-/// Adds margins to a span; the result is not empty. Given bounds are kept.
+/// Adds margins to a span, so that the result is not empty. Bounds that are given are kept.
 [[nodiscard]] axis_span with_room(axis_span values, const std::optional<double>& low,
                                   const std::optional<double>& high);
 
@@ -45,10 +45,10 @@ public:
   /// Draws ticks and grid of y, and the labels of both axes.
   void y_axis(const chart_text& text);
   void x_ticks(bool whole);
-  /// Opens and closes a <g> of a series.
+  /// Opens and closes the <g> element of a series.
   void open(const chart_series& series, std::string_view attributes);
   void close() { text_ += "</g>\n"; }
-  /// Returns the <svg> element; in a file with title, legend and note.
+  /// Returns the <svg> element. In a file it has title, legend and note.
   /// @param attributes additional attributes of <svg> in a page
   [[nodiscard]] std::string finish(const chart_text& text, const std::vector<chart_series>& names,
                                    std::string_view attributes);

@@ -13,7 +13,7 @@ def blanked(match):
 
 
 def code_of(text):
-    """The text with comments, literals and preprocessor lines replaced by blanks; offsets do not change."""
+    """Returns the text with comments, literals and preprocessor lines replaced by blanks. Offsets do not change."""
     return DIRECTIVE.sub(blanked, NOT_CODE.sub(blanked, text))
 
 

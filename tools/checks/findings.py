@@ -3,7 +3,7 @@ import collections
 
 CODE = (".hpp", ".cpp", ".cu", ".cuh")
 
-# Functions called by the language or by CAF, so that the tree contains no call.
+# Functions that the language or CAF calls, so that the tree contains no call of them.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
                     "to_string", "from_string", "from_integer", "begin", "end", "exec_later",

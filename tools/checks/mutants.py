@@ -52,7 +52,7 @@ def filter_of(mutant):
 
 
 def wrong_with(group, mutant, tree=ROOT):
-    """Returns an error text if the mutant cannot be planted or tested: location, found, expected."""
+    """Returns an error text if the mutant cannot be planted or tested. It states location, found and expected."""
     name, where = mutant.get("name", "a mutant without a name"), GROUPS[group]
     if missing := KEYS - mutant.keys():
         return [f"{name}: found no {', '.join(sorted(missing))}"]

@@ -58,7 +58,7 @@ def built(tree):
 
 
 def built_commit(commit, folder):
-    """Builds an earlier commit in a worktree. Returns the program. The caller removes the worktree."""
+    """Builds an earlier commit in a worktree. Returns the path of the program. The caller removes the worktree."""
     run(["git", "-C", ROOT, "worktree", "add", "--detach", folder, commit])
     return built(folder)
 

@@ -13,7 +13,7 @@ namespace {
 
 char** command_line_words = nullptr;
 
-/// Value of GLIBC_TUNABLES that disables the C library's FMA variants and keeps the user's settings.
+/// Value of GLIBC_TUNABLES that disables the C library's FMA variants. It keeps the user's settings.
 std::string tunables() {
   constexpr std::string_view name = "glibc.cpu.hwcaps=", hidden = "-FMA,-FMA4";
   const char* const given = std::getenv("GLIBC_TUNABLES");
@@ -79,7 +79,7 @@ expected<void> reexec_with(arithmetic_kind asked) {
   if (asked != arithmetic_kind::portable || is_portable())
     return {};
   if (!command_line_words)
-    return {}; // without a command line, the run itself reports the problem
+    return {}; // without the command line the program cannot restart; the run reports the problem
   return failed("worker.arithmetic", start_again());
 }
 

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// False if the reader of stdout has closed it. Lost output is then no error.
+/// False if the reader of stdout has closed it. In this case lost output is no error.
 bool stdout_has_reader() {
   pollfd out{.fd = ::fileno(stdout), .events = POLLOUT, .revents = 0};
   return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;

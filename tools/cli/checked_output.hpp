@@ -1,8 +1,8 @@
-/// checked_output: detects lost output of a command.
+/// checked_output: detects whether output of a command was lost.
 #pragma once
 namespace mneme {
 
-/// Flushes stdout. Returns `code`, or exit_failed if output was lost for another reason than a closed reader.
+/// Flushes stdout. Returns `code`, or exit_failed if output was lost although its reader was still there.
 [[nodiscard]] int with_output_checked(int code);
 
 } // namespace mneme

@@ -26,7 +26,7 @@ struct command_line {
   new_arguments new_args{};
   list_arguments list{};
   std::string shell{};
-  std::string topic{}; // used only in the help text of `help`
+  std::string topic{}; // only for the help text of `help`
   doctor_arguments doctor{};
   benchmark_arguments benchmark{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
@@ -36,7 +36,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
-    app.require_subcommand(0, 1); // not in arguments: a folder may have a command's name
+    app.require_subcommand(0, 1); // its name is not stored in arguments, because a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Reproduce a run from its directory and compare the digests.");
@@ -75,7 +75,7 @@ struct command_line {
     bind_calibrate();
     bind_doctor();
     bind_benchmark();
-    help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
+    help_command->add_option("TOPIC", topic, "What to explain; default: an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
     app.allow_extras();
@@ -128,7 +128,7 @@ private:
                   "Expected run digest or its first digits, for example from a paper; default: the digest of the run.")
         ->type_name("HEX");
     to.add_option("--keep", verify.keep, "Keep the reproduced run in this new folder.")->type_name("DIR");
-    to.add_flag("--trace", verify.trace, "As in mneme run; default: that of the run.");
+    to.add_flag("--trace", verify.trace, "As in mneme run; default: as in the recorded run.");
     bind_values(to, verify.dumped_round);
     to.add_flag("--quiet", verify.quiet, "Print differences only.");
   }
@@ -152,7 +152,8 @@ private:
     to.add_option("--join", serve.join, "Address at which a run accepts nodes; retried until the run has started.")
         ->type_name("HOST:PORT");
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
-    to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
+    to.add_option("--arithmetic", serve.arithmetic,
+                  "Arithmetic of the runs to join (their worker.arithmetic): machine or portable.")
         ->type_name("WORD")
         ->check(CLI::IsMember({"machine", "portable"}));
     to.add_flag("--native-code", serve.native_code,
@@ -194,7 +195,7 @@ private:
     to.add_option("--set", sweep.settings, "Override a key in all runs.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    to.add_option("--seeds", sweep.seeds, "Each point once with each seed.")->type_name("1-5");
+    to.add_option("--seeds", sweep.seeds, "Run each point once with each seed.")->type_name("1-5");
     to.add_option("--out", sweep.out, "Folder for the runs and their catalogue; default: runs.")->type_name("DIR");
     to.add_option("--jobs", sweep.jobs, "Runs at a time; default: one per core.")
         ->type_name("N")
@@ -246,7 +247,7 @@ private:
         ->delimiter(',')
         ->allow_extra_args(false);
     to.add_option("--baseline", compare.baseline,
-                  "The row to compare others with; default: the first point of the sweep, else the first row.")
+                  "The row to compare others with; default: the first point of the sweep, otherwise the first row.")
         ->type_name("LABEL,...");
     bind_where(to, compare.where);
     to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
@@ -303,7 +304,7 @@ private:
     to.add_option("--jobs", benchmark.jobs, "run: number of concurrent runs; default: one per core.")
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-    to.add_flag("--quiet", benchmark.quiet, "Print nothing but failures.");
+    to.add_flag("--quiet", benchmark.quiet, "Print failures only.");
   }
   static void bind_where(CLI::App& to, std::vector<std::string>& into) {
     to.add_option("--where", into, "Only runs that satisfy a condition, as in rounds.cohort=5 or 'final_accuracy>=70'.")
@@ -365,7 +366,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
                    (meant.empty() ? "expected one of " + join_by_comma(options) : "did you mean " + meant + "?"));
 }
 
-/// Returns an error for each empty argument. Files, folders, keys and addresses cannot be empty.
+/// Returns an error for each empty argument, because files, folders, keys and addresses cannot be empty.
 diagnostics empty_words(const CLI::App& command) {
   diagnostics empty;
   for (const auto* option : command.get_options())
@@ -460,7 +461,7 @@ int parse_and_dispatch(int count, const char* const* words) {
     auto options = current_options(count, words);
     if (!options.empty())
       options.erase(options.begin());             // the program
-    std::reverse(options.begin(), options.end()); // as CLI11 expects
+    std::reverse(options.begin(), options.end()); // CLI11 expects the reverse order
     line.app.parse(std::move(options));
   } catch (const CLI::Success& asked) { // --help, --version
     return line.app.exit(asked) == 0 ? exit_done : exit_bad_input;
@@ -470,7 +471,7 @@ int parse_and_dispatch(int count, const char* const* words) {
   }
   for (const auto* command : line.app.get_subcommands()) {
     auto extras = command->remaining();
-    std::erase(extras, "--"); // words after it are not options
+    std::erase(extras, "--"); // words after "--" are not options
     if (!extras.empty())
       return complain_about_extras(*command, extras);
   }

@@ -10,8 +10,8 @@ enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_
 
 /// Options `[--secret FILE | --cert FILE --key FILE --ca FILE]` of runs and nodes.
 struct trust_arguments {
-  std::string secret{};                          ///< File; empty: $MNEME_SECRET
-  std::string certificate{}, key{}, authority{}; ///< Paths; empty: no certificates
+  std::string secret{};                          ///< File with the secret; empty: $MNEME_SECRET
+  std::string certificate{}, key{}, authority{}; ///< Paths of certificates; empty: no certificates
 };
 
 /// Options `[--accept HOST:PORT [--workers-min N] | --distributed]` and trust_arguments of commands that run scenarios.
@@ -31,8 +31,8 @@ struct metrics_arguments {
 /// `mneme node --join HOST:PORT [--threads N] [--idle-timeout D] [--grace D] [--native-code]`, metrics_arguments and
 /// trust_arguments, `mneme node --make-keys DIR`
 struct serve_arguments {
-  std::string join{}, keys{}; ///< Exactly one is given.
-  std::string threads{};      ///< Empty: one per core
+  std::string join{}, keys{}; ///< Exactly one of them is given.
+  std::string threads{};      ///< Empty: one thread per core
   std::string idle_timeout = "10 min", grace = "20 s";
   std::string arithmetic = "machine"; ///< Or "portable": that of the runs
   bool native_code = false;           ///< true: accept model.native_code
@@ -47,9 +47,9 @@ struct run_arguments {
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
   std::string seeds{};                 ///< "1,2,3"; empty: the scenario's own
   std::string out{};                   ///< Empty: the default folder below runs/
-  std::string threads{};               ///< Empty: one per core
+  std::string threads{};               ///< Empty: one thread per core
   std::string serve{};                 ///< Port of the live report; empty: none
-  std::string serve_token{};           ///< Empty: serve this machine only
+  std::string serve_token{};           ///< Empty: only requests of this machine are answered
   metrics_arguments metrics{};
   cluster_arguments on{};
   std::int64_t dumped_round = 0; ///< 0: do not store values
@@ -59,7 +59,7 @@ struct run_arguments {
 /// `mneme resume RUN_DIR [--threads N] [--quiet|--json]`
 struct resume_arguments {
   std::vector<std::string> folders{};
-  std::string threads{};              ///< Empty: one per core
+  std::string threads{};              ///< Empty: one thread per core
   std::string serve{}, serve_token{}; ///< As in run_arguments
   metrics_arguments metrics{};
   cluster_arguments on{};
@@ -69,7 +69,7 @@ struct resume_arguments {
 /// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--dump-round N] [--quiet]`
 struct verify_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}, digest{}, keep{}; ///< Empty: one per core; digest of the run; keep no folder
+  std::string threads{}, digest{}, keep{}; ///< Empty: one thread per core; the run's digest; no folder is kept
   std::int64_t dumped_round = 0;           ///< 0: do not store values
   bool trace = false, quiet = false;
 };
@@ -77,8 +77,8 @@ struct verify_arguments {
 /// `mneme diff RUN_A RUN_B [--again [--threads N]]`
 struct diff_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}; ///< Empty: one per core
-  bool again = false;    ///< true: rerun both if their folders do not show the first differing element.
+  std::string threads{}; ///< Empty: one thread per core
+  bool again = false;    ///< true: rerun both runs if their folders do not show the first differing element.
 };
 
 /// `mneme validate SCENARIO... [--set KEY=VALUE]... [--cost [--json]]`
@@ -115,7 +115,7 @@ struct sweep_arguments {
 /// `mneme benchmark run [TRACK [METHOD]] | check TRACK/METHOD/SEED | page [--folder DIR] [--seeds 1-3] [--out DIR]
 /// [--jobs N] [--quiet]`
 struct benchmark_arguments {
-  std::vector<std::string> words{}; ///< The action and its names.
+  std::vector<std::string> words{}; ///< The action, followed by its arguments.
   std::string folder{};             ///< Empty: scenarios/benchmark
   std::string seeds{};              ///< Empty: 1-3
   std::string out{};                ///< Empty: runs/benchmark, or docs/benchmark for the page
@@ -191,7 +191,8 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor` with any of its arguments. Calls one of the next three functions.
 [[nodiscard]] int doctor(const doctor_arguments& arguments);
-/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; else returns exit_failed.
+/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits. Otherwise returns
+/// exit_failed.
 [[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int inspect_data(const doctor_arguments& arguments);

@@ -1,4 +1,4 @@
-// mneme doctor --partition SCENARIO: which client holds how many rows of which class.
+// `mneme doctor --partition SCENARIO`: prints how many rows of each class each client holds.
 #include "actors/run/client_class_counts.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/scenario/read.hpp"
@@ -16,7 +16,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t printed_clients_max = 64;
-constexpr std::size_t numbered_classes_max = 16; // with more classes, a terminal shows colors without numbers
+constexpr std::size_t numbered_classes_max = 16; // with more classes, a terminal shows only colors, no numbers
 
 bool prints_colors() {
   const char* const terminal = std::getenv("TERM");

@@ -23,7 +23,7 @@ constexpr off_t errors_max = 1 << 16;
 [[noreturn]] void become_task(pid_t parent, int errors, const std::function<int()>& act) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) // the parent died before the death signal was set
+  if (::getppid() != parent) // the parent died before this process set its death signal
     ::_exit(exit_failed);
   const int nothing = ::open("/dev/null", O_RDWR);
   ::dup2(nothing, STDIN_FILENO);
@@ -59,7 +59,7 @@ void forked_tasks::start(std::size_t task, const std::function<int()>& act) {
   const int errors = ::memfd_create("errors", MFD_CLOEXEC);
   if (errors < 0)
     throw std::system_error(errno, std::generic_category(), "cannot start a child process");
-  std::fflush(nullptr); // otherwise the child would write buffered output again
+  std::fflush(nullptr); // else the child would write the buffered output again
   const auto parent = ::getpid();
   const auto id = ::fork();
   if (id < 0) {

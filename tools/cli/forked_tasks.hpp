@@ -38,7 +38,7 @@ private:
   struct process {
     pid_t id = -1;
     std::size_t task = 0;
-    int errors = -1; ///< An unnamed temporary file.
+    int errors = -1; ///< File descriptor of an unnamed temporary file.
   };
   std::vector<process> running_;
 };

@@ -30,7 +30,7 @@ void print_section(const section& group) {
 template <class Entry>
 void print_entry(const Entry& entry, const char* kind, const char* section) {
   std::printf("%s \"%s\": %s\n\n", kind, entry.name.c_str(), entry.summary.c_str());
-  const auto item = entry.make(); // must outlive the table, which is bound to its members
+  const auto item = entry.make(); // must outlive the table, whose keys are bound to its members
   key_table own;
   item->keys(own);
   if (own.all().empty())
@@ -69,7 +69,8 @@ void print_overview(const std::vector<section>& sections) {
   std::printf("\nUse mneme help SECTION, STRATEGY, MODEL or KEY for details, and mneme list for an overview.\n");
 }
 
-/// Prints keys of methods or models by name, "length" or "strategy.length", each once for all owners that share it.
+/// Prints keys of methods or models by name: "length" or "strategy.length". A key is printed once for all owners that
+/// share it.
 template <class Entries>
 bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind,
                           const std::string& section) {

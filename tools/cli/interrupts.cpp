@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-// A signal handler can only use globals.
+// Global, because a signal handler cannot use anything else.
 std::atomic<int> interrupts{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -26,7 +26,7 @@ void handle_by(void (*handler)(int), int signal) {
 const std::atomic<int>& watch_interrupts() {
   handle_by(count_interrupt, SIGINT);
   handle_by(count_interrupt, SIGTERM);
-  std::signal(SIGPIPE, SIG_IGN); // a closed stdout must not end the run
+  std::signal(SIGPIPE, SIG_IGN); // else writing to a closed stdout would end the run
   return interrupts;
 }
 

@@ -6,11 +6,11 @@
 #include <vector>
 namespace mneme {
 
-/// Run of a sweep that is not done yet.
+/// A run of a sweep that has not been completed.
 struct array_point {
   std::string name{};             ///< Name of its scenario.
   std::string scenario{};         ///< Resolved scenario, as TOML.
-  std::filesystem::path folder{}; ///< Run directory; resumed if it exists.
+  std::filesystem::path folder{}; ///< Run directory. If it exists, the run is resumed.
 };
 
 /// Writes `script` and a folder `script`.points with one scenario per run and the list of runs. If the script is

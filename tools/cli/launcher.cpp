@@ -6,13 +6,13 @@
 namespace mneme {
 namespace {
 
-/// Environment variables with which a launcher numbers its processes; null if it has no such variable.
+/// Environment variables with which a launcher numbers its processes. Null for a variable that it does not have.
 struct launcher_variables {
   const char *name, *rank, *size, *local_rank, *local_size;
-  const char* marker; // set by no other launcher
+  const char* marker; // no other launcher sets this variable
 };
 
-// Nested launchers first: torchrun and mpirun run inside jobs of Slurm and Kubernetes.
+// Inner launchers come first, because torchrun and mpirun also run inside jobs of Slurm and Kubernetes.
 constexpr std::array<launcher_variables, 6> launchers{{
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -156,7 +156,7 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
     return failed("--distributed", how_to_start);
   const auto& by = launchers[chosen];
   check_agreement(from, chosen);
-  if (!from.errors().empty()) // other errors would follow from this one
+  if (!from.errors().empty()) // other errors would only follow from this one
     return tl::unexpected(from.errors());
   const auto rank = from.number(by.rank);
   launched_rank found{.launcher = by.name,

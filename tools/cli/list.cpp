@@ -47,7 +47,8 @@ std::vector<listed> scenarios() {
   std::vector<listed> rows;
   std::error_code failed;
   for (fs::recursive_directory_iterator at("scenarios", failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().filename() == "devices" && at->is_directory(failed)) // device profiles, not scenarios
+    if (at->path().filename() == "devices" && at->is_directory(failed)) // this folder contains device profiles, not
+                                                                        // scenarios
       at.disable_recursion_pending();
     else if (at->path().extension() == ".toml" && at->is_regular_file(failed))
       rows.push_back({at->path().string(), title_of(at->path())});

@@ -53,22 +53,23 @@ struct new_scenario_choice {
   overrides choice{};
 };
 
-const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< for frozen nets, which need trained weights
+const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< for frozen nets, which require trained weights
 const overrides pictures{{"data.shape", "[3, 32, 32]"},
-                         {"data.rows", "10000"}}; ///< synthetic images, for nets that accept only images
+                         {"data.rows", "10000"}}; ///< synthetic images, for nets that accept images only
 
 bool is_among(const std::string& key, const overrides& settings) {
   return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == key; });
 }
 
-/// True if one of the errors can be fixed by `no_weights`.
+/// True if `no_weights` can fix one of the errors.
 bool asks_for_weights(const diagnostics& errors) {
   return std::any_of(errors.begin(), errors.end(),
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
-/// Returns the first preferred choice that `fits`, else the first that fits. A choice whose errors demand weights is
-/// also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are valid.
+/// Returns the first preferred choice that `fits`, otherwise the first choice that fits. A choice whose errors demand
+/// weights is also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are
+/// valid.
 /// @param settings of the user; they override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,

@@ -116,7 +116,7 @@ int run_node(node_settings settings, const metrics_starter& metrics, std::FILE* 
     break;
   }
   if (ended->is_loading)
-    std::_Exit(code); // lines are flushed as they are printed
+    std::_Exit(code); // safe, because lines are flushed when they are printed
   return code;
 }
 

@@ -3,7 +3,7 @@
 #include "tools/study/stored_run.hpp"
 namespace mneme {
 
-/// Destinations of the parts of a report; empty ones are not written.
+/// Destinations of the parts of a report. A part with an empty destination is not written.
 struct report_files {
   std::filesystem::path page{};
   bool user_names_page = false;         ///< true: the page may also be a pipe, a device, or a link.

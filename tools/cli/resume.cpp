@@ -19,7 +19,7 @@ int resume_run(const resume_arguments& arguments) {
     return print_errors(plan.error());
   const auto fail = [&plan](const diagnostics& why) {
     const auto code = print_errors(why);
-    end_ranks(plan->accept, end_for(why)); // other ranks cannot find all of these errors
+    end_ranks(plan->accept, end_for(why)); // reported to other ranks, because they cannot find all of these errors
     return code;
   };
   const auto metrics = metrics_option(arguments.metrics, plan->node ? plan->node->local_rank : std::nullopt);

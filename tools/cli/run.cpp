@@ -21,7 +21,8 @@ struct run_and_folder {
   std::filesystem::path out{};
 };
 
-/// Run directory: DIR, with several scenarios DIR/NAME, with several seeds a subfolder s1, s2, ...; "" without --out.
+/// Run directory: DIR. With several scenarios it is DIR/NAME, with several seeds a subfolder s1, s2, ...; "" without
+/// --out.
 std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
   if (arguments.out.empty())
     return {};
@@ -79,7 +80,7 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   return runs;
 }
 
-/// Checks that all runs use the same arithmetic, since a process has only one. Restarts the program for portable
+/// Checks that all runs use the same arithmetic, because a process has only one. Restarts the program for portable
 /// arithmetic.
 expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   for (const auto& run : runs)
@@ -110,10 +111,10 @@ int run_scenarios(const run_arguments& arguments) {
   const auto fail = [&plan](const diagnostics& why) {
     const auto code = print_errors(why);
     if (plan)
-      end_ranks(plan->accept, end_for(why)); // other ranks may not find these errors
+      end_ranks(plan->accept, end_for(why)); // reported to other ranks, because they may not find these errors
     return code;
   };
-  if (!errors_of_scenarios.empty()) // all ranks find these
+  if (!errors_of_scenarios.empty()) // all ranks find these errors
     return print_errors(errors);
   if (!errors.empty())
     return fail(errors);

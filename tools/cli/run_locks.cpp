@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// Offset of a run's lock byte. If two runs share an offset, they do not run concurrently.
+/// Offset of a run's lock byte. Two runs with the same offset do not run concurrently.
 off_t byte_of(const std::string& digest) {
   constexpr std::size_t digits = 15; // 60 bits, the range of an offset
   return static_cast<off_t>(std::strtoull(digest.substr(0, digits).c_str(), nullptr, 16));

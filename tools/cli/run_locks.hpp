@@ -12,7 +12,7 @@ class run_locks {
 public:
   static constexpr const char* file_name = ".sweep.lock";
 
-  /// @param folder of the runs. Throws std::system_error with the file name if the lock file cannot be opened.
+  /// @param folder folder of the runs. Throws std::system_error with the file name if the lock file cannot be opened.
   explicit run_locks(const std::filesystem::path& folder);
   /// Returns false if another sweep has locked the run. @param digest scenario digest, 32 hex digits
   [[nodiscard]] bool take(const std::string& digest);

@@ -11,7 +11,7 @@ namespace mneme {
 [[nodiscard]] expected<overrides> parse_settings(const std::vector<std::string>& settings);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
 /// Warns on stderr if a completed run had fewer rounds than `round`, so that --dump-round stored nothing. @param round
-/// 0: not requested
+/// 0: no dump was requested
 void warn_of_absent_round(const run_summary& ended, std::int64_t round);
 /// Returns the exit code of a run. If it failed or was interrupted, prints the reason and how to resume on stderr.
 int exit_code_of(const run_summary& ended);

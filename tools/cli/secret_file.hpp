@@ -3,7 +3,7 @@
 #include "runtime/base/diagnostic.hpp"
 namespace mneme {
 
-/// Sources of a secret. The file comes first.
+/// Sources of a secret. The file takes precedence.
 struct secret_source {
   const char* option;      ///< "--secret"
   const std::string& file; ///< Value of the option; empty: not given.

@@ -14,7 +14,7 @@ std::string rows_text(const scenario& settings) {
     for (const auto& key : section.keys.all())
       if (section.name == "data")
         text += fmt::format("{} = {}\n", key.name, current_text(key));
-  if (settings.data.test_share > 0.0) // the seed selects the test rows
+  if (settings.data.test_share > 0.0) // in this case the seed selects the test rows
     text += fmt::format("seed = {}\n", settings.seed);
   return text;
 }

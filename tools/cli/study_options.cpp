@@ -9,8 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds the current name of a key that was renamed, and replaces an old word by the current one. Runs of other methods
-/// may have a key with the old name, so that name stays.
+/// Adds the current name of a key that was renamed, and replaces an old word by the current one. The old name stays,
+/// because runs of other methods may have a key with this name.
 run_filter current_filter(run_filter filter) {
   filter.other_name = current_name(filter.name);
   for (const auto& entry : renamed_keys())

@@ -28,11 +28,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Run that is not done yet.
+/// A run that has not been completed.
 struct pending_run {
   const planned_run* plan = nullptr;
   fs::path folder{};
-  bool resumed = false; ///< true: started earlier and resumed now.
+  bool resumed = false; ///< true: it was started earlier and is resumed now.
   std::shared_ptr<const raw_data> data{};
 };
 
@@ -120,7 +120,7 @@ private:
   void find_pending() {
     const run_catalogue catalogue(out_);
     print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
-    std::map<std::string, stored_run> known, damaged; // by scenario digest; completed runs take precedence
+    std::map<std::string, stored_run> known, damaged; // by scenario digest; a completed run takes precedence
     for (auto& found : catalogue.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
       if (found.status == "damaged")
         damaged[found.scenario_digest] = std::move(found);
@@ -145,7 +145,7 @@ private:
   diagnostics runs_of_other_data() {
     diagnostics others;
     for (const auto& [planned, run] : begun_) {
-      if (run.data_digest.empty()) // started by an earlier version
+      if (run.data_digest.empty()) // the run was started by a version that did not record this digest
         continue;
       const auto now = data_.digest_of(planned->scenario);
       if (!now.empty() && now != run.data_digest)
@@ -222,8 +222,8 @@ private:
     threads_ = arguments_.threads > 0 ? arguments_.threads : std::max<std::int64_t>(1, cores / jobs_);
   }
 
-  /// Validates one seed of each point as `mneme validate` does. It uses child processes, because forked runs could not
-  /// use a device that this process has initialized.
+  /// Validates one seed of each point as `mneme validate` does. This happens in child processes, because forked runs
+  /// could not use a device that this process has initialized.
   int check_points() {
     std::vector<const pending_run*> points;
     for (const auto& run : pending_)
@@ -257,7 +257,7 @@ private:
   bool run_pending() {
     share_slots shares(static_cast<std::size_t>(jobs_));
     forked_tasks tasks;
-    std::deque<std::size_t> waiting; // indices in pending_, in order
+    std::deque<std::size_t> waiting; // indices in pending_, in the order of the sweep
     for (std::size_t i = 0; i < pending_.size(); ++i)
       waiting.push_back(i);
     std::map<std::size_t, std::size_t> slot_of; // by task
@@ -314,7 +314,7 @@ private:
       const auto ended = resume_simulation(run.folder, options);
       if (!ended)
         return print_errors(ended.error());
-      return *ended ? exit_code_of(**ended) : exit_done; // another sweep has completed it
+      return *ended ? exit_code_of(**ended) : exit_done; // another sweep has completed the run
     });
   }
 
@@ -417,7 +417,7 @@ private:
   const sweep_arguments& arguments_;
   std::vector<pending_run> pending_;
   diagnostics damaged_;                                          // unreadable runs of this sweep
-  std::vector<std::pair<const planned_run*, stored_run>> begun_; // started earlier, or by another sweep
+  std::vector<std::pair<const planned_run*, stored_run>> begun_; // runs that were started earlier, or by another sweep
   shared_data data_;
   std::optional<run_locks> locks_;
   std::int64_t jobs_ = 1, threads_ = 1;
@@ -465,7 +465,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
 } // namespace
 
 int sweep_scenarios(const sweep_arguments& arguments) {
-  disable_intra_op_threads(); // forked processes lack OpenMP's threads and would wait for them
+  disable_intra_op_threads(); // forked processes do not have OpenMP's threads and would wait for them
   diagnostics wrong;
   const auto request = request_of(arguments, wrong);
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;

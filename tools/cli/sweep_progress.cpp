@@ -39,7 +39,7 @@ void sweep_progress::tick(const std::map<std::string, double>& shares) {
 }
 
 void sweep_progress::draw(const std::map<std::string, double>& shares) {
-  double here = static_cast<double>(done_ + failed_); // work of this process, counted in runs
+  double here = static_cast<double>(done_ + failed_); // work done by this process, counted in runs
   for (const auto& [label, share] : shares)
     here += share;
   const double all = static_cast<double>(runs_), elapsed = began_.seconds();

@@ -1,4 +1,4 @@
-/// sweep_progress: prints the progress of a sweep: one block for all runs, one line per run, or JSON.
+/// sweep_progress: prints the progress of a sweep as one block for all runs, one line per run, or JSON.
 #pragma once
 #include "actors/run/progress.hpp"
 #include <map>
@@ -16,7 +16,7 @@ struct swept_run {
 class sweep_progress {
 public:
   sweep_progress(std::FILE* out, progress_style style) : block_(out), style_(style) {}
-  /// @param runs number of runs of the sweep @param kept number of them that were done before
+  /// @param runs number of runs of the sweep @param kept number of runs that were completed before
   void started(std::size_t runs, std::size_t kept, std::int64_t jobs, std::int64_t threads);
   /// Reports that a run starts or is resumed.
   void began(const std::string& label, const std::string& folder, bool resumed);

@@ -48,7 +48,7 @@ std::optional<data_section> section_of_path(const std::filesystem::path& path) {
     section.side = 0;
     return section;
   }
-  if (!std::filesystem::exists(path, ignored)) // files of another type are rejected when they are read
+  if (!std::filesystem::exists(path, ignored)) // reading rejects files of other types
     return std::nullopt;
   section.file = place;
   section.name = ending == ".csv" ? "csv" : "arrays";

@@ -6,14 +6,14 @@
 namespace mneme {
 
 struct user_data_report {
-  data_section section{};        ///< Keys of [data] that read the data.
+  data_section section{};        ///< Keys of [data] with which the data are read.
   expected<raw_data> rows{};     ///< The data, or all errors.
   bool has_no_test_part = false; ///< true: section.test_share has a default value.
   diagnostics warnings{};        ///< Settings that have no effect.
 };
 
-/// Returns keys that read `path`: a folder of images or .npy files, a file of arrays, or a CSV table; nullopt for
-/// others.
+/// Returns keys that read `path`: a folder of images or .npy files, a file of arrays, or a CSV table; nullopt for other
+/// paths.
 [[nodiscard]] std::optional<data_section> section_of_path(const std::filesystem::path& path);
 
 /// Reads the data of `section` with `settings` applied. Ignores settings of other sections. Fails if a setting is

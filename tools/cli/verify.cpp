@@ -27,7 +27,7 @@ expected<std::string> digest_option(std::string text) {
   return text;
 }
 
-/// Expected digits of the digest of the rerun.
+/// The digits with which the digest of the rerun must begin.
 expected<std::string> promised_digest(const verify_arguments& arguments, const fs::path& folder) {
   if (!arguments.digest.empty())
     return digest_option(arguments.digest);
@@ -41,7 +41,7 @@ expected<std::string> promised_digest(const verify_arguments& arguments, const f
   return stored->run_digest;
 }
 
-/// Prints where the two runs begin to differ, if their folders show it.
+/// Prints where the two runs begin to differ, if their folders show this.
 void print_difference(const fs::path& folder, const fs::path& repeated) {
   const auto difference = difference_of(folder, repeated);
   if (!difference) {

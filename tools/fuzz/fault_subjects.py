@@ -27,7 +27,9 @@ name = "fedavg"
 
 
 def write_backbone_scenarios(folder):
-    """Writes trained.toml, and behind.toml, whose backbone is the net that trained.toml trains on other classes."""
+    """Writes trained.toml and behind.toml. The backbone of behind.toml is the net that trained.toml trains on other
+    classes.
+    """
     behind = "count = 2\nclasses = 4\nclass_order = [6, 7, 8, 9, 0, 1, 2, 3, 4, 5]"
     for name, kind, tasks, backbone in (("trained", "single", "classes = 6", ""),
                                         ("behind", "class-incremental", behind,

@@ -1,4 +1,4 @@
-"""Search with exported programs with changed JSON, tensors, entries or calls through `mneme validate`. Each must be
+"""Runs `mneme validate` on exported programs with changed JSON, tensors, entries or calls. Each must be
 accepted or rejected with a reason within the time limit, without touching a file or crashing the probing process."""
 import os
 import random

@@ -1,6 +1,7 @@
-"""Search with exported programs in one process, with a closed page after every tensor: of 11 programs, one has changed
-JSON, tensors or entries, and ten have a call of an operator with changed arguments. Each must be accepted or rejected
-with a reason, within the limits of time and memory and without a crash. Build the target `program_trials` first."""
+"""Loads exported programs in one process, in which every tensor ends at an inaccessible page. Of 11 programs, one has
+changed JSON, tensors or entries, and ten have a call of an operator with changed arguments. Each must be accepted or
+rejected with a reason, within the limits of time and memory and without a crash. Build the target `program_trials`
+first."""
 import os
 import random
 import resource

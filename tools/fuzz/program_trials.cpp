@@ -51,7 +51,7 @@ std::string first_error(std::span<const std::uint8_t> file) {
 /// The result of one program, as one line.
 std::string result_of(std::span<const std::uint8_t> file) {
   std::string error;
-  std::string torch_error; // in place of LibTorch's stack traces
+  std::string torch_error; // replaces LibTorch's stack traces
   const auto thrown = exception_message_of([&] { torch_error = torch_error_of([&] { error = first_error(file); }); });
   for (const auto& text : {torch_error, thrown})
     if (!text.empty())

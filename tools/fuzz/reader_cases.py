@@ -354,7 +354,7 @@ class _RunFolderCase(ReaderCase):
                          ["resume", os.path.join(folder, "run"), "--quiet", "--threads", "1"])
 
     def beside(self, folder):
-        """Returns the case of the same run in another folder."""
+        """Returns a case of the same run in another folder."""
         other = copy.copy(self)
         other.folder = folder
         other.target = os.path.join(folder, os.path.relpath(self.target, self.folder))

@@ -1,4 +1,4 @@
-"""Search with damaged inputs for every reader. Each must end with code 0, 1 or 2 and a reason, in limited time and
+"""Runs every reader on damaged inputs. Each must end with code 0, 1 or 2 and a reason, in limited time and
 memory."""
 import os
 import random
@@ -44,7 +44,9 @@ class ReaderSearch:
         return self.cases[name]
 
     def _read(self, places, inputs):
-        """Reads an input at each place. Returns one outcome if one command reads all, otherwise one per input."""
+        """Reads an input at each place. Returns one outcome if a single command reads all inputs, otherwise one per
+        input.
+        """
         words = [place.command(damaged) for place, damaged in zip(places, inputs)]
         if places[0].runs:
             return self.programs.run_several(words, places[0].limit_s)

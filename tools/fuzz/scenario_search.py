@@ -108,7 +108,7 @@ class ScenarioSearch:
         return None
 
     def _note_failure(self, seed, errors):
-        """Logs the failure of a run that passed validation, since validation might have rejected it."""
+        """Logs the failure of a run that passed validation, because validation might have rejected it."""
         with open(os.path.join(self.folder, "failures.txt"), "a", encoding="utf-8") as file:
             file.write(f"seed {seed}: {errors[-600:].strip()}\n")
 
@@ -120,7 +120,7 @@ class ScenarioSearch:
         return f"seed {seed}: {fault}\n  shrunk to {path}"
 
     def _shrunk(self, scenario, ways, seed, kind):
-        """Removes settings while the scenario still fails in this way; keeps those that make it small."""
+        """Removes settings while the scenario still fails in the same way. Keeps settings that make it small."""
         tries, step, until = 0, max(len(scenario.settings) // 4, 1), time.monotonic() + SHRINKING_MAX_S
         while tries < SHRINKS_MAX and time.monotonic() < until:
             smaller = None

@@ -115,8 +115,8 @@ class Way:
 
 
 def drawn_ways(seed):
-    """Ways of running a scenario that must have equal results; the first is the plain one. Every third seed has kills,
-    every fourth has nodes."""
+    """Ways of running a scenario that must have equal results. The first has no special settings. Every third seed has
+    kills, and every fourth has nodes."""
     draw = random.Random(seed)
     wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.fused_clients_max={draw.choice([1, 2, 3, 7])}"]
     tight = ['worker.lookahead_memory="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]

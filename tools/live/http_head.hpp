@@ -7,7 +7,7 @@ namespace mneme {
 
 constexpr std::size_t http_head_bytes_max = 8192;
 
-/// Next step for a connection.
+/// What to do next with a connection.
 enum class http_verdict {
   unfinished, ///< Wait for more bytes.
   whole,      ///< The request can be answered.
@@ -21,8 +21,8 @@ struct http_request_head {
 };
 
 /// Parses received bytes. Refuses more than http_head_bytes_max bytes and methods other than GET and HEAD. With
-/// `this_machine_only` it also refuses hosts that do not name this machine. This prevents DNS rebinding, by which
-/// another site could read the page with the user's browser.
+/// `this_machine_only` it also refuses hosts that do not name this machine. This prevents DNS rebinding, with which
+/// another site could read the page through the user's browser.
 [[nodiscard]] http_request_head read_http_head(std::string_view arrived, bool this_machine_only);
 
 } // namespace mneme

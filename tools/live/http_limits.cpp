@@ -29,7 +29,8 @@ int milliseconds_until(clock::time_point then) {
 /// Task queue that runs tasks immediately, because the accepting thread only forwards connections.
 class no_queue final : public httplib::TaskQueue {
 public:
-  using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // void; bool since version 0.14
+  using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // the result is void, and bool since
+                                                                                // version 0.14
   taken enqueue(std::function<void()> hand_on) override {
     hand_on();
     return static_cast<taken>(true);
@@ -264,7 +265,7 @@ bounded_http_server::bounded_http_server(const http_limits& limits)
     : room_(std::make_unique<waiting_room>(
           limits, [this](socket_t connection, const std::string& head) { answer(connection, head); })) {
   new_task_queue = [] { return new no_queue; };
-  set_socket_options([](int socket) { // overrides the library's default, which lets other programs share the port
+  set_socket_options([](int socket) { // the library's default lets other programs share the port
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
@@ -280,7 +281,7 @@ std::optional<int> bounded_http_server::start(const std::string& host, int port,
     ::pthread_setname_np(::pthread_self(), thread_name);
     listen_after_bind();
   });
-  while (!is_running()) // stop() has no effect before the server runs
+  while (!is_running()) // stop() has no effect while the server is not running yet
     std::this_thread::yield();
   return bound;
 }

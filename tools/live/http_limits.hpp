@@ -10,13 +10,13 @@ namespace mneme {
 
 struct http_limits {
   std::size_t threads = 4;       ///< Number of threads that answer requests.
-  bool this_machine_only = true; ///< true: refuse requests for other hosts (see http_head.hpp).
+  bool this_machine_only = true; ///< true: requests for other hosts are refused (see http_head.hpp).
 };
 
 /// Answers one GET or HEAD request per connection, without ranges. A connection uses a thread only once its request is
-/// complete. Incomplete requests wait for at most `silent_max`; if there are too many, the one silent for longest is
-/// closed. Writing a response, or a piece of an endless one, takes at most `answer_max`. No other program can listen on
-/// the same port.
+/// complete. An incomplete request waits for at most `silent_max`. If there are too many, the one that has been silent
+/// for the longest time is closed. Writing a response, or a piece of an endless one, takes at most `answer_max`. No
+/// other program can listen on the same port.
 class bounded_http_server final : public httplib::Server {
 public:
   static constexpr std::size_t connections_waiting_max = 64;
@@ -35,7 +35,7 @@ public:
 
 private:
   class waiting_room;
-  bool process_and_close_socket(socket_t connection) override; // on the accepting thread
+  bool process_and_close_socket(socket_t connection) override; // runs on the accepting thread
   void answer(socket_t connection, const std::string& head);
 
   std::unique_ptr<waiting_room> room_;

@@ -8,7 +8,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t threads = 12;
-constexpr int followers_max = 8; // each blocks a thread; the other threads stay available
+constexpr int followers_max = 8; // limit, because each follower blocks a thread and some threads must stay available
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
 
 run_progress progress_of(const live_run& run) {
@@ -79,12 +79,12 @@ struct live_server::parts {
   std::string newest_page();
   void follow(httplib::Response& out);
 
-  // Each version of the page is rendered once, for all requests.
+  // The page is rendered once per version, for all requests.
   std::mutex made_mutex;
   std::uint64_t made_version = 0;
   std::string made_page;
 
-  bounded_http_server http; // last member: its threads read the others
+  bounded_http_server http; // last member, because its threads read the others
 };
 
 std::string live_server::parts::newest_page() {
@@ -97,8 +97,8 @@ std::string live_server::parts::newest_page() {
   return made_page;
 }
 
-/// Sends the page after every change, at most twice a second, and keep-alive comments between. The server pushes events
-/// because clients could not request the last page after the run has ended.
+/// Sends the page after every change, at most twice a second, and keep-alive comments in between. The server pushes
+/// events because clients could not request the last page after the run has ended.
 void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;
@@ -162,7 +162,8 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
 live_server::~live_server() {
   parts_->stopping = true;
   parts_->view->close();
-  // Ending the server aborts responses, so wait, for a limited time, until all followers have the last page.
+  // Ending the server aborts responses. So it waits, for a limited time, until all followers have received the last
+  // page.
   constexpr std::chrono::milliseconds pause{5};
   for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
     std::this_thread::sleep_for(pause);

@@ -8,7 +8,7 @@ namespace mneme {
 
 struct live_server_options {
   int port = 0;        ///< 0: any free port.
-  std::string token{}; ///< Every request needs it; empty: serve this machine only, without a token.
+  std::string token{}; ///< Token that every request needs; empty: only this machine is served, without a token.
 };
 
 /// `/` is the report page, which updates itself. `/events` sends it after every change (server-sent events). `/metrics`

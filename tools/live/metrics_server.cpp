@@ -10,7 +10,7 @@ struct metrics_server::parts {
   const std::string token;
   const process_state state;
   int port = 0;
-  bounded_http_server http; // last member: its threads read the others
+  bounded_http_server http; // last member, because its threads read the others
 
   void answer_requests();
 };

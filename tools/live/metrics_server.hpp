@@ -8,10 +8,10 @@ namespace mneme {
 struct metrics_server_options {
   std::string host = "127.0.0.1";
   int port = 0;        ///< 0: any free port.
-  std::string token{}; ///< Required for /metrics. Empty: only requests for this machine are answered.
+  std::string token{}; ///< Token that /metrics requires. Empty: only requests of this machine are answered.
 };
 
-/// Serves three pages with its own threads, until it is destroyed: `/healthz` answers 200 while the process lives,
+/// Serves three pages with its own threads, until it is destroyed: `/healthz` answers 200 while the process runs,
 /// `/readyz` answers 200 if the process is ready and otherwise 503 with the reason, `/metrics` is for Prometheus. The
 /// first two need no token, because probes of Kubernetes send none.
 class metrics_server {

@@ -4,7 +4,7 @@
 #include "runtime/results/live_view.hpp"
 namespace mneme {
 
-/// Rounds, clients, traffic, jobs, accuracy, and each node. Adds nothing before a run has started.
+/// Adds rounds, clients, traffic, jobs and accuracy, and metrics of each node. Adds nothing before a run has started.
 void add_run_metrics(metric_registry& to, const live_run& run);
 
 /// Why the run does not compute; empty if it does.

@@ -5,7 +5,7 @@
 #include <span>
 namespace mneme {
 
-/// One curve per task and one over all tasks seen, with a vertical line at the end of each task.
+/// One curve per task, and one for all tasks seen, with a vertical line at the end of each task.
 /// @pre `evaluations` are in the order of their rounds
 [[nodiscard]] line_chart task_accuracy_chart(chart_text text, std::span<const evaluation_record> evaluations);
 /// task_accuracy_chart() as the text of accuracy.svg. Equal evaluations give equal text.

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t rows_max = 60;
 constexpr std::array<const char*, activity_kinds> doing_names{"downloading", "computing", "uploading", "waiting",
                                                               "late"};
-constexpr std::array accuracy_shares{0.25, 0.5, 0.75, 0.9, 1.0}; // targets, as shares of the best accuracy
+constexpr std::array accuracy_shares{0.25, 0.5, 0.75, 0.9, 1.0}; // target accuracies, as shares of the best accuracy
 
 std::vector<chart_series> doing_series() {
   std::vector<chart_series> series;

@@ -33,7 +33,7 @@ std::optional<double> accuracy_of(const benchmark_line& line, std::int64_t seed)
   return std::nullopt;
 }
 
-/// Ranks of the lines for each seed that all of them have.
+/// Ranks of the lines, for each seed that all lines have.
 std::map<std::int64_t, std::vector<double>> ranks_by_seed(const std::vector<const benchmark_line*>& lines) {
   std::set<std::int64_t> seeds;
   for (const auto* line : lines)
@@ -157,8 +157,10 @@ for (const head of document.querySelectorAll('th button'))
 } // namespace
 
 double nemenyi_critical_value(std::size_t methods) {
-  const auto below = [](double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }; // of the normal distribution
-  const auto probability = [&](double range) { // that the range of `methods` standard normal values is smaller
+  const auto below = [](double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }; // distribution function of the
+                                                                                         // normal distribution
+  const auto probability = [&](double range) { // probability that the range of `methods` standard normal values is
+                                               // smaller
     constexpr double step = 0.01;
     double sum = 0.0;
     for (double z = -8.0; z < 8.0; z += step)

@@ -7,22 +7,23 @@ namespace mneme {
 /// Rows of a method on a track, over its seeds.
 struct benchmark_line {
   std::string method{};
-  std::vector<benchmark_row> rows{};                  ///< By seed.
+  std::vector<benchmark_row> rows{};                  ///< One row per seed.
   std::map<std::string, sample_statistics> figures{}; ///< Of benchmark_figures().
-  sample_statistics rank{};                           ///< Of the final accuracy, over the seeds that all methods have.
+  sample_statistics rank{};                           ///< Mean rank by final accuracy, over the seeds that all methods
+                                                      ///< have.
 };
 
 struct benchmark_track {
   std::string name{};
-  std::vector<benchmark_line> lines{}; ///< The highest mean final accuracy first.
+  std::vector<benchmark_line> lines{}; ///< The line with the highest mean final accuracy comes first.
 };
 
 /// Mean ranks of the methods that all tracks have, over all tracks and the seeds that all their methods have.
 struct benchmark_ranking {
-  std::vector<std::pair<std::string, sample_statistics>> methods{}; ///< The best first.
-  std::int64_t rankings = 0;                                        ///< Pairs of a track and a seed.
-  /// Mean ranks that differ by less are not significantly different at 5 % (Nemenyi's test, Demsar 2006); 0: fewer than
-  /// two methods or rankings.
+  std::vector<std::pair<std::string, sample_statistics>> methods{}; ///< The best method comes first.
+  std::int64_t rankings = 0;                                        ///< Number of pairs of a track and a seed.
+  /// Mean ranks that differ by less are not significantly different at 5 % (Nemenyi's test, Demsar 2006); 0 if there
+  /// are fewer than two methods or rankings.
   double critical_difference = 0.0;
 };
 
@@ -37,8 +38,8 @@ struct benchmark_table {
 /// A self-contained page whose columns can be sorted.
 [[nodiscard]] std::string benchmark_html(const benchmark_table& table);
 
-/// The critical value q(0.05) of Nemenyi's test for `methods` methods: the 0.95 quantile of the studentized range with
-/// infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
+/// The critical value q(0.05) of Nemenyi's test for `methods` methods. It is the 0.95 quantile of the studentized range
+/// with infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
 [[nodiscard]] double nemenyi_critical_value(std::size_t methods);
 
 } // namespace mneme

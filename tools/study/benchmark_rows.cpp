@@ -27,7 +27,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// Error for a name that is none of `known`.
+/// Error for a name that is not in `known`.
 tl::unexpected<diagnostics> unknown_name(const char* what, const std::string& name,
                                          const std::vector<std::string>& known) {
   const auto meant = closest_match(name, known);

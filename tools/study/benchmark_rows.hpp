@@ -3,7 +3,7 @@
 #include "tools/study/stored_run.hpp"
 namespace mneme {
 
-/// Scenario of the benchmark, FOLDER/TRACK/METHOD.toml. Those of a track extend FOLDER/base/TRACK.toml.
+/// A scenario of the benchmark, FOLDER/TRACK/METHOD.toml. The scenarios of a track extend FOLDER/base/TRACK.toml.
 struct benchmark_scenario {
   std::string track{}, method{};
   std::filesystem::path file{};
@@ -15,14 +15,14 @@ struct benchmark_row {
   std::int64_t seed = 0;
   std::string scenario_digest{}, run_digest{}, version{}, processor{};
   std::int64_t digest_epoch = 1;
-  std::map<std::string, double> figures{}; ///< The numbers of summary.json in benchmark_figures() that are defined.
+  std::map<std::string, double> figures{}; ///< The defined numbers of summary.json that benchmark_figures() names.
 };
 
 /// Names of the numbers of summary.json that a row records.
 [[nodiscard]] const std::vector<std::string>& benchmark_figures();
 
 /// Scenarios of the benchmark in `folder`, sorted by track and method. Fails with the known names if there is no such
-/// track or method. @param track "": all tracks. @param method "": all methods
+/// track or method. @param track "": all tracks @param method "": all methods
 [[nodiscard]] expected<std::vector<benchmark_scenario>>
 benchmark_scenarios(const std::filesystem::path& folder, const std::string& track, const std::string& method);
 

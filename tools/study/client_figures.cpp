@@ -53,7 +53,7 @@ std::optional<heat_map> held_classes_map(const std::vector<reported_run>& runs, 
   if (run == runs.end())
     return std::nullopt;
   std::map<std::int64_t, std::string> names;                           // by label
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> rows; // by client and label
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> rows; // number of rows by client and label
   std::uint32_t clients = 0;
   for (const auto& line : run->held) {
     names[line.label] = line.name;

@@ -3,8 +3,8 @@
 #include "tools/study/group_curves.hpp"
 namespace mneme {
 
-/// Charts of evaluation.personal: means over clients by round, and deciles over clients at the last evaluation. A chart
-/// without curves if no run has such results.
+/// Charts of evaluation.personal: means over clients by round, and deciles over clients at the last evaluation. If no
+/// run has such results, the charts have no curves.
 [[nodiscard]] std::vector<line_chart> client_figures(const std::vector<run_group>& groups);
 
 /// Training rows of each class that clients hold, in the first run with client_classes.csv; at most 100 clients.

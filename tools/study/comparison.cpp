@@ -19,7 +19,7 @@ std::optional<double> as_number(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-/// Orders numbers by value, and before words.
+/// Orders numbers by value, and numbers before words.
 bool comes_before(const std::string& a, const std::string& b) {
   const auto x = as_number(a), y = as_number(b);
   if (x && y && *x != *y)
@@ -33,7 +33,7 @@ struct label_order {
   }
 };
 
-/// True for keys that may differ between runs of one cell: they do not affect results, or follow from the seed.
+/// True for keys that may differ between runs of one cell, because they do not affect results or follow from the seed.
 bool may_differ(const std::string& key) {
   return key == "seed" || key == "title" || key == "data.root" || key == "model.seed_weights" ||
          key.starts_with("worker.") || key.starts_with("checkpoint.");
@@ -328,7 +328,7 @@ expected<comparison> compare_runs(const std::vector<stored_run>& given, const co
   for (const auto& metric : request.metrics)
     if (!is_metric(runs, metric))
       errors.push_back({"", "no run has the metric '" + metric + "'; " + name_suggestion(metric, metric_names(runs))});
-  if (errors.empty()) // with errors, a missing key would merge cells
+  if (errors.empty()) // if there are errors, a missing key would merge cells
     errors = unfit_cells(grouped(runs, every_key));
   if (!errors.empty())
     return tl::unexpected(std::move(errors));

@@ -10,12 +10,12 @@ struct comparison_request {
   std::string columns{};              ///< A scenario key whose values make columns; "": a column per metric only.
   std::vector<std::string> metrics{}; ///< Names of summary.json, "time_to_accuracy.70" or "task_2"; empty: the usual.
   std::string baseline{};             ///< Its row is what others differ from, labels joined by commas; "": the first.
-  /// Scenario digests in the order of the sweep. If no baseline is given, it is the row of the first of them that has
-  /// runs.
+  /// Scenario digests in the order of the sweep. If no baseline is given, the first of these scenarios that has runs is
+  /// the baseline.
   std::vector<std::string> sweep_order{};
 };
 
-/// A metric, for one value of the column key.
+/// A metric for one value of the column key.
 struct compared_column {
   std::string value{}; ///< "" without a column key.
   std::string metric{};
@@ -23,9 +23,10 @@ struct compared_column {
 };
 
 struct compared_cell {
-  std::map<std::int64_t, double> by_seed{}; ///< Value by seed, of seeds whose runs have one.
-  sample_statistics statistics{};           ///< Over these seeds.
-  std::optional<double> rank{};             ///< Mean over the seeds that all rows of the column share; nullopt: none.
+  std::map<std::int64_t, double> by_seed{}; ///< Value by seed, for the seeds whose runs have one.
+  sample_statistics statistics{};           ///< Statistics over these seeds.
+  std::optional<double> rank{};             ///< Mean rank over the seeds that all rows of the column share; nullopt if
+                                            ///< there are none.
   sample_statistics difference{};           ///< This row minus the baseline, paired by seed.
 };
 
@@ -44,11 +45,11 @@ struct comparison {
   diagnostics left_out{}; ///< Runs that are not done, with reasons.
 };
 
-/// Compares the runs that are done. Fails with all errors: damaged runs, different versions, two runs of equal row,
+/// Compares the runs that are done. Fails with all errors: damaged runs, different versions, two runs with equal row,
 /// column and seed, runs of one cell that differ in more than the seed, and a key or metric that no run has.
 [[nodiscard]] expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request);
 
-/// Returns the shortest of the usual lists of keys that distinguishes the runs, apart from seeds: the method, the
+/// Returns the shortest of three lists of keys that distinguishes the runs, apart from their seeds: the method, the
 /// scenario's name, or all keys that differ.
 [[nodiscard]] std::vector<std::string> distinguishing_keys(const std::vector<stored_run>& runs);
 

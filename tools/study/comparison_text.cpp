@@ -110,7 +110,7 @@ std::vector<text_table> tables_of(const comparison& table) {
                                 const auto& sample = row.cells[c].statistics;
                                 auto text = with_interval(sample, form_of(table, c), true, false);
                                 const auto runs = std::ssize(row.seeds);
-                                if (table.column_key.empty() && sample.count < runs) // some runs have no value
+                                if (table.column_key.empty() && sample.count < runs) // true if some runs have no value
                                   text += fmt::format(" ({} of {})", sample.count, runs);
                                 return text;
                               }));

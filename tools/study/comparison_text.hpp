@@ -4,7 +4,7 @@
 namespace mneme {
 
 enum class comparison_format {
-  text,     ///< Aligned; means with deviation and interval, paired differences, ranks.
+  text,     ///< Aligned text: means with deviation and interval, paired differences, ranks.
   csv,      ///< One line per row, column and metric, in full precision.
   markdown, ///< The tables of `text` in Markdown.
   latex,    ///< The tables of `text` as LaTeX tabulars.

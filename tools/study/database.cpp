@@ -4,7 +4,7 @@
 namespace mneme {
 
 namespace {
-constexpr int patience_ms = 10'000; // longest wait for a process that writes
+constexpr int patience_ms = 10'000; // longest wait for another process that writes
 }
 
 database::database(const std::filesystem::path& file) : name_(file.string()) {
@@ -26,9 +26,9 @@ void database::run(const std::string& sql) const {
 std::int64_t database::last_row() const { return sqlite3_last_insert_rowid(handle_); }
 
 void database::fail() const {
-  const int code = sqlite3_errcode(handle_) & 0xff; // without SQLite's extended codes
+  const int code = sqlite3_errcode(handle_) & 0xff; // masks SQLite's extended codes
   const auto text = name_ + ": " + sqlite3_errmsg(handle_);
-  // An SQL error in our statements means that the file has other tables than ours.
+  // An SQL error in mneme's statements means that the file has other tables.
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_SCHEMA)
     throw damaged_database(text);
   throw std::runtime_error(text);

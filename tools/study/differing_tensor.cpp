@@ -35,7 +35,7 @@ std::string index_text(const at::Tensor& tensor, std::int64_t flat) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-/// Formats the value in full precision and its bytes, since different floats may print as the same text.
+/// Formats the value in full precision and its bytes, because different floats may have the same text.
 std::string element_text(const at::Tensor& tensor, std::int64_t flat) {
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.const_data_ptr()) + flat * tensor.element_size();
   std::string hex;

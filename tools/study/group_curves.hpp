@@ -7,7 +7,7 @@
 #include <algorithm>
 namespace mneme {
 
-/// Run with all data that charts show.
+/// A run with all data that charts show.
 struct reported_run {
   stored_run run{};
   std::vector<evaluation_record> evaluations{}; ///< Empty if nothing was evaluated.
@@ -36,7 +36,7 @@ using run_points = std::vector<std::pair<double, double>>;
 /// average_curve() as bars. The points' x are categories, integers from 1 to `categories`.
 [[nodiscard]] chart_bars average_bars(chart_series series, const std::vector<run_points>& runs, std::size_t categories);
 
-/// One curve per group, from the points that `points` returns for a run. Groups without points have no curve.
+/// One curve per group, from the points that `points` returns for a run. A group without points has no curve.
 template <class Points>
 std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points points) {
   std::vector<chart_curve> curves;
@@ -51,11 +51,12 @@ std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points 
   return curves;
 }
 
-/// Vertical marks at the ends of tasks, except each run's last task. If all runs agree they share the marks, otherwise
-/// each run has its own, in its group's color. @param place returns x of the evaluation at the end of a task
+/// Vertical marks at the ends of tasks, except the last task of each run. If the ends are equal for all runs, they
+/// share the marks. Otherwise each run has marks of its own in the color of its group. @param place returns x of the
+/// evaluation at the end of a task
 template <class Place>
 std::vector<chart_mark> task_marks(const std::vector<run_group>& groups, Place place) {
-  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // group of each run, and x of its ends of tasks
+  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // group of each run, and x of the ends of its tasks
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const auto& run : groups[g].runs) {
       if (run.evaluations.empty())

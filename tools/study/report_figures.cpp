@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t single_groups_max = 12; // with more groups, charts per group are omitted
+constexpr std::size_t single_groups_max = 12; // limit; with more groups there are no charts per group
 
 template <class X, class Y>
 run_points evaluated(const reported_run& run, X x, Y y) {
@@ -31,7 +31,7 @@ double seconds_of(const evaluation_record& line) { return in_seconds(line.at); }
 double bin_round(const timeline_bin& bin) { return bin.last.value + 1.0; }
 double bin_seconds(const timeline_bin& bin) { return in_seconds(bin.at); }
 
-/// Forgetting of each task but the last: its best accuracy after an earlier task minus its final accuracy, in percent.
+/// Forgetting of each task except the last: best accuracy after an earlier task minus final accuracy, in percent.
 run_points forgetting_of(const reported_run& run) {
   std::vector<std::vector<double>> rows; // accuracy matrix
   for (const auto& line : run.evaluations)
@@ -244,10 +244,11 @@ private:
     add(std::move(*map), {}, g);
   }
 
-  /// Final accuracy by class in percent, as mean over the runs of group `g`.
+  /// Final accuracy by class in percent: the mean over the runs of group `g`.
   void classes(std::size_t g) {
     std::map<std::int64_t, std::string> names;                                        // by label
-    std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<double, double>> sums; // by task and label: sum, count
+    std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<double, double>> sums; // by task and label: sum and
+                                                                                      // count
     std::uint32_t tasks = 0;
     for (const auto& run : groups_[g].runs)
       for (const auto& line : run.classes) {

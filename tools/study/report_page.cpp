@@ -25,7 +25,7 @@ std::string key_text(const stored_run& run, const std::string& key) {
   return value ? *value : "";
 }
 
-/// Common title of the scenarios; if they have several, the number of runs.
+/// Common title of the scenarios, or the number of runs if the titles differ.
 std::string title_of(const std::vector<run_group>& groups) {
   std::set<std::string> titles;
   std::size_t runs = 0;
@@ -89,7 +89,7 @@ std::string comparison_part(const std::vector<run_group>& groups, std::vector<st
   return "<h2>Comparison</h2>\n" + comparison_text(*table, comparison_format::html);
 }
 
-/// Legend that stays visible while scrolling; with several groups it also selects the visible ones.
+/// Legend that stays visible while scrolling; with several groups it also selects which of them are visible.
 std::string legend(const std::vector<run_group>& groups) {
   if (groups.size() < 2)
     return {};

@@ -8,7 +8,7 @@ struct run_progress {
   std::string status{};             ///< "running", or how it ended.
   std::int64_t task = 0, tasks = 0; ///< Counted from 1; a total is 0 while it is unknown.
   std::int64_t round = 0, rounds = 0;
-  std::optional<double> accuracy{}; ///< On all tasks seen, in percent.
+  std::optional<double> accuracy{}; ///< Accuracy on all tasks seen, in percent.
   double virtual_s = 0.0;
   double elapsed_s = 0.0;         ///< Wall-clock time since this process started the run.
   std::optional<double> left_s{}; ///< Estimated wall-clock time to the end.

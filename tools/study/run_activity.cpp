@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // larger files are not read
+constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // limit; larger files are not read
 constexpr std::size_t bins_max = 200;
 
 struct event_line {
@@ -17,7 +17,7 @@ struct event_line {
   std::int64_t round = 0;
 };
 
-/// Active client: its activity, the start of it, and the time spent on earlier activities.
+/// A client at work: its activity, the start of the activity, and the time spent on earlier activities.
 struct working_client {
   client_activity activity = client_activity::downloading;
   double since_s = 0.0;

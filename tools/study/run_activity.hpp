@@ -9,22 +9,22 @@ enum class client_activity : std::uint8_t {
   computing,
   uploading,
   waiting, ///< The client has delivered, and its round is still open.
-  late,    ///< The client still works for a closed round.
+  late,    ///< The client is still working for a closed round.
 };
 inline constexpr std::size_t activity_kinds = 5;
 
-/// Activity of a client from one virtual time to another, in seconds.
+/// Activity of a client between two virtual times, in seconds.
 struct client_span {
   std::uint32_t client = 0;
   client_activity activity = client_activity::downloading;
   double from_s = 0.0, to_s = 0.0;
 };
 
-/// Round with all its activities. In asynchronous runs: the time between two server steps.
+/// A round with all its activities. In an asynchronous run it is the time between two server steps.
 struct round_activity {
   std::int64_t round = 0; ///< Counted from 1.
   double opened_s = 0.0, closed_s = 0.0;
-  std::vector<client_span> spans{}; ///< By client, then time; cut at the end of the round.
+  std::vector<client_span> spans{}; ///< Sorted by client, then time; cut at the end of the round.
 };
 
 /// Length of a closed round in virtual seconds, divided into the activities of the client that arrived last: download,
@@ -41,7 +41,7 @@ struct activity_bin {
 };
 
 struct run_activity {
-  round_activity median_round{}; ///< The earliest round of median length.
+  round_activity median_round{}; ///< The earliest round whose length is the median.
   std::vector<round_parts> rounds{};
   std::vector<activity_bin> bins{};
 };

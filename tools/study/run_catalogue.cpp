@@ -10,11 +10,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t format_version = 3; // 3: keys under their new names
+constexpr std::int64_t format_version = 3; // version 3: renamed keys have their new names
 // Kinds of facts: attribute of the run, key of its scenario, figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 
-// Primary keys are the only indexes, so that queries read only data that expect_whole() has checked.
+// There are no indexes except primary keys, so that queries read only data that expect_whole() has checked.
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, stamp TEXT NOT NULL,
                                  digest TEXT NOT NULL);
@@ -29,7 +29,7 @@ std::optional<double> number_in(std::string_view text) {
   return is_number && !std::isnan(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Sizes and modification times of the run's files; changes when a file changes.
+/// Sizes and modification times of the run's files; the text changes when a file changes.
 std::string stamp_of(const fs::path& folder) {
   std::string stamp;
   for (const char* name : {"scenario.toml", "summary.json", "checkpoint/run.json"}) {
@@ -75,7 +75,7 @@ std::vector<stored_fact> facts_of(const stored_run& run) {
     facts.push_back({.kind = attribute, .name = name, .text = run.*member});
   for (const auto& [name, text] : run.keys)
     facts.push_back({.kind = scenario_key, .name = name, .text = text, .number = number_in(text)});
-  for (const auto& [name, number] : run.figures) // includes metrics without a value
+  for (const auto& [name, number] : run.figures) // this includes metrics without a value
     facts.push_back({.kind = figure, .name = name, .number = number});
   std::sort(facts.begin(), facts.end(), [](const stored_fact& a, const stored_fact& b) {
     return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
@@ -95,7 +95,7 @@ public:
     add(fact.name);
     add(fact.text.value_or("-"));
     digest_.add(fact.text.has_value());
-    digest_.add(fact.number.value_or(1.0) + 0.0); // + 0.0: SQLite does not keep the sign of zero
+    digest_.add(fact.number.value_or(1.0) + 0.0); // + 0.0 is needed because SQLite does not keep the sign of zero
     digest_.add(fact.number.has_value());
   }
   [[nodiscard]] std::string text() const { return hex_text(digest_.value()); }
@@ -112,10 +112,10 @@ stored_fact fact_in(const database_statement& row, int column) {
           .number = row.is_null(column + 3) ? std::nullopt : std::optional(row.number(column + 3))};
 }
 
-/// Throws damaged_database if the pages, runs or facts are not as they were written.
+/// Throws damaged_database if pages, runs or facts differ from what was written.
 void expect_whole(const database& held, const std::string& file) {
   const auto fail = [&](const std::string& reason) { throw damaged_database(file + ": " + reason); };
-  held.run("BEGIN"); // a consistent state, even if others write
+  held.run("BEGIN"); // a transaction gives a consistent state, even if other processes write
   if (database_statement check(held, "PRAGMA quick_check(1)"); !check.next() || check.text(0) != "ok")
     fail(check.text(0));
   struct row {
@@ -168,7 +168,7 @@ run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
     refresh();
     return;
   } catch (const std::runtime_error&) {
-    database_.reset(); // not writable, disk full, or locked by another process
+    database_.reset(); // the file is not writable, the disk is full, or another process has locked the file
   }
   open(":memory:");
   refresh();
@@ -211,7 +211,7 @@ void run_catalogue::refresh() {
   if (changed.empty() && gone.empty())
     return;
   database_->run("BEGIN IMMEDIATE");
-  std::multimap<std::string, std::int64_t> known; // read again: another process may have changed them
+  std::multimap<std::string, std::int64_t> known; // read again, because another process may have changed them
   for (database_statement rows(*database_, "SELECT folder, id FROM runs"); rows.next();)
     known.emplace(rows.text(0), rows.integer(1));
   const auto forget = [&](const std::string& name) {

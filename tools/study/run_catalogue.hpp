@@ -5,8 +5,8 @@
 #include <memory>
 namespace mneme {
 
-/// Condition such as "rounds.cohort=5", "final_accuracy>=70" or "status!=done". Numbers compare as numbers, words as
-/// words.
+/// Condition such as "rounds.cohort=5", "final_accuracy>=70" or "status!=done". Numbers are compared as numbers, words
+/// as words.
 struct run_filter {
   std::string name{}, comparison{}, value{};
   std::string other_name{}; ///< Also matches under this name, such as the current name of a renamed key; empty: none.
@@ -25,8 +25,8 @@ public:
 
   /// Errors of the catalogue file, if it was damaged.
   [[nodiscard]] const diagnostics& damage() const noexcept { return damage_; }
-  /// Returns the runs that satisfy all filters, sorted by folder. If a run lacks a filter's name, only "!=" is
-  /// satisfied.
+  /// Returns the runs that satisfy all filters, sorted by folder. If a run does not have the name of a filter, it
+  /// satisfies the filter only if its operator is "!=".
   [[nodiscard]] std::vector<stored_run> find(const std::vector<run_filter>& filters) const;
   /// Returns all names that filters can use and that some run has.
   [[nodiscard]] std::vector<std::string> names() const;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t lines_bytes_max = std::uint64_t{1} << 32;
 
-/// Line of digests.csv or deliveries.csv: its round and its other fields.
+/// A line of digests.csv or deliveries.csv: its round, and its other fields.
 struct round_line {
   std::int64_t round = 0;
   std::vector<std::string> fields{};

@@ -10,7 +10,7 @@ namespace mneme {
 
 /// Kind of the first difference, in the order of a run's decisions.
 enum class differing_part : std::uint8_t {
-  delivery,   ///< Different uploads arrived, or at different times or positions.
+  delivery,   ///< Other uploads arrived, or the same uploads at other times or positions.
   upload,     ///< The values of an upload differ.
   model,      ///< The uploads are equal, but the models differ.
   evaluation, ///< The models are equal, but the evaluation results differ.
@@ -38,7 +38,7 @@ struct first_difference {
 struct run_difference {
   std::string first_digest{}, second_digest{}; ///< Run digests; "" of a run without a summary.
   std::vector<differing_value> settings{};     ///< Scenario keys, without title and [checkpoint].
-  std::vector<differing_value> machines{};     ///< Processor, kernels, libraries, variables.
+  std::vector<differing_value> machines{};     ///< Processor, kernels, libraries and environment variables.
   std::optional<first_difference> where{};     ///< nullopt if all records are equal.
   bool both_traced = false;                    ///< true: both runs recorded digests of their deliveries.
   [[nodiscard]] bool is_same() const noexcept { return !where && first_digest == second_digest; }

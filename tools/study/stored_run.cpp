@@ -169,7 +169,7 @@ evaluation_record evaluation_of(const json& line) {
     record.perplexity = line.at("perplexity").get<double>();
   if (line.contains("epsilon"))
     record.epsilon = line.at("epsilon").get<double>();
-  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // missing in runs of earlier versions
+  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // runs of earlier versions do not have it
     record.training_loss = line.at("training_loss").get<double>();
   if (line.contains("training_loss_terms"))
     for (const auto& [name, value] : line.at("training_loss_terms").items())
@@ -301,7 +301,7 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
     return classes;
   const auto text = text_of(file);
   csv::record_reader records(text);
-  static_cast<void>(records.next()); // header: after_task, class, name, rows, accuracy
+  static_cast<void>(records.next()); // the header: after_task, class, name, rows, accuracy
   while (records.next()) {
     const auto& fields = records.fields();
     class_accuracy read;
@@ -324,7 +324,7 @@ expected<std::vector<client_class_rows>> read_client_classes(const fs::path& fol
     return held;
   const auto text = text_of(file);
   csv::record_reader records(text);
-  static_cast<void>(records.next()); // header: task, client, class, name, rows
+  static_cast<void>(records.next()); // the header: task, client, class, name, rows
   while (records.next()) {
     const auto& fields = records.fields();
     client_class_rows read;

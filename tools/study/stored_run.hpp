@@ -18,9 +18,10 @@ struct stored_run {
   std::string error{};           ///< Why it failed; "" otherwise.
   std::string data_digest{};     ///< The content of its data set; "" where its folder does not say.
   std::int64_t seed = 0;
-  /// Resolved scenario: names such as "rounds.cohort" with their values as TOML; strings without quotes.
+  /// Keys of the resolved scenario: names such as "rounds.cohort" with their values as TOML; strings without quotes.
   std::map<std::string, std::string> keys{};
-  /// Machine that computed the run, by "processor", "LibTorch" and other names; empty if the summary has no such part.
+  /// Properties of the machine that computed the run, by "processor", "LibTorch" and other names; empty if the summary
+  /// has no such part.
   std::map<std::string, std::string> machine{};
   /// All numbers of summary.json; nullopt if a number is undefined.
   std::map<std::string, std::optional<double>> figures{};

@@ -8,7 +8,8 @@ constexpr std::size_t names_shown = 12, letters_min = 3;
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-/// Known name nearest to a word without a section or with a wrong one, such as "cohort" or "round.cohrt".
+/// The known name that is most similar to a word without a section, such as "cohort", or with a wrong one, such as
+/// "round.cohrt".
 std::string meant_name(const std::string& word, const std::vector<std::string>& known) {
   const auto within = [&](const std::string& spelling) {
     const auto same = [&](const std::string& name) { return last_part(name) == spelling; };
@@ -24,7 +25,7 @@ std::string meant_name(const std::string& word, const std::vector<std::string>& 
     parts.push_back(last_part(name));
   if (const auto near = closest_match(last_part(word), parts); !near.empty())
     return within(near);
-  std::string longer; // the shortest name that contains the word
+  std::string longer; // shortest name that contains the word
   for (const auto& name : known)
     if (word.size() >= letters_min && name.find(word) != std::string::npos &&
         (longer.empty() || name.size() < longer.size()))

@@ -28,7 +28,7 @@ std::vector<std::string> read_sweep_order(const std::filesystem::path& folder) {
     for (const auto& run : read.at("runs"))
       digests.push_back(run.at("scenario_digest").get<std::string>());
   } catch (const nlohmann::json::exception&) {
-    return {}; // the table then has no default baseline
+    return {}; // without an order the table has no default baseline
   }
   return digests;
 }

@@ -51,7 +51,7 @@ diagnostics validate_request(const sweep_request& request) {
   return errors;
 }
 
-/// Replaces --set by --over in problems of keys of the grid.
+/// Replaces --set by --over in errors about keys of the grid.
 diagnostics with_option_named(diagnostics problems, const overrides& point) {
   for (auto& problem : problems)
     for (const auto& [key, value] : point)
@@ -97,7 +97,7 @@ private:
       auto read = read_scenario(file, over); // each run needs its own method object
       if (!read) {
         add_new(plan_.errors, with_option_named(read.error(), point));
-        return; // other seeds have the same problems
+        return; // skipped, because other seeds have the same problems
       }
       add_new(plan_.warnings, with_option_named(std::move(read->warnings), point));
       add_run(std::move(read->value), label);

@@ -12,12 +12,12 @@ struct planned_run {
 
 struct sweep_plan {
   std::vector<planned_run> runs{}; ///< Ordered by scenarios, then values of the axes, then seeds.
-  std::vector<std::string> by{};   ///< Keys in which points differ; rows of a comparison.
+  std::vector<std::string> by{};   ///< Keys in which the points differ. They define the rows of a comparison.
   diagnostics warnings{};
   diagnostics errors{}; ///< Errors of points that are not among the runs.
 };
 
-/// Reads all scenarios of the grid. Fails with all errors, each once, also if two points are the same run.
+/// Reads all scenarios of the grid. Fails with all errors, each once. Two points that are the same run are an error.
 [[nodiscard]] expected<sweep_plan> plan_sweep(const sweep_request& request);
 /// Reads all scenarios of the grid. Returns the valid points as runs, and the errors of all others in `errors`.
 [[nodiscard]] sweep_plan check_sweep_points(const sweep_request& request);

@@ -6,17 +6,17 @@ namespace mneme {
 /// Scenario key with the values that the sweep gives it.
 struct sweep_axis {
   std::string key{};                 ///< "rounds.cohort"
-  std::vector<std::string> values{}; ///< As TOML, or strings without quotes.
+  std::vector<std::string> values{}; ///< Values as TOML, or strings without quotes.
 };
 
 struct sweep_request {
   std::vector<std::filesystem::path> scenarios{};
   std::vector<sweep_axis> axes{};
-  overrides settings{};              ///< Applied to all runs.
-  std::vector<std::int64_t> seeds{}; ///< Empty: the seeds of the scenarios.
+  overrides settings{};              ///< Settings for all runs.
+  std::vector<std::int64_t> seeds{}; ///< Seeds of the runs; empty: the seeds of the scenarios.
 };
 
-/// Parses "1,2,7-9"; returns an empty list for "". Fails with the name of `option` unless the seeds are all different.
+/// Parses "1,2,7-9"; returns an empty list for "". If two seeds are equal, fails with the name of `option`.
 [[nodiscard]] expected<std::vector<std::int64_t>> parse_seeds(const std::string& option, const std::string& text);
 /// Parses "KEY=V1,V2". Commas in brackets, braces and quotes do not separate values.
 [[nodiscard]] expected<sweep_axis> parse_axis(const std::string& text);

@@ -12,7 +12,7 @@ constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     auto value = i;
     for (int bit = 0; bit < 8; ++bit)
-      value = (value >> 1U) ^ ((value & 1U) != 0U ? 0x82F63B78U : 0U); // Castagnoli's polynomial, reflected
+      value = (value >> 1U) ^ ((value & 1U) != 0U ? 0x82F63B78U : 0U); // uses Castagnoli's polynomial in reflected form
     table[i] = value;
   }
   return table;
@@ -68,7 +68,7 @@ void put_scalar(std::string& summary, std::string_view tag, double value) {
 }
 
 std::string event_at(double seconds, std::uint64_t step) {
-  std::string event; // fields that are zero are omitted
+  std::string event; // fields with value zero are omitted
   if (seconds != 0.0) {
     put_member(event, 1, fixed64);
     put_number(event, std::bit_cast<std::uint64_t>(seconds));

@@ -1,8 +1,8 @@
 """python3 stubs.py SITE: stubs for CUDA's libraries that torch in the folder SITE is linked with and that are missing.
 
-`import torch` loads all of them, 4 GB on disk, also where no device is and nothing of them is ever called.
-A stub has the functions that torch's libraries name, by name and version; each of them ends the process with a line.
-They are written below SITE/nvidia, where torch looks; needs g++.
+`import torch` loads all of these libraries, 4 GB on disk, even on machines without a device, where none of their
+functions is ever called. A stub has the functions that torch's libraries refer to, by name and version. Each function
+prints a line and ends the process. Stubs are written below SITE/nvidia, where torch searches. Needs g++.
 """
 import glob
 import os
@@ -34,7 +34,7 @@ def needed_libraries(path):
 
 
 def symbols(path):
-    """(names that the library defines, {name: version or ""} of those that it expects of others)"""
+    """(names that the library defines, {name: version or ""} of names that it expects from others)"""
     defined, expected = set(), {}
     for line in readelf(path, "--dyn-syms").splitlines():
         words = line.split()
@@ -49,7 +49,7 @@ def symbols(path):
 
 
 def versions(path):
-    """{version: library} of what the library expects."""
+    """{version: library} for the versioned names that the library expects."""
     libraries, library = {}, ""
     for line in readelf(path, "-V").splitlines():
         found = re.search(r"File: (\S+)", line)
@@ -60,8 +60,8 @@ def versions(path):
 
 
 def absent_functions(site):
-    """{library: {function: version or ""}} that torch's libraries need and nothing below `site` has. Nothing tells
-    which library has a function without a version: all those that have no versions get it."""
+    """{library: {function: version or ""}} for functions that torch's libraries need and that no library below `site`
+    has. The library of a function without a version is unknown, so all libraries without versions get it."""
     paths = glob.glob(os.path.join(site, "torch", "lib", "*.so*"))
     there = paths + glob.glob(os.path.join(site, "nvidia", "**", "*.so*"), recursive=True)
     names = {os.path.basename(path) for path in there}

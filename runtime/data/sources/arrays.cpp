@@ -1,5 +1,5 @@
-// arrays: user data in arrays saved by NumPy or PyTorch: images, rows of numbers (embeddings, tables) or tokens, with
-// labels and optional domains.
+// arrays: user data in arrays that NumPy or PyTorch saved. They contain images, rows of numbers (embeddings, tables) or
+// tokens, with labels and optional domains.
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int64_t own_tokens_max = 16'777'216; // nets receive tokens as float32
+constexpr std::int64_t own_tokens_max = 16'777'216; // limit, because nets receive tokens as float32
 constexpr std::int64_t own_domains_max = 10'000;
 
 /// Collects diagnostics up to a limit.
@@ -54,7 +54,7 @@ whole_numbers widened(const at::Tensor& values) {
   whole_numbers numbers;
   numbers.values.reserve(static_cast<std::size_t>(values.numel()));
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    constexpr double limit = 9007199254740992.0; // 2^53: doubles represent all smaller integers
+    constexpr double limit = 9007199254740992.0; // 2^53; doubles represent all smaller integers exactly
     if constexpr (std::is_floating_point_v<Stored>) {
       const auto value = static_cast<double>(first[i]);
       const bool is_whole = std::abs(value) < limit && value == std::floor(value); // false for NaN
@@ -64,7 +64,7 @@ whole_numbers widened(const at::Tensor& values) {
       }
       numbers.values.push_back(is_whole ? static_cast<std::int64_t>(value) : 0);
     } else if constexpr (std::is_same_v<Stored, std::uint64_t>) {
-      constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max(); // exceeds every bound
+      constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max(); // the largest value exceeds every bound
       numbers.values.push_back(static_cast<std::int64_t>(std::min(first[i], most)));
     } else {
       numbers.values.push_back(static_cast<std::int64_t>(first[i]));

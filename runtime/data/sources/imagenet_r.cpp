@@ -14,10 +14,10 @@ constexpr std::int64_t imagenet_r_side_px = 224;
 
 const file_set imagenet_r_files{.data_set = "imagenet-r",
                                 .folders = {"imagenet-r"},
-                                .names = {{"n01443537"}}, // the first class, which always exists
+                                .names = {{"n01443537"}}, // the folder of the first class, which always exists
                                 .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
 
-/// Since there is no official split, every fifth file of a class by name (numbers 4, 9, 14, ...) is a test image.
+/// There is no official split. Every fifth file of a class by name (numbers 4, 9, 14, ...) is a test image.
 bool is_test(std::size_t place) { return place % 5 == 4; }
 
 expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<path>& roots) {

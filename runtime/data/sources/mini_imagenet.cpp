@@ -11,11 +11,11 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t mini_imagenet_side_px = 84;
-constexpr std::size_t train_files = 500; // training images per class
+constexpr std::size_t train_files = 500; // number of training images per class
 
 const file_set mini_imagenet_files{.data_set = "mini-imagenet",
                                    .folders = {"mini-imagenet", "miniImagenet"},
-                                   .names = {{"n01532829"}}, // the first class, which always exists
+                                   .names = {{"n01532829"}}, // the folder of the first class, which always exists
                                    .remedy =
                                        "Unpack the images into mini-imagenet, a folder for each of the 100 classes."};
 

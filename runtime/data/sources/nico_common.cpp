@@ -31,7 +31,7 @@ expected<raw_data> load_lists(const std::vector<path>& domains, const data_secti
   return read_domain_lists(train, test, domains.front().parent_path(), data, std::move(about));
 }
 
-/// True if at least one of the lists exists; then all of them are required.
+/// True if at least one of the lists exists. In this case all of them are required.
 bool has_lists(const std::vector<path>& domains) {
   return std::any_of(domains.begin(), domains.end(), [](const path& domain) {
     return std::filesystem::exists(domain.string() + "_train.txt") ||

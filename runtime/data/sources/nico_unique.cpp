@@ -14,7 +14,7 @@ using std::filesystem::path;
 const file_set nico_unique_files{
     .data_set = "nico-unique",
     .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
-    .names = {{"bear"}}, // a class by which the folder is recognized
+    .names = {{"bear"}}, // folder of a class that identifies the data set
     .remedy = "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
 /// Classes are numbered by name.
@@ -28,7 +28,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
   std::vector<image_folder> folders;
   std::vector<image_list> train, test;
-  bool has_lists = false; // if one list exists, all are required
+  bool has_lists = false; // true: a list exists, so all are required
   for (std::size_t label = 0; label < classes->size(); ++label) {
     const auto& folder = (*classes)[label];
     const auto domains = folders_in(folder);
@@ -51,7 +51,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
     }
   }
   if (has_lists) {
-    about.classes = 0; // determined by the labels
+    about.classes = 0; // the labels determine the number
     return read_domain_lists(train, test, files->front().parent_path(), data, std::move(about));
   }
   about.class_names = folder_names(*classes);

@@ -17,8 +17,8 @@ const file_set pacs_files{.data_set = "pacs",
                               "elephant, giraffe, guitar, horse, house, person; planes R, G, B of 32x32 bytes)."};
 const record_layout pacs_layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4};
 
-/// Since the file has no official split, every fifth record of each domain and class in file order (numbers 4, 9, 14,
-/// ...) is a test row.
+/// The file has no official split. Every fifth record of each domain and class in file order (numbers 4, 9, 14, ...) is
+/// a test row.
 raw_data split(const image_table& images, raw_data about) {
   std::array<std::array<std::int64_t, 7>, 4> counts{}; // [domain, class]
   std::vector<std::int64_t> train, test;

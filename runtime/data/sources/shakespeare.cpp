@@ -57,7 +57,7 @@ expected<std::string> content_of(const std::filesystem::path& path) {
         fmt::format(
             "the content continues here, to {} bytes; all plays have five million: is it the file of another data set?",
             *bytes));
-  auto again = byte_stream::open(path); // opened again, because the first pass has counted the bytes
+  auto again = byte_stream::open(path); // opens the file again, because the first pass has read it to count the bytes
   std::string content(static_cast<std::size_t>(*bytes), ' ');
   if (auto read = again->read({reinterpret_cast<std::uint8_t*>(content.data()), content.size()}); !read)
     return tl::unexpected(read.error());
@@ -96,7 +96,8 @@ expected<std::vector<role_text>> roles_in(const std::string& content, const std:
 
 using class_of_token = std::array<std::int32_t, alphabet.size()>;
 
-/// Numbers the target characters of training rows by descending frequency; equal frequencies in alphabet order.
+/// Numbers the target characters of training rows by descending frequency. Equal frequencies are in the order of the
+/// alphabet.
 class_of_token classes_of(const std::vector<role_text>& roles) {
   std::array<std::int64_t, alphabet.size()> counts{};
   for (const auto& role : roles)
@@ -112,7 +113,7 @@ class_of_token classes_of(const std::vector<role_text>& roles) {
 }
 
 /// Makes one row for every character with a full window before it, role by role. Rows beyond the limits are not
-/// created, since there are four million rows in total.
+/// created, because there are four million rows in total.
 image_table windows_of(const std::vector<role_text>& roles, std::string role_text::*split, const class_of_token& ranks,
                        row_limits limits) {
   row_filter filter(limits, static_cast<std::int64_t>(alphabet.size()));
@@ -130,7 +131,7 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
       table.file_rows.push_back(row);
     }
   }
-  if (row == table.size()) // no row was removed
+  if (row == table.size()) // no row was removed, so numbers are not needed
     table.file_rows.clear();
   table.images = new_tensor({table.size(), 1, 1, window}, at::kInt);
   auto* token = table.images.mutable_data_ptr<std::int32_t>();

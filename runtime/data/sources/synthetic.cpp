@@ -47,7 +47,7 @@ std::uint8_t as_pixel(double x) {
 void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& key) {
   if (kernels::gaussian_pixels(pixels, mean, stream_name_of(key)))
     return;
-  rng_stream noise(key); // a value is too close to a rounding boundary for the fast kernel
+  rng_stream noise(key); // a value is so close to a rounding boundary that the fast kernel could round it differently
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = as_pixel(mean[i] + noise.normal());
 }
@@ -67,7 +67,8 @@ image_table rows_of_part(std::uint64_t seed, part split, const std::vector<float
   return table;
 }
 
-/// Draws rows of tokens: with probability 1/2 the class's token at this position, else a random token.
+/// Draws rows of tokens. Each token is the class's token for this position with probability 1/2, otherwise a random
+/// token.
 image_table made_tokens(std::uint64_t seed, part split, const data_section& data, std::int64_t rows) {
   const auto places = data.shape[0];
   image_table table{.images = new_tensor({rows, 1, 1, places}, at::kInt)}; // [N, 1, 1, T]
@@ -118,7 +119,7 @@ std::array<std::int64_t, 3> shape_of(const data_section& data) {
                                 : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
 }
 
-/// Makes raw_data from both splits and the properties that the keys define.
+/// Makes raw_data from both splits and from the properties that the keys define.
 raw_data described(const data_section& data, image_table train, image_table test) {
   const bool is_tokens = data.tokens > 0;
   const auto channels = is_tokens ? 1 : static_cast<std::size_t>(shape_of(data)[0]);

@@ -6,10 +6,10 @@ namespace mneme::kernels::cuda {
 
 // Shapes: R rows of all models of a step, C classes.
 
-/// Arguments of kernels::cross_entropy_of_rows() for all models of a group; the caller sums the losses of the rows.
+/// Arguments of kernels::cross_entropy_of_rows() for all models of a group; the caller sums up the losses of the rows.
 struct cross_entropy_group {
   const float* logits = nullptr;        ///< [R, C]
-  const std::int64_t* labels = nullptr; ///< [R], read only if the weight is not 0
+  const std::int64_t* labels = nullptr; ///< [R]; read only for rows whose weight is not 0
   const float* weight = nullptr;        ///< [R]
   float* d_logits = nullptr;            ///< [R, C]
   double* losses = nullptr;             ///< [R] weight * loss
@@ -59,7 +59,7 @@ MNEME_HOST_DEVICE inline void run_thread(const cross_entropy_group& on, thread_i
             add_label_smoothing(on.logits + row * on.classes, on.labels[row], weight * on.smoothing, on.classes, d);
       continue;
     }
-    on.losses[row] = 0.0; // a padded row has no gradient, whatever its logits
+    on.losses[row] = 0.0; // a padded row has no gradient, whatever its logits are
     for (std::int64_t c = 0; c < on.classes; ++c)
       d[c] = 0.0F;
   }

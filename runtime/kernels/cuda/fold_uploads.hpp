@@ -3,9 +3,9 @@
 #include "runtime/kernels/cuda/thread_index.hpp"
 namespace mneme::kernels::cuda {
 
-// P: numbers of an upload. One thread computes each sum, in the order of uploads and launches.
+// Axis: P numbers of an upload. One thread computes each sum, in the order of uploads and launches.
 
-inline constexpr int uploads_max = 8; ///< Maximum number of uploads per launch, which reads and writes the sum once.
+inline constexpr int uploads_max = 8; ///< Maximum number of uploads per launch. A launch reads and writes the sum once.
 
 /// sum[i] = (...((sum[i] + weight[0] * upload[0][i]) + weight[1] * upload[1][i]) ...)
 struct folded_uploads {

@@ -1,4 +1,4 @@
-/// gather_pixels: builds a batch from rows of a data set on a device; each thread writes a quad of pixels.
+/// gather_pixels: builds a batch from rows of a data set on a device. Each thread writes four pixels.
 #pragma once
 #include "runtime/kernels/cuda/thread_index.hpp"
 namespace mneme::kernels::cuda {
@@ -7,10 +7,10 @@ namespace mneme::kernels::cuda {
 
 /// One row of the batch: sixteen bytes, read by all threads that write its pixels.
 struct alignas(16) gather_row {
-  std::int32_t file_row = 0;  ///< -1: a row of zeros
+  std::int32_t file_row = 0;  ///< Row of the file; -1: a row of zeros
   std::int32_t transform = 0; ///< below T
   float brightness = 1.0F;
-  std::int8_t down = 0, right = 0; ///< As in mneme::augmentation, in pixels.
+  std::int8_t down = 0, right = 0; ///< Offsets as in mneme::augmentation, in pixels.
   std::uint8_t flip = 0;
 };
 
@@ -19,7 +19,7 @@ struct alignas(16) pixel_taps {
   std::int32_t from[4];
   float weight[4];
 };
-/// One transform. Output pixel i of each run of `targets` pixels is the sum of taps[first + i]. Indices in taps are
+/// One transform. Pixel i of each run of `targets` output pixels is the sum of taps[first + i]. Indices in taps are
 /// relative to the start of the run.
 struct tap_table {
   std::int64_t first = 0;
@@ -42,7 +42,7 @@ struct gathered_rows {
 
 // -- One pixel --------------------------------------------------------------------------------------------------------
 
-/// Value of pixel i (0 .. 255) of the file row `image` under transform `map`.
+/// Value of pixel i of the file row `image` under transform `map`, from 0 to 255.
 MNEME_HOST_DEVICE inline float shown_pixel(const std::uint8_t* image, const tap_table& map, const pixel_taps* taps,
                                            std::int32_t i) {
   float value = 0.0F;
@@ -80,7 +80,7 @@ MNEME_HOST_DEVICE inline void make_pixels(const gathered_rows& on, const gather_
   const std::uint8_t* const image = on.images + static_cast<std::int64_t>(row.file_row) * on.channels * plane;
   const tap_table map = on.transforms[row.transform];
   const bool moves = row.down != 0 || row.right != 0 || row.flip != 0;
-  if (!moves && map.targets == 0 && on.quads) { // the most common case: one load reads four pixels
+  if (!moves && map.targets == 0 && on.quads) { // the usual case, in which one load reads four pixels
     const four_bytes bytes = *reinterpret_cast<const four_bytes*>(image + i);
     for (int j = 0; j < n; ++j)
       out[j] = map.invert ? 255.0F - static_cast<float>(bytes.at[j]) : static_cast<float>(bytes.at[j]);

@@ -5,7 +5,7 @@
 #include "runtime/kernels/cuda/gather_pixels.hpp"
 #include "runtime/kernels/cuda/optimizer_steps.hpp"
 
-struct CUstream_st; // cudaStream_t is a pointer to it
+struct CUstream_st; // cudaStream_t is a pointer to this type
 namespace mneme::kernels::cuda {
 
 // All addresses are in memory of the stream's device.

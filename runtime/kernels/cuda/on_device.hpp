@@ -12,7 +12,7 @@ inline constexpr bool linked = true;
 inline constexpr bool linked = false;
 #endif
 
-/// Runs a kernel on a device type other than CUDA. Only tests define one.
+/// Runs a kernel on a device type other than CUDA. Only tests define such a type.
 template <class Launch>
 using kernel_runner = std::function<void(const Launch&)>;
 template <class Launch>

@@ -12,7 +12,7 @@ namespace mneme::kernels::cuda {
 struct piece {
   std::int64_t begin = 0, end = 0;
 };
-inline constexpr int pieces_max = 16; ///< Per launch, because pieces are arguments of the kernel.
+inline constexpr int pieces_max = 16; ///< Limit per launch, because pieces are arguments of the kernel.
 /// Trained ranges of one launch.
 struct piece_list {
   piece at[pieces_max] = {};
@@ -36,9 +36,9 @@ struct rows_of {
   /// True if quads of every row are aligned for one instruction.
   [[nodiscard]] bool has_quads() const { return is_aligned(data, sizeof(four_floats)) && pitch % 4 == 0; }
 };
-inline constexpr int fused_clients_max = 256; ///< Models per launch, if each has its own rates.
+inline constexpr int fused_clients_max = 256; ///< Limit of models per launch if each has its own rates.
 
-/// SGD, plain, with momentum or with weight decay, as kernels::sgd.
+/// SGD without or with momentum and weight decay, like kernels::sgd.
 struct sgd_models {
   rows_of<float> weights{};
   rows_of<const float> gradients{};
@@ -60,12 +60,13 @@ struct adam_models {
   rows_of<float> first{}, second{};
   std::int64_t models = 0;
   piece_list pieces{};
-  adam_step with{}; ///< Its step_size and root_correction are replaced by `rates`.
+  adam_step with{}; ///< `rates` replaces its step_size and root_correction.
   bool quads = false;
   adam_rate rates[fused_clients_max] = {};
 };
 
-/// Sums of squares: partial[k, lane] sums the elements of model k that are assigned to the lane, always the same ones.
+/// Sums of squares: partial[k, lane] sums the elements of model k that belong to the lane, which are always the same
+/// ones.
 inline constexpr std::int64_t norm_lanes = 1024;
 struct squares_of_models {
   rows_of<const float> gradients{};
@@ -202,7 +203,8 @@ MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_index at
     for (std::int64_t lane = 0; lane < norm_lanes; ++lane)
       squares += on.partial[k * norm_lanes + lane];
     const double factor = on.norm_max / (std::sqrt(squares) + on.epsilon);
-    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // 1 for a NaN norm: NaN then reaches the weights
+    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // the factor is 1 for a NaN norm, so that NaN
+                                                                     // reaches the weights
   }
 }
 

@@ -1,5 +1,5 @@
-/// thread_index: position of a thread in its grid, and helpers that let a kernel also run on the host, thread by
-/// thread, for tests.
+/// thread_index: position of a thread in its grid, and helpers with which tests run a kernel on the host, thread by
+/// thread.
 #pragma once
 #include <cstdint>
 #if defined(__CUDACC__)
@@ -23,7 +23,7 @@ struct grid_shape {
   std::int64_t blocks_x = 1, blocks_y = 1;
 };
 inline constexpr std::int64_t block_threads = 256;
-/// Enough blocks to fill any device. With more work items than threads, each thread processes several.
+/// This number of blocks fills any device. If there are more work items than threads, each thread processes several.
 inline constexpr std::int64_t blocks_max = 8192;
 
 /// Grid for `columns` x `rows` work items, one per thread.

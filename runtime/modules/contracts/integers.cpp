@@ -26,7 +26,7 @@ std::optional<integer_operand> integers_of(const c10::IValue& value) {
   return std::nullopt;
 }
 
-/// The smallest integer of the result's type. Its quotient by -1 overflows.
+/// The smallest integer of the result's type. Dividing it by -1 overflows.
 std::int64_t smallest_of(const integer_operand& dividend, const integer_operand& divisor) {
   auto type = c10::promoteTypes(dividend.type(), divisor.type());
   if (dividend.tensor.defined() != divisor.tensor.defined()) // a number takes the tensor's type
@@ -43,7 +43,7 @@ std::string division_error(const operator_call& call) {
   const auto dividend = integers_of(call.arguments[0]), divisor = integers_of(call.arguments[1]);
   if (!dividend || !divisor)
     return "";
-  const bool is_gcd = call.name() == "aten::gcd"; // allows 0 as second number
+  const bool is_gcd = call.name() == "aten::gcd"; // gcd allows 0 as second number
   if (!is_gcd && divisor->has(0))
     return call_error(call, "an integer is divided by zero");
   const auto smallest = smallest_of(*dividend, *divisor);
@@ -73,7 +73,7 @@ std::string repeats_error(const operator_call& call) {
     if (!at::isIntegralType(counts.scalar_type(), false) || counts.lt(0).any().item<bool>())
       return call_error(call, "repeats has negative numbers or no integers");
     total = counts.to(at::kDouble).sum().item<double>();
-    if (counts.numel() == 1 && rows.defined()) // one count applies to every row
+    if (counts.numel() == 1 && rows.defined()) // a single count applies to every row
       total *= static_cast<double>(std::max<std::int64_t>(rows.numel(), 1));
   } else if (const auto count = call.integer("repeats"); count && rows.defined()) {
     total = static_cast<double>(*count) * static_cast<double>(rows.numel());

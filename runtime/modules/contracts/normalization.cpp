@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 namespace mneme::contracts {
 
-/// The composite operators check these sizes. The operators that they call do not, and write one statistic per channel.
+/// The composite operators check these sizes. The operators that they call do not check them, and write one statistic
+/// per channel.
 std::string normalization_error(const operator_call& call) {
   const auto rows = call.tensor("input");
   if (!rows.defined() || rows.dim() < 2)

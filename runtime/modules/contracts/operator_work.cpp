@@ -13,7 +13,7 @@ double product_of(const std::vector<std::int64_t>& sizes) {
   return product;
 }
 
-/// The value of `list` for `axis`. A list with one value applies to all axes; an empty list yields `otherwise`.
+/// Returns the value of `list` for `axis`. A list with one value applies to all axes; an empty list yields `otherwise`.
 double item_of(const std::vector<std::int64_t>& list, std::int64_t axis, std::int64_t otherwise) {
   if (list.empty())
     return static_cast<double>(otherwise);
@@ -24,7 +24,7 @@ double item_of(const std::vector<std::int64_t>& list, std::int64_t axis, std::in
 double convolution_work(const operator_call& call) {
   const auto rows = call.tensor("input"), weight = call.tensor("weight");
   if (!rows.defined() || !weight.defined() || weight.dim() < 3 || rows.dim() < weight.dim() - 1)
-    return 0.0; // LibTorch rejects it
+    return 0.0; // LibTorch rejects such a call
   const bool is_transposed = call.name().starts_with("aten::conv_transpose") || call.flag("transposed");
   const auto strides = call.integers("stride"), paddings = call.integers("padding");
   double places = rows.dim() == weight.dim() ? static_cast<double>(rows.size(0)) : 1.0;

@@ -114,7 +114,7 @@ std::string parts_error(const operator_call& call) {
 }
 
 std::int64_t parts_bytes(const operator_call& call) {
-  constexpr double header_bytes = 512.0; // bytes of a tensor header and its autograd metadata
+  constexpr double header_bytes = 512.0; // size of a tensor header and its autograd metadata
   return static_cast<std::int64_t>(header_bytes *
                                    std::min(parts_of_call(call), static_cast<double>(call_limits::parts_max)));
 }

@@ -19,7 +19,7 @@ std::string excess_of(const operator_call& call, std::initializer_list<const cha
 
 } // namespace
 
-/// oneDNN generates unrolled code for strides: a stride of 65,537 takes a minute to compile, 2^30 crashes.
+/// oneDNN generates unrolled code for strides: a stride of 65,537 takes a minute to compile, and 2^30 crashes.
 std::string convolution_error(const operator_call& call) {
   return excess_of(call, {"stride", "padding", "dilation", "output_padding"}, call_limits::step_max);
 }
@@ -37,7 +37,7 @@ std::string padding_error(const operator_call& call) {
   const auto rows = call.tensor("self");
   const auto numbers = call.integers(argument);
   for (std::size_t i = 0; i < numbers.size() && rows.defined(); ++i) {
-    const auto axis = static_cast<std::int64_t>(i / 2) + 1; // counted from the last axis
+    const auto axis = static_cast<std::int64_t>(i / 2) + 1; // padding is listed from the last axis backwards
     if (axis > rows.dim() || -numbers[i] > rows.size(-axis))
       return call_error(call, fmt::format("padding is [{}] for {}; expected no more axes, and none cut beyond its size",
                                           fmt::join(numbers, ", "), shape_text(rows)));

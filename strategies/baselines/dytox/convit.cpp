@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t convit_mlp_ratio = 4;
 constexpr double convit_deviation = 0.02; // standard deviation of initial weights
 
-/// Initial positional weights: each of the first k^2 heads, k = floor(sqrt(H)), attends to one cell of a k x k grid
+/// Initial positional weights. With k = floor(sqrt(H)), each of the first k^2 heads attends to one cell of a k x k grid
 /// around a patch. Returns [k^2, 3].
 std::vector<float> local_directions(std::int64_t heads) {
   const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(heads)));
@@ -88,7 +88,8 @@ void convit::add_mlp(const std::string& name) {
   add_linear(name + ".mlp.fc2", convit_mlp_ratio * shape_.width, shape_.width, true);
 }
 
-/// Adds the parameters in the order in which convit_passes.cpp reads them. Value projections start as the identity.
+/// Adds the parameters in the order in which convit_passes.cpp reads them. Value projections are initially the
+/// identity.
 void convit::add_encoder_block(const std::string& name) {
   const auto d = shape_.width, heads = shape_.heads;
   std::vector<float> identity_matrix(static_cast<std::size_t>(d * d), 0.0F);
@@ -117,7 +118,7 @@ void convit::add_decoder(const std::string& name) {
   add_mlp(name);
 }
 
-/// Heads start with the distribution of PyTorch's linear layers.
+/// Heads are initialized like PyTorch's linear layers.
 void convit::add_tasks() {
   const auto d = shape_.width;
   const auto bound = 1.0 / std::sqrt(static_cast<double>(d));
@@ -187,8 +188,8 @@ std::int64_t convit::row_floats() const {
   return shape_.input[0] * shape_.input[1] * shape_.input[2] + shape_.depth * block + (3 * patches + 16 * tasks()) * d;
 }
 
-/// Returns the smallest range of tasks that contains every task with a class in `classes`; all tasks if `classes` is
-/// empty.
+/// Returns the smallest range of tasks that contains all tasks with classes in `classes`. Returns all tasks if
+/// `classes` is empty.
 class_range convit::tasks_of(class_range classes) const {
   if (classes.size() == 0)
     return {0, tasks()};
@@ -234,8 +235,8 @@ tl::expected<model_ref, std::string> convit_kind::build_with(std::array<std::int
   return std::make_shared<convit>(std::move(whole));
 }
 
-/// Returns the class ranges of the tasks if they are adjacent, else one range of all classes. Outputs after the last
-/// class belong to the last task.
+/// Returns the class ranges of the tasks if they are adjacent; otherwise one range of all classes. Outputs after the
+/// last class belong to the last task.
 std::vector<class_range> convit_kind::ranges(std::int64_t classes) const {
   auto side_by_side = tasks();
   std::int64_t next = 0;

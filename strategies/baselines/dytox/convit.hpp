@@ -13,7 +13,8 @@ namespace mneme {
 struct convit_shape {
   std::array<std::int64_t, 3> input{}; ///< [C, H, W] of the images.
   std::int64_t patch = 4, width = 384, depth = 5, heads = 12;
-  double drop_path = 0.1;           ///< Drop probability of the last block; grows linearly from 0 at the first.
+  double drop_path = 0.1;           ///< Drop probability of the last block. It grows linearly from 0 at the first
+                                    ///< block.
   bool gated = true;                ///< False disables positional attention in the encoder.
   std::vector<class_range> tasks{}; ///< Adjacent class ranges from class 0 on; at least one.
   bool divergence = false;          ///< Adds the divergence head and its map.
@@ -72,7 +73,7 @@ private:
   [[nodiscard]] class_range tasks_of(class_range classes) const;
 
   convit_shape shape_;
-  std::int64_t rows_ = 0, columns_ = 0; // grid of patches
+  std::int64_t rows_ = 0, columns_ = 0; // size of the grid of patches
   at::Tensor places_;                   // [N, N, 3] offsets between patches: dx, dy, dx^2 + dy^2
   // Indices of first parameters in the layout; the parameters of a block are adjacent.
   std::vector<std::size_t> blocks_;

@@ -182,7 +182,7 @@ task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, tra
   const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(options_.warmup_epochs));
   rising.options.epochs = epochs;
   rising.options.learning_rate = warm_up_begins_at + done * (job.options.learning_rate - warm_up_begins_at);
-  rising.stream.visit += 1U << 25U; // a visit number that no round has, so that the warm-up has its own shuffle
+  rising.stream.visit += 1U << 25U; // a visit number that no round has gives the warm-up its own shuffle
   auto warming = ctx.train(std::move(rising));
   const auto warm = co_await warming;
   job.options.epochs -= epochs;
@@ -254,7 +254,7 @@ public:
       draw_divergence_head();
     co_return plan;
   }
-  /// "token_distance": the mean distance between the tokens of two tasks. Reported from the second task on.
+  /// "token_distance" is the mean distance between the tokens of two tasks. It is reported from the second task on.
   std::map<std::string, double> summary_metrics() const override {
     auto numbers = rehearsing_server::summary_metrics();
     double sum = 0.0;

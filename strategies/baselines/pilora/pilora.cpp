@@ -76,8 +76,8 @@ task<client_result> pilora::client_round(client_context& ctx, const broadcast& i
       .upload = upload_of(trained, in.info.current_classes), .memory = nullptr, .rows = trained.rows_seen};
 }
 
-/// Start weights: the transformer and the centers of future classes come from the initial payload, all others from this
-/// broadcast.
+/// Start weights. The transformer and the centers of future classes come from the initial payload; all others come from
+/// this broadcast.
 tensors_ref pilora::start_of(const broadcast& in) const {
   auto flat = in.initial_payload->at(flat_weights).clone();
   for (const auto& entry : run_->low_rank())
@@ -111,7 +111,7 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
 
 method_needs pilora::needs() const {
   return {.prompts = options_.parts,
-          .round_barrier = true, // centers are weighted against the means of all clients
+          .round_barrier = true, // center weights depend on the means of all clients
           .defaults = "[model]\nname = \"vit\"\n[training]\noptimizer = \"adam\"\nlearning_rate = 2e-3\n"
                       "weight_decay = 1e-5\n"};
 }

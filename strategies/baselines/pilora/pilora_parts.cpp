@@ -21,7 +21,7 @@ public:
                              .reads_label_smoothing = true},
                             [with](const loss_rows& in) -> std::vector<at::Tensor> {
                               const auto own =
-                                  in.labels.unsqueeze(1); // the logit of the true class is minus its distance
+                                  in.labels.unsqueeze(1); // the logit of the true class is its negative distance
                               return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing),
                                       in.logits.gather(1, own).squeeze(1) * -with.prototype};
                             }),
@@ -86,7 +86,8 @@ std::vector<loss_term> pilora_loss::penalties(const at::Tensor& weights, const a
 class class_feature_observer final : public training_observer {
 public:
   explicit class_feature_observer(std::int64_t classes) : classes_(classes) {}
-  /// Sums by a product with one-hot rows, whose order of summation does not depend on the number of threads.
+  /// Computes the sums as a product with one-hot rows, because its order of summation does not depend on the number of
+  /// threads.
   void observe(const observed_step& step) override {
     const auto all = at::arange(classes_, step.labels.options()).unsqueeze(1);
     const auto of_class = step.labels.unsqueeze(0).eq(all).to(at::kDouble); // [classes, B]

@@ -14,9 +14,9 @@ struct pilora_weights {
 };
 /// Means over rows of the cross-entropy, with minus the distances to all centers as logits, and of prototype * the
 /// distance to the true center,
-///     + sparsity * sum |A| + orthogonality * sum_{s < t} sum |A^s A^T|
-/// over the A of queries and values of all blocks. The job's side tensors hold the earlier A^s, stacked as [t r, d], by
-/// earlier_weight_name(). Without side tensors the last term is 0.
+///     + sparsity * sum |A| + orthogonality * sum_{s < t} sum |A^s A^T| over the A of queries and values of all blocks.
+///     The job's auxiliary tensors hold the earlier A^s, stacked as [t r, d], under the names of earlier_weight_name().
+///     Without auxiliary tensors the last term is 0.
 [[nodiscard]] loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& weights);
 /// Name of the earlier A of a parameter: "earlier.lora.0.query.down".
 [[nodiscard]] std::string earlier_weight_name(const parameter& down);

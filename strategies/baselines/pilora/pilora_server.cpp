@@ -50,7 +50,7 @@ tensors_ref pilora_server::low_rank_now() const {
   return parts;
 }
 
-/// Sends the trained tensors, and from task 2 on also the centers and A of earlier tasks.
+/// Sends the trained tensors. From task 2 on, also sends the centers and the A of earlier tasks.
 broadcast pilora_server::open_round(const round_info& info) {
   auto sent = std::make_shared<tensor_map>();
   for (const auto& entry : run_->low_rank())
@@ -62,7 +62,7 @@ broadcast pilora_server::open_round(const round_info& info) {
   auto past = std::make_shared<tensor_map>();
   past->put(earlier_centers, centers_of(*run_, weights_, {0, info.current_classes.low}).clone());
   for (const auto& entry : run_->low_rank()) {
-    if (entry.bound == 0.0) // B starts at 0
+    if (entry.bound == 0.0) // B is initially 0
       continue;
     std::vector<at::Tensor> downs;
     for (const auto& parts : earlier_)
@@ -84,7 +84,7 @@ task<void> pilora_server::close_round(server_context& /*ctx*/, const round_info&
   co_return;
 }
 
-/// The mean weighted by rows, summed in float64 and in delivery order.
+/// Averages the LoRAs, weighted by rows, in float64 and in delivery order.
 void pilora_server::average_low_rank(at::Tensor& flat) const {
   for (const auto& entry : run_->low_rank()) {
     auto sum = at::zeros(entry.shape, flat.options().dtype(at::kDouble));

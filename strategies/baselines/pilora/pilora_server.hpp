@@ -8,13 +8,13 @@ namespace mneme::pilora_method {
 
 // Axes: d channels, r rank, c classes of the task, n classes of the task of which a client has rows.
 
-/// LoRAs of the evaluated net: the sum over tasks, the first plus the current one, or the first (official).
+/// LoRAs of the evaluated net: the sum over all tasks, the first plus the current one, or only the first (official).
 enum class evaluated_parts : std::uint8_t { sum, first_and_present, released };
 
 constexpr const char* task_centers = "centers";      // [c, d]
 constexpr const char* earlier_centers = "earlier";   // [classes of earlier tasks, d]
 constexpr const char* class_means = "means";         // [n, d]
-constexpr const char* classes_of_means = "means.of"; // [n] int64, from 0 within the task
+constexpr const char* classes_of_means = "means.of"; // [n] int64; counted from 0 within the task
 
 /// Options of the method.
 struct options {
@@ -61,7 +61,7 @@ public:
   task<task_plan> open_task(server_context& ctx, const round_info& info) override;
   broadcast open_round(const round_info& info) override;
   void fold(const delivery& in) override {
-    if (in.started_from.value >= task_began_) // ignores late uploads of an earlier task
+    if (in.started_from.value >= task_began_) // late uploads of an earlier task are ignored
       uploads_.push_back({in.upload, run_->setup.weighting == upload_weighting::samples ? double(in.rows) : 1.0});
   }
   task<void> close_round(server_context& ctx, const round_info& info) override;
@@ -77,7 +77,7 @@ private:
   std::shared_ptr<const run_settings> run_;
   tensors_ref initial_;
   at::Tensor weights_;               // [P] with the current LoRA and all centers
-  std::vector<tensors_ref> earlier_; // LoRAs of earlier tasks, in order
+  std::vector<tensors_ref> earlier_; // LoRAs of earlier tasks, in the order of tasks
   std::vector<kept_upload> uploads_; // uploads of the open round, in delivery order
   std::int64_t opened_ = 0;          // number of opened tasks
   std::uint64_t task_began_ = 0;     // first round of the task

@@ -11,7 +11,7 @@ constexpr float never = -1e9F; // score of an impossible choice
 beam_search::beam_search(const beam_settings& with)
     : settings_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
   MNEME_CHECK(with.beams >= 1 && 2 * with.beams <= with.words && with.length >= 2, with.beams, with.words, with.length);
-  scores_.front() = 0.0F; // all beams start equal, so only one counts
+  scores_.front() = 0.0F; // all beams are equal at the start, so only one counts
 }
 
 /// Returns twice as many continuations as beams, so that enough remain if half of them end.
@@ -53,7 +53,7 @@ void beam_search::advance(std::span<const float> log_probabilities) {
     auto words = running_[next.beam];
     words.push_back(next.word);
     if (last || next.word == settings_.end) {
-      if (place < running_.size()) // an end token counts only among the best
+      if (place < running_.size()) // an end token counts only among the best continuations
         finish(next, std::move(words));
     } else if (running.size() < running_.size()) {
       running.push_back(std::move(words));

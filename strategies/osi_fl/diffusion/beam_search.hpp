@@ -8,15 +8,15 @@ namespace mneme {
 /// Options of the search.
 struct beam_settings {
   std::int64_t beams = 4;
-  std::int64_t length = 16; ///< Maximum length of a sequence, start token included.
+  std::int64_t length = 16; ///< Maximum length of a sequence, including the start token.
   std::int64_t words = 0;   ///< V
   std::int64_t start = 0, end = 0;
 };
 
 /// Beam search for one sequence, with the defaults of GenerationMixin in the library transformers. The score of a
-/// finished sequence is the mean log-probability of its words after the start token, end token included. The search
-/// ends at the maximum length. It also ends when one sequence per beam is finished and no running one scores better
-/// than the worst of them. Ties: the earlier beam first, then the lower word.
+/// finished sequence is the mean log-probability of its words after the start token, including the end token. The
+/// search ends at the maximum length. It also ends when one sequence per beam is finished and no running one scores
+/// better than the worst of them. Of equal scores, the earlier beam comes first, then the lower word.
 class beam_search {
 public:
   /// @pre 1 <= beams, 2 * beams <= words, 2 <= length

@@ -6,7 +6,7 @@ namespace mneme {
 
 // Axes: n rows of a job, E numbers of an embedding.
 
-/// A program that computes the mean embedding of each class (OSI-FL, eq. 9), summed in float64 in row order. Returns
+/// A program that computes the mean embedding of each class (OSI-FL, eq. 9), with sums in float64 in row order. Returns
 /// "means" [classes, E], zeros for a class without rows, and "counts" [classes] int64. A slice passes a few rows of
 /// every job through the modules in one batch.
 [[nodiscard]] program_ref encode_class_means(std::shared_ptr<const captioner> by, pixel_normalization pixels,

@@ -48,7 +48,7 @@ std::string captioner::identity() const {
                      parts_.caption_decoder.net->identity(), parts_.text_encoder.net->identity(), parts_.beams);
 }
 
-/// All running sequences of all unfinished images pass the decoder in one batch.
+/// Passes all running sequences of all unfinished images through the decoder in one batch.
 std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& images) const {
   const auto shown = as_shown(images, parts_.caption_encoder.input[1]);
   const auto encoded = results_of(parts_.caption_encoder, shown); // [n, X]
@@ -71,7 +71,8 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& ima
       for (const auto& beginning : searches[static_cast<std::size_t>(image)].beginnings())
         put_row(rows[row++].flatten(), beginning, length, encoded[image]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
-    for (std::size_t i = 0; i < open.size(); ++i) { // per image: a sum's bits may depend on its row
+    for (std::size_t i = 0; i < open.size(); ++i) { // computed image by image, because the bits of a sum may depend on
+                                                    // its row
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
       const auto likely = at::log_softmax(own, 1).contiguous();
       searches[static_cast<std::size_t>(open[i])].advance(

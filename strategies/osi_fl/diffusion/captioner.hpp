@@ -22,7 +22,7 @@ struct captioner_parts {
   std::int64_t beams = 4;
 };
 
-/// The output of each row is independent of other rows to the last bit.
+/// The output of a row does not depend on other rows, to the last bit.
 class captioner {
 public:
   explicit captioner(captioner_parts parts) : parts_(std::move(parts)) {}

@@ -102,7 +102,7 @@ at::Tensor image_diffusion::step(std::int64_t number, const at::Tensor& latents,
                                  const at::Tensor& nothing) const {
   const auto& schedule = sd_schedule();
   const auto time = times_[static_cast<std::size_t>(number)];
-  const auto before = std::max<std::int64_t>(time - sd_times / steps(), 0); // the last step ends at time 0, not 1
+  const auto before = std::max<std::int64_t>(time - sd_times / steps(), 0); // the last step ends at time 0 instead of 1
   at::Tensor noise;
   if (guidance_ == 1.0)
     noise = noise_in(latents, time, condition_rows);

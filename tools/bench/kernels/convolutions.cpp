@@ -11,7 +11,7 @@ namespace {
 
 using kernels::conv_shape;
 
-// Our operands are images [K, rows, height, width, channels] and filters [K, kernel, kernel, channels, filters].
+// mneme's operands are images [K, rows, height, width, channels] and filters [K, kernel, kernel, channels, filters].
 // LibTorch gets the same images as channels last, which is faster, and filters in its own layout.
 
 std::string text_of(const conv_shape& shape) {
@@ -29,7 +29,7 @@ at::Tensor results(std::int64_t models, const conv_shape& shape, std::uint64_t s
 
 at::Tensor channels_first(const at::Tensor& group, std::int64_t k) { return group[k].permute({0, 3, 1, 2}); }
 
-/// Computes LibTorch's results model by model, because its grouped convolution has other bits for each K.
+/// Computes LibTorch's results model by model, because the bits of its grouped convolution depend on K.
 at::Tensor for_each_model(const operands& in, const std::function<at::Tensor(std::int64_t)>& result) {
   std::vector<at::Tensor> made;
   for (std::int64_t k = 0; k < in[0].size(0); ++k)

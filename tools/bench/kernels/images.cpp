@@ -172,7 +172,7 @@ std::vector<kernel_comparison> image_contests() {
     contests.push_back(norm_of(shape));
     contests.push_back(norm_backward_of(shape));
   }
-  for (const std::int64_t count : {784, 3072, 150528}) { // one image each
+  for (const std::int64_t count : {784, 3072, 150528}) { // sizes of single images
     contests.push_back(pixels_of(count));
     contests.push_back(widened(count));
   }

@@ -53,7 +53,7 @@ kernel_comparison softmax_of(const row_shape& shape) {
           .out = shape.made(2),
           .ours =
               [shape](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // both work in place
+                out.copy_(in[0]); // both sides work in place
                 kernels::softmax_rows(out.mutable_data_ptr<float>(), shape.rows, shape.columns, scale);
               },
           .theirs =
@@ -124,7 +124,8 @@ kernel_comparison norm_backward_of(const row_shape& shape) {
 
 std::vector<kernel_comparison> token_contests() {
   std::vector<kernel_comparison> contests;
-  for (const auto& shape : {row_shape{160, 192}, row_shape{1576, 3072}}) // 17 and 197 tokens, hidden layers
+  for (const auto& shape : {row_shape{160, 192}, row_shape{1576, 3072}}) // matrices of hidden layers with 17 and 197
+                                                                         // tokens
     contests.insert(contests.end(), {gelu_of(shape), gelu_backward_of(shape)});
   for (const auto& shape : {row_shape{60, 10}, row_shape{640, 17}, row_shape{18912, 197}}) // scores
     contests.push_back(softmax_of(shape));

@@ -29,7 +29,7 @@ kernel_comparison relu_of(std::int64_t n) {
           .out = at::empty({1, n}),
           .ours =
               [n](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // both work in place
+                out.copy_(in[0]); // both sides work in place
                 kernels::relu(values_of(out), n);
               },
           .theirs = [kept = at::empty({1, n})](const operands& in) { return kept.copy_(in[0]).relu_(); }};
@@ -42,7 +42,7 @@ kernel_comparison relu_backward_of(std::int64_t n) {
           .out = at::empty({1, n}),
           .ours =
               [n](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // both work in place
+                out.copy_(in[0]); // both sides work in place
                 kernels::relu_backward(values_of(out), values_of(in[1]), n);
               },
           .theirs =
@@ -73,7 +73,7 @@ kernel_comparison scaled(std::int64_t n) {
           .out = at::empty({1, n}),
           .ours =
               [n](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // both work in place
+                out.copy_(in[0]); // both sides work in place
                 kernels::scale(values_of(out), n, 0.3F);
               },
           .theirs = [kept = at::empty({1, n})](const operands& in) { return kept.copy_(in[0]).mul_(0.3F); }};
@@ -86,7 +86,7 @@ kernel_comparison pulled_back(std::int64_t n) {
           .out = at::empty({1, n}),
           .ours =
               [n](const operands& in, at::Tensor& out) {
-                out.copy_(in[0]); // both work in place
+                out.copy_(in[0]); // both sides work in place
                 kernels::add_proximal_gradient(values_of(out), values_of(in[1]), values_of(in[2]), n, 0.01F);
               },
           .theirs =
@@ -193,7 +193,7 @@ kernel_comparison loss_of(std::int64_t models, std::int64_t rows, std::int64_t c
                                                          .rows = rows,
                                                          .classes = classes});
               },
-          .theirs = [](const operands& in) { // the loss, and its gradient without a one-hot matrix
+          .theirs = [](const operands& in) { // computes the loss, and its gradient without a one-hot matrix
             const auto log_p = at::log_softmax(in[0], 2);
             const auto labels = in[1].unsqueeze(2), weight = in[2].unsqueeze(2);
             const auto losses = (at::gather(log_p, 2, labels) * weight).sum({1, 2});
@@ -242,7 +242,7 @@ kernel_comparison folded(std::int64_t n) {
 
 std::vector<kernel_comparison> training_contests() {
   std::vector<kernel_comparison> contests;
-  for (const std::int64_t n : {320, 12800, 501760}) // activations of a step: mlp of B2, mlp, cnn
+  for (const std::int64_t n : {320, 12800, 501760}) // numbers of activations of a step: mlp of B2, mlp, cnn
     for (const auto& made : {relu_of, relu_backward_of, sum_of, masked})
       contests.push_back(made(n));
   for (const std::int64_t n : {2410, 79510, 1626442}) // numbers of weights: mlp of B2, mlp of B2c, cnn

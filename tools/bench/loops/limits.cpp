@@ -8,7 +8,7 @@
 namespace mneme::bench {
 namespace {
 
-/// Returns the least time of a call in seconds, over calls for about `seconds`.
+/// Calls `call` for about `seconds`. Returns the shortest time of a call in seconds.
 double fastest(double seconds, const std::function<void()>& call) {
   call(); // warm up pages, caches and threads
   double best = 1e300;
@@ -29,7 +29,7 @@ double product_rate(std::int64_t n, double seconds) {
 }
 
 double memory_rate(double seconds) {
-  constexpr std::int64_t numbers = std::int64_t{64} << 20; // 256 MiB per array
+  constexpr std::int64_t numbers = std::int64_t{64} << 20; // gives arrays of 256 MiB
   const auto b = at::ones({numbers}), c = at::ones({numbers});
   auto a = at::ones({numbers});
   return 3.0 * sizeof(float) * static_cast<double>(numbers) / fastest(seconds, [&] { at::add_out(a, b, c, 0.5); });

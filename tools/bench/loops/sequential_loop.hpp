@@ -1,4 +1,5 @@
-/// sequential_loop: sequential LibTorch loop. One client after the other, autograd, one optimizer step per parameter.
+/// sequential_loop: sequential LibTorch loop: one client after the other, autograd, and one optimizer step per
+/// parameter.
 #pragma once
 #include "tools/bench/loops/training_loop.hpp"
 namespace mneme::bench {

@@ -4,7 +4,7 @@
 namespace mneme::bench {
 namespace {
 
-/// First weights as in bare_cnn, but linear layers have the shapes [in, out] and [1, out].
+/// Initial weights as in bare_cnn, but with linear layers in the shapes [in, out] and [1, out].
 std::vector<at::Tensor> transposed_weights(const workload& load) {
   auto tensors = first_cnn_weights(load);
   for (std::size_t i = 4; i < tensors.size(); ++i)

@@ -4,7 +4,7 @@
 namespace mneme::bench {
 namespace {
 
-/// First weights [F, H], [1, H], [H, classes], [1, classes], the layout for the batched products.
+/// Initial weights [F, H], [1, H], [H, classes], [1, classes], which is the layout for batched products.
 std::vector<at::Tensor> transposed_weights(const workload& load) {
   auto tensors = first_mlp_weights(load);
   for (auto& tensor : tensors)
@@ -47,7 +47,7 @@ private:
     auto error = softmax_(at::baddbmm(weights_[3], hidden, weights_[2])); // [K, B, classes]
     error.sub_(one_hot_.index_select(0, labels).view_as(error));
     const auto inner = at::threshold_backward(at::bmm(error, weights_[2].transpose(1, 2)), hidden, 0); // [K, B, H]
-    // The gradient is needed for the step only, so the product adds it directly to the weights.
+    // Only the step needs the gradient, so the product adds it directly to the weights.
     weights_[2].baddbmm_(hidden.transpose(1, 2), error, 1, -rate_);
     weights_[3].sub_(error.sum(1, true), rate_);
     weights_[0].baddbmm_(x.transpose(1, 2), inner, 1, -rate_);

@@ -8,31 +8,31 @@
 #include <vector>
 namespace mneme::bench {
 
-// Shapes: N all rows, K stacked models, B rows of a batch, F pixels of a row, P parameters.
+// Shapes: N rows in total, K stacked models, B rows of a batch, F pixels of a row, P parameters.
 
-/// Work of every loop. Client c holds the rows c * rows to (c + 1) * rows - 1.
+/// The work that every loop does. Client c holds the rows c * rows to (c + 1) * rows - 1.
 struct workload {
   std::vector<std::int64_t> shape{}; ///< Shape of one row: [features], or [channels, height, width].
   std::int64_t hidden = 0;           ///< Width of the MLP's hidden layer; unused by the CNN.
   std::int64_t classes = 10;
   std::int64_t clients = 0;
   std::int64_t rows = 0;   ///< Rows of each client; a multiple of `batch`.
-  std::int64_t cohort = 0; ///< Clients per round; a multiple of `width`.
+  std::int64_t cohort = 0; ///< Number of clients per round; a multiple of `width`.
   std::int64_t batch = 0;
   std::int64_t width = 1; ///< Number of stacked models; 1 for sequential loops.
   double learning_rate = 0.1;
-  std::string device = "cpu"; ///< Sequential loops: device of the tensors, in LibTorch's notation.
+  std::string device = "cpu"; ///< Device of the tensors in LibTorch's notation; sequential loops only.
   [[nodiscard]] std::int64_t steps() const { return rows / batch; }
 };
 
-/// Generated rows, the same for every loop, stored as normalized floats.
+/// Generated rows, stored as normalized floats. They are the same for every loop.
 struct population {
   at::Tensor images; ///< [N, F] float32 in [-1, 1]
   at::Tensor labels; ///< [N] int64
 };
 [[nodiscard]] population make_population(const workload& load);
 
-/// Clients of a round; the same for every loop.
+/// Clients of a round. They are the same for every loop.
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 
@@ -45,14 +45,14 @@ struct population {
 /// Euclidean norm of all weights.
 [[nodiscard]] double norm_of(const std::vector<at::Tensor>& weights);
 
-/// Training loop to be measured.
+/// A training loop that is measured.
 class training_loop {
 public:
   virtual ~training_loop() = default;
   /// Trains each client of the cohort for one epoch of plain SGD from the same weights. The mean of their weights is
   /// the start of the next round.
   virtual void round(std::int64_t number, std::span<const std::int64_t> cohort) = 0;
-  /// Euclidean norm of all weights. Contenders that did the same work have nearly the same norm.
+  /// Euclidean norm of all weights. It is nearly the same for all loops that did the same work.
   [[nodiscard]] virtual double weights_norm() const = 0;
 };
 

@@ -11,9 +11,9 @@ namespace mneme::fuzz {
 using bytes = std::span<const std::uint8_t>;
 
 struct decoder {
-  const char* group = ""; ///< Decoders of a group are searched in turns, in one process.
-  const char* name = "";  ///< tools/fuzz/decoders/seeds.py has honest inputs under the same name.
-  /// Reads the input to its end or rejects it by the exceptions or values that its callers handle.
+  const char* group = ""; ///< Decoders of a group are fuzzed in turn, in one process.
+  const char* name = "";  ///< tools/fuzz/decoders/seeds.py has valid inputs under the same name.
+  /// Reads the input to its end, or rejects it by exceptions or values that callers handle.
   std::function<void(bytes)> read{};
 };
 

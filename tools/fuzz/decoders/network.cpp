@@ -14,7 +14,8 @@ archive::buffer buffer_of(bytes in) {
   return std::make_shared<const std::vector<std::byte>>(all.begin(), all.end());
 }
 
-/// Feeds a stream to the reader as a connection does: first into the buffer of a message, then the rest.
+/// Feeds a stream to the reader as a connection does: first as much as fits into the buffer of a message, then the
+/// rest.
 void feed(frame_reader& reader, std::span<const std::byte> stream) {
   const auto room = reader.write_area();
   const auto placed = std::min(room.size(), stream.size());
@@ -23,7 +24,7 @@ void feed(frame_reader& reader, std::span<const std::byte> stream) {
   reader.feed(stream.subspan(placed));
 }
 
-/// Reads frames from a stream that arrives in pieces; the first byte determines their length.
+/// Reads frames from a stream that arrives in pieces. The first byte determines the length of the pieces.
 void read_frames(bytes in) {
   if (in.empty())
     return;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t digest_bytes = 16;
 
-/// Scenario and program that the bytes name, so that the label of the checkpoint matches.
+/// A label with the scenario and program in the bytes, so that the checkpoint matches it.
 checkpoint_label label_in(const std::vector<std::byte>& file) {
   constexpr std::size_t head_bytes = 12;
   checkpoint_label label;
@@ -40,7 +40,7 @@ std::string refusal_of(const checkpoint& found) {
   return "";
 }
 
-/// Reads a checkpoint with any content but a valid checksum.
+/// Reads a checkpoint that has a valid checksum and otherwise any content.
 void read_checkpoint(bytes in) {
   const auto all = std::as_bytes(in);
   std::vector<std::byte> file(all.begin(), all.end());

@@ -37,7 +37,7 @@ nb::object range_of(class_range classes) {
                                          static_cast<long long>(classes.low), static_cast<long long>(classes.high)));
 }
 
-constexpr std::uint32_t python_draw = first_method_purpose; // stream of ctx.random()
+constexpr std::uint32_t python_draw = first_method_purpose; // random stream of ctx.random()
 
 void bind_random(nb::module_& module) {
   nb::class_<random_stream>(module, "Random", "Keyed random numbers: the same in every run, on any thread.")

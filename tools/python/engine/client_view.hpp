@@ -10,7 +10,7 @@ struct broadcast_view {
   broadcast sent{};
   tensors_ref weights{};       ///< All weights of the net [P]; null if none were sent.
   nb::object weights_object{}; ///< The weights as a torch tensor, or None.
-  nb::object tensors_object{}; ///< dict of the other tensors.
+  nb::object tensors_object{}; ///< A dict of the other tensors.
   [[nodiscard]] bool is_of(const broadcast& in) const;
 };
 
@@ -20,13 +20,13 @@ struct client_view {
   const client_context* context = nullptr; ///< Null after the round.
   const broadcast_view* in = nullptr;
   std::shared_ptr<const row_owner> owner{};
-  nb::object memory{}; ///< dict, created on first access.
+  nb::object memory{}; ///< A dict that is created on first access.
 
   [[nodiscard]] const client_context& live() const;
   [[nodiscard]] job_defaults world() const;
 };
 
-/// Upload as returned by Python: `mneme.Upload(weights, tensors, rows=, memory=, counts=)`.
+/// Upload that Python returned: `mneme.Upload(weights, tensors, rows=, memory=, counts=)`.
 struct upload_object {
   nb::object weights{}, tensors{}, memory{}, counts{};
   std::optional<std::int64_t> rows{};

@@ -7,7 +7,7 @@ generator_run::generator_run(nb::object started, const char* where) : where_(whe
   if (PyIter_Check(started.ptr()))
     generator_ = std::move(started);
   else
-    value_ = std::move(started); // a function without yield
+    value_ = std::move(started); // the function has no yield
 }
 
 void generator_run::advance(const std::vector<nb::object>& results) {
@@ -30,7 +30,7 @@ void generator_run::advance(const std::vector<nb::object>& results) {
     take_yielded(nb::steal(answer));
     break;
   case PYGEN_ERROR: {
-    nb::python_error thrown; // takes over the pending exception
+    nb::python_error thrown; // this takes over the pending exception
     throw user_error(thrown, where_);
   }
   }

@@ -5,7 +5,7 @@
 #include <optional>
 namespace mneme {
 
-/// Generator, or the return value of a plain function. All calls require the GIL.
+/// A generator, or the return value of a plain function. All calls require the GIL.
 class generator_run {
 public:
   /// @param where name of the function for messages: "client_round"

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// An engine thread enters the interpreter several times in a client's round. With PyGILState_Ensure alone, each entry
-/// would create a thread state and map a stack of 16 KiB: half the cost of a small round.
+/// would create a thread state and map a stack of 16 KiB, which would be half the cost of a small round.
 class gil_scope {
 public:
   gil_scope();

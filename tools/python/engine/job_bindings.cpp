@@ -39,7 +39,7 @@ loss_object plus(const loss_object& loss, nb::handle other) {
   return object_of(loss.terms.plus(more->terms));
 }
 
-/// Implements 0 + loss, since Python's sum(losses) starts with 0.
+/// Implements 0 + loss, because Python's sum(losses) starts with 0.
 loss_object plus_from_left(const loss_object& loss, nb::handle other) {
   if (PyLong_Check(other.ptr()) && !PyBool_Check(other.ptr()) && nb::cast<std::int64_t>(other) == 0)
     return loss;

@@ -25,7 +25,7 @@ class option_reader {
 public:
   option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options), unread_(options.size()) {}
 
-  /// Returns an option, or null if it is missing or None. To be called once per option.
+  /// Returns an option, or null if it is missing or None. Must be called once per option.
   [[nodiscard]] nb::object find(const char* name) {
     known_.at(static_cast<std::size_t>(known_count_++)) = name;
     if (unread_ == 0)
@@ -212,7 +212,7 @@ void expect_teacher(const train_job& job, bool reads_teacher) {
 }
 
 /// Adds the tensors of quadratic penalties to the job. Throws std::invalid_argument if they are not of this net, or if
-/// the loss has penalties only.
+/// the loss consists of penalties only.
 void expect_rows_and_tensors(const objective_terms& terms, const model& net, train_job& job) {
   if (!terms.has_rows())
     throw std::invalid_argument("ctx.train(): the loss has penalties of weights and no value for each row; expected a "

@@ -8,7 +8,7 @@ namespace mneme {
 
 // Axes: P weights of the net, n rows of a job.
 
-/// Job that was described in Python and not yet yielded.
+/// A job that was described in Python and has not been yielded yet.
 struct job_request {
   work request{};
   bool is_yielded = false; ///< true: its content has been moved.
@@ -39,7 +39,7 @@ struct job_defaults {
 
 /// Options of ctx.train(), ctx.extract() and the other functions, by name.
 using job_options = nb::kwargs;
-/// Describe jobs. Throw std::invalid_argument for an unknown option or an invalid value.
+/// These functions describe jobs. They throw std::invalid_argument for an unknown option or an invalid value.
 [[nodiscard]] job_request train_request(const job_defaults& world, const job_options& options);
 [[nodiscard]] job_request extract_request(const job_defaults& world, const job_options& options);
 [[nodiscard]] job_request statistics_request(const job_defaults& world, const job_options& options);
@@ -69,7 +69,7 @@ void bind_job_functions(nb::class_<Context>& to) {
   bind("evaluate", &evaluate_request, evaluate_doc);
 }
 
-/// True if both jobs are the same, as required of the two runs of a checked round.
+/// True if both jobs are the same. The two runs of a checked round must satisfy this.
 [[nodiscard]] bool same_work(const work& a, const work& b);
 
 /// Binds the classes of this header and the losses.

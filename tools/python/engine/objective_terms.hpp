@@ -32,8 +32,8 @@ struct objective_terms {
 
   /// Multiplies all terms. Throws std::invalid_argument if the factor is not finite.
   [[nodiscard]] objective_terms times(double factor) const;
-  /// Returns the union. A term of both is included once. Throws std::invalid_argument if its factor or parameters
-  /// differ.
+  /// Returns the union of both. A term that both have is included once. Throws std::invalid_argument if its factors or
+  /// parameters differ.
   [[nodiscard]] objective_terms plus(const objective_terms& others) const;
   /// True if a term has a value for each row, so that there is a loss and not only a penalty.
   [[nodiscard]] bool has_rows() const;
@@ -42,14 +42,14 @@ struct objective_terms {
   /// Adds the tensors of the quadratic terms to those of a job, under names that no user's tensor has. They are not
   /// part of the loss's identity, so that jobs with other tensors share a batch.
   void add_tensors(tensor_map& auxiliary) const;
-  /// Lists the terms with factors and parameters; Python losses by their digest.
+  /// Lists the terms with their factors and parameters. Losses written in Python are listed by their digests.
   [[nodiscard]] std::string text() const;
 };
 
 /// Returns a loss that computes the terms. @pre there is at least one term
 [[nodiscard]] loss_ref objective_of(const objective_terms& terms);
 
-/// Cross-entropy and proximal term. Throws std::invalid_argument unless mu is finite and >= 0.
+/// Cross-entropy and proximal term. Throws std::invalid_argument if mu is negative or not finite.
 [[nodiscard]] objective_terms proximal_terms(double mu);
 /// Cross-entropy and correction, each with factor 1.
 [[nodiscard]] objective_terms corrected_terms();

@@ -8,7 +8,8 @@
 namespace mneme {
 namespace {
 
-/// The tensors of `auxiliary`; those of one axis that are longer than a part of n weights from `offset` on are cut.
+/// Returns the tensors of `auxiliary`. A tensor of one axis that is longer than n is cut to its n entries from `offset`
+/// on, where n is the number of weights of a part.
 tensor_map cut_to_part(const tensor_map* auxiliary, std::int64_t offset, std::int64_t n) {
   tensor_map cut;
   if (auxiliary)
@@ -59,7 +60,7 @@ std::vector<at::Tensor> python_loss::row_values(const loss_rows& in) const {
   return {rows};
 }
 
-/// The penalty of a part of the weights, [] with its graph.
+/// The penalty for a part of the weights, [] with its graph.
 at::Tensor python_loss::penalty_of(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                                    const tensor_map* auxiliary) const {
   const auto value = under_gil(function_.name.c_str(), [&] {

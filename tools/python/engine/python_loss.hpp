@@ -7,7 +7,7 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// A Python function and the names of its arguments, which select what it receives. Without names it receives logits
+/// A Python function and the names of its arguments, which determine what it receives. Without names it receives logits
 /// and labels by position.
 struct python_function {
   nb::object call{};
@@ -29,7 +29,7 @@ struct python_loss_function {
 /// A loss returns one value per row [R] of `logits` [R, C], `labels` [R], `features` [R, D], `teacher_logits` [R, T],
 /// `row_weight` [R] and `side`, the job's tensors by name. Its values are weighted by row_weight. A penalty returns one
 /// number for the trained `weights` [n], `start` [n], the weights at the start of the job, and `side`. It is called for
-/// each contiguous part of the trained weights, and the numbers are added up; tensors in `side` of one axis that are
+/// each contiguous part of the trained weights, and its results are added up. Tensors of one axis in `side` that are
 /// longer than the part are cut to it. All arguments are passed by name.
 class python_loss final : private python_loss_function, public differentiable_loss {
 public:

@@ -15,7 +15,7 @@ namespace mneme {
 namespace {
 
 constexpr std::uint32_t rounds_checked = 2;
-constexpr std::size_t views_max = 8; // limit of broadcasts that clients of an asynchronous run use
+constexpr std::size_t views_max = 8; // limit of broadcasts in use by clients of an asynchronous run
 
 std::string text_attribute(nb::handle type, const char* name) { return nb::cast<std::string>(type.attr(name)); }
 
@@ -169,7 +169,8 @@ void host_method(nb::object type) {
   auto& entries = registered<strategy_entry>();
   const auto same = [&](const strategy_entry& entry) { return entry.name == name; };
   const bool is_known = std::any_of(entries.begin(), entries.end(), same);
-  static auto* const hosted = new std::map<std::string, nb::object>; // never destroyed: the interpreter may end first
+  static auto* const hosted = new std::map<std::string, nb::object>; // never destroyed, because the interpreter may end
+                                                                     // first
   if (is_known && !hosted->contains(name))
     throw std::invalid_argument(fmt::format("'{}' is a built-in method; choose another name", name));
   (*hosted)[name] = std::move(type);

@@ -11,7 +11,7 @@ namespace mneme {
 using hosted_value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>>;
 
-/// Strategy whose halves are Python objects. They hold the GIL while they run, but never while jobs are computed.
+/// A strategy whose halves are Python objects. It holds the GIL while they run, but never while jobs are computed.
 class python_method final : public strategy, public client_rows_user {
 public:
   /// @param type subclass of mneme.Method
@@ -25,7 +25,7 @@ public:
   [[nodiscard]] method_needs needs() const override { return needs_; }
   [[nodiscard]] upload_content uploads() const override { return uploads_; }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
-  [[nodiscard]] bool uploads_models() const override { return true; } // a run checks each upload
+  [[nodiscard]] bool uploads_models() const override { return true; } // true, because a run checks each upload
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
@@ -39,9 +39,9 @@ public:
   [[nodiscard]] const nb::object& client_function() const { return client_function_; }
   /// Python object of the broadcast, shared by all clients of a round.
   [[nodiscard]] nb::object view_of(const broadcast& in) const;
-  /// Owner of the rows that a client may select in this round.
+  /// Owner of the rows that the client may select in this round.
   [[nodiscard]] std::shared_ptr<const row_owner> owner_of(const client_context& ctx, const broadcast& in) const;
-  /// True in the first rounds, in which each client half runs twice with equal results required.
+  /// True in the first rounds. In these rounds each client half runs twice, and both results must be equal.
   [[nodiscard]] static bool is_checked(const round_info& info);
 
 private:
@@ -50,12 +50,12 @@ private:
 
   nb::object type_, instance_, client_function_;
   std::string name_;
-  std::string source_digest_, source_; // digest of the class's source, and the one in the scenario
+  std::string source_digest_, source_; // digest of the class's source now, and digest in the scenario
   bool allows_source_change_ = false;  // true: the two may differ, because the user has changed the source
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;
   method_needs needs_;
-  upload_content uploads_ = upload_content::other; // weights: the server averages all tensors of an upload
+  upload_content uploads_ = upload_content::other; // `weights` if the server averages all tensors of an upload
   method_setup setup_;
   std::weak_ptr<const client_rows> client_rows_; // training rows of the run
   transmitted_weights transmitted_;

@@ -29,7 +29,7 @@ void python_round::begin(const broadcast& in) {
 python_round::~python_round() {
   const gil_scope held;
   for (auto& played : halves_)
-    nb::inst_ptr<client_view>(played.view)->context = nullptr; // later accesses raise an error
+    nb::inst_ptr<client_view>(played.view)->context = nullptr; // after this, accesses raise an error
   halves_.clear();
   broadcast_.reset();
 }

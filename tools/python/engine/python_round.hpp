@@ -4,8 +4,8 @@
 #include "tools/python/engine/python_method.hpp"
 namespace mneme {
 
-/// Acquires the GIL itself. In the first rounds the generator runs twice, and both runs must yield the same jobs and
-/// results. This detects dependence on a clock, a counter or an unseeded random number generator.
+/// Acquires the GIL when needed. In the first rounds the generator runs twice, and both runs must yield the same jobs
+/// and results. This detects dependence on a clock, a counter or an unseeded random number generator.
 class python_round {
 public:
   python_round(const python_method& method, client_context& ctx) : method_(method), context_(ctx) {}
@@ -13,7 +13,7 @@ public:
   python_round(const python_round&) = delete;
   python_round& operator=(const python_round&) = delete;
 
-  /// Runs to the first jobs or to the end. Must be the first call, and the only one of begin().
+  /// Runs the generator to its first jobs or to its end. Must be called once, as the first function.
   void begin(const broadcast& in);
   [[nodiscard]] bool is_over() const { return halves_.front().run.is_over(); }
   [[nodiscard]] plan take_stage() { return std::move(stage_); }

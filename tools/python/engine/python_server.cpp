@@ -93,7 +93,7 @@ void server_object::fold(const delivery& in) const {
 
 namespace {
 
-/// Runs Python's close_round() stage by stage. Acquires the GIL itself.
+/// Runs Python's close_round() stage by stage. Acquires the GIL when needed.
 class server_step {
 public:
   explicit server_step(server_context& ctx) : context_(ctx) {}
@@ -190,8 +190,8 @@ std::map<std::string, double> server_object::summary_metrics() const {
   });
 }
 
-/// Saves or restores the state, with the position in the round: a checkpoint may be taken between open_round() and
-/// fold().
+/// Saves or restores the state and the position in the round, because a checkpoint may be taken between open_round()
+/// and fold().
 void server_object::persist(archive& state) {
   state(info_);
   if (state.loading() && info_)
@@ -346,7 +346,7 @@ public:
       throw std::invalid_argument(written_text);
     set_weights(flat_tensor_of(value, method_.setup().net->size(), "self.weights").clone());
   }
-  /// Mean of the folded uploads; the server's own weights if nothing was folded.
+  /// Mean of the folded uploads, or the server's own weights if nothing was folded.
   nb::object mean(const std::string& name) {
     if (name == flat_weights) {
       const auto before = weights();
@@ -374,7 +374,7 @@ private:
   const python_method& method_;
   nb::object host_; // averaging_host
   server_object object_;
-  bool opens_, folds_, closes_, predicts_;         // true: overridden by the user's class
+  bool opens_, folds_, closes_, predicts_;         // true: the user's class overrides the function
   std::map<std::string, weighted_average> others_; // averages of other tensors in the open round
   nb::object shown_;                               // Python object of the weights
   at::Tensor shown_of_;                            // engine tensor from which shown_ was made

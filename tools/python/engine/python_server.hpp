@@ -4,7 +4,7 @@
 #include "tools/python/engine/python_method.hpp"
 namespace mneme {
 
-/// Upload as passed to Python's fold(); valid during the call.
+/// An upload as Python's fold() receives it; valid during the call.
 struct delivery_view {
   const delivery* in = nullptr; ///< Null after the call.
   [[nodiscard]] const delivery& live() const;
@@ -25,7 +25,7 @@ struct server_view {
   [[nodiscard]] row_set rows_of_task(std::int64_t task) const;
 };
 
-/// Python's server object, with the operations common to both kinds of servers. Acquires the GIL itself.
+/// Python's server object, with the operations common to both kinds of servers. Acquires the GIL when needed.
 class server_object {
 public:
   /// @param host object with the native functions for Python, or None
@@ -59,10 +59,10 @@ private:
   const python_method& method_;
   nb::object object_;
   bool predicts_clients_ = false, sends_weights_ = true;
-  std::optional<round_info> info_;       // of the current round; nullopt before the first
+  std::optional<round_info> info_;       // position of the current round; nullopt before the first
   mutable at::Tensor frozen_;            // copy of the weights that Python holds
   mutable const void* copied_ = nullptr; // address of the copied tensor
-  mutable std::int64_t version_ = 0;     // and its version
+  mutable std::int64_t version_ = 0;     // version of the copied tensor
 };
 
 [[nodiscard]] std::unique_ptr<server_half> make_hosted_server(const python_method& method);

@@ -8,7 +8,7 @@ namespace mneme {
 
 // Axes: n rows of a set.
 
-/// Client or server that selects rows. All calls require the GIL.
+/// A client or server that selects rows. All calls require the GIL.
 class row_owner {
 public:
   /// The server. It can only select rows of a given set.
@@ -28,7 +28,7 @@ public:
   [[nodiscard]] bool has_held(std::int64_t row) const;
   [[nodiscard]] std::int64_t rows_held() const { return static_cast<std::int64_t>(held().size()); }
   [[nodiscard]] std::int64_t row_visibility() const noexcept { return shown_.size(); }
-  /// Throws std::invalid_argument after the end of the run, when a client's rows are not valid any more.
+  /// Throws std::invalid_argument after the end of the run, because a client's rows are then no longer valid.
   void expect_alive() const;
 
 private:

@@ -171,7 +171,7 @@ bool run_handle::wait(double seconds) {
     version_ = live_->wait_beyond(version_, std::chrono::milliseconds(static_cast<std::int64_t>(1000.0 * seconds)));
   const bool is_over = is_over_.load();
   if (is_over && thread_.joinable())
-    thread_.join(); // the thread needs the interpreter to end, so it ends before finalization
+    thread_.join(); // the thread needs the interpreter, so it ends before the interpreter is finalized
   return is_over;
 }
 
@@ -205,7 +205,7 @@ void bind_runs(nb::module_& module) {
               std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace,
               const std::string& accept, std::int64_t workers_min, std::string secret,
               std::vector<std::filesystem::path> keys, std::int64_t nodes_started) {
-             keys.resize(3); // certificate, key, authority
+             keys.resize(3); // paths of certificate, key and authority
              accept_options nodes{
                  .trust = {.secret = std::move(secret), .certificate = keys[0], .key = keys[1], .authority = keys[2]},
                  .ranks = nodes_started,

@@ -16,7 +16,7 @@ struct run_description {
   bool resumes = false;
   overrides settings{};
   std::filesystem::path out{}; ///< Empty: a folder below runs/.
-  std::string name{};          ///< Name of a scenario without a file; empty: the file's name.
+  std::string name{};          ///< Name of a scenario that has no file; empty: the name of the file.
   std::int64_t threads = 0;
   progress_style style = progress_style::silent;
   bool trace = false;
@@ -42,9 +42,10 @@ public:
   [[nodiscard]] nb::tuple pace() const;
   /// Number of rounds that were done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
-  /// Warnings of the scenario and its inputs, each a location and a text; complete when pace() has a folder.
+  /// Warnings about the scenario and its inputs, each with a location and a text. They are complete once pace() has a
+  /// folder.
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
-  /// Errors of a scenario that could not start; available after the end.
+  /// Errors of a scenario that could not start; available after the run has ended.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }
   /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if there was nothing
   /// to resume.
@@ -63,7 +64,7 @@ private:
   diagnostics findings_, warnings_;
   std::optional<run_summary> summary_;
   std::string failure_; // text of an exception
-  std::thread thread_;  // last, since it uses the other members
+  std::thread thread_;  // last, because it uses the other members
 };
 
 void bind_runs(nb::module_& module);

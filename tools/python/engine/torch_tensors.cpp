@@ -27,7 +27,8 @@ torch_parts& parts() {
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
-/// Converts a number or list to a torch tensor, a float to float64. Throws std::invalid_argument that names `meaning`.
+/// Converts a number or list to a torch tensor; a float becomes float64. Throws std::invalid_argument that names
+/// `meaning`.
 nb::object as_tensor(nb::handle object, const std::string& meaning) {
   if (PyObject_IsInstance(object.ptr(), parts().tensor_type) == 1)
     return nb::borrow(object);
@@ -75,7 +76,7 @@ nb::object torch_object(const at::Tensor& value) {
 
 bool was_written(nb::handle shown) {
   if (PyObject_IsInstance(shown.ptr(), parts().tensor_type) != 1)
-    return true; // replaced by another object
+    return true; // the object was replaced by another one
   return reinterpret_cast<const tensor_object*>(shown.ptr())->tensor._version() != 0;
 }
 
@@ -148,7 +149,7 @@ bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.data_ptr() == b.data_ptr() && a.is_contiguous() && b.is_contiguous())
     return true;
   const auto x = a.cpu().contiguous(), y = b.cpu().contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0; // bitwise, so that equal NaNs are equal
+  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0; // compared as bytes, so that equal NaNs are equal
 }
 
 bool equal_bits(const tensor_map* a, const tensor_map* b) {

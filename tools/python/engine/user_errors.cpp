@@ -6,11 +6,11 @@ namespace mneme {
 namespace {
 
 nb::object& first_error() {
-  static auto* const kept = new nb::object(nb::none()); // never destroyed: the interpreter may end first
+  static auto* const kept = new nb::object(nb::none()); // never destroyed, because the interpreter may end first
   return *kept;
 }
 
-/// Returns str(object). Escapes lone surrogates, which UTF-8 cannot represent.
+/// Returns str(object). Escapes lone surrogates, because UTF-8 cannot represent them.
 std::string text_of(nb::handle object) {
   const nb::str text(object);
   const auto bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
@@ -19,7 +19,7 @@ std::string text_of(nb::handle object) {
   return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
-/// True for files of the package or of torch; false for the user's code.
+/// True for files of the package or of torch; false for files of the user.
 bool is_ours(const std::string& file) {
   const auto folder = std::filesystem::path(file).parent_path().filename();
   return folder == "mneme" || file.find("/torch/") != std::string::npos || file.starts_with("<frozen");

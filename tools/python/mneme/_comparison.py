@@ -17,7 +17,7 @@ def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[st
             columns: str = "", data: Data | None = None, partition: Partition | None = None,
             methods: Sequence[type[Method]] = ()) -> Any:
     """Compares runs like `mneme compare`: means over seeds, intervals and differences. Returns a DataFrame if pandas is
-    installed, else a list of dicts.
+    installed, otherwise a list of dicts.
 
     data, partition: include only runs with these arguments of run(); a partition must be an array here, not a function.
     methods: include runs of these classes only if their source has not changed.

@@ -1,4 +1,4 @@
-"""Distinguishes library modules (Python's own or installed) from the user's modules."""
+"""Tells library modules (Python's or installed ones) from the user's modules."""
 import importlib.metadata
 import importlib.util
 import os

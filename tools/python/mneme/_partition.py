@@ -1,4 +1,4 @@
-"""Which client of a scenario holds how many rows of which class."""
+"""Counts which client of a scenario holds how many rows of which class."""
 import html
 from collections.abc import Sequence
 from typing import Any

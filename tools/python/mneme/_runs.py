@@ -100,7 +100,7 @@ class Run:
 
     @property
     def metrics(self) -> Any:
-        """The evaluations as a pandas DataFrame if pandas is installed, else as records."""
+        """The evaluations as a pandas DataFrame if pandas is installed, otherwise the records."""
         try:
             import pandas
         except ImportError:
@@ -111,7 +111,7 @@ class Run:
     def client_accuracy(self) -> Any:
         """Tests of the clients' own models (evaluation.personal), one per evaluation and client: task, round,
         virtual_s, client, train_rows, test_rows, accuracy_before, accuracy in percent. A pandas DataFrame if pandas is
-        installed, else dicts; empty without evaluation.personal."""
+        installed, otherwise dicts; empty without evaluation.personal."""
         name = "client_accuracy.csv"
         lines = []
         if os.path.exists(self._path(name)):

@@ -81,8 +81,9 @@ def span_of_code(code):
 
 
 def node_text(node, is_root=False):
-    """Formats a node as nested text. Decorators and defaults of the root are omitted, since they are hashed as
-    objects."""
+    """Formats a node as nested text. Decorators and defaults of the root are omitted, because they are hashed as
+    objects.
+    """
     if isinstance(node, list):
         return "[" + " ".join(map(node_text, node)) + "]"
     if not isinstance(node, ast.AST):
@@ -133,8 +134,8 @@ def bytecode_text(code):
 
 
 def has_docstring(code):
-    """True if the code has a docstring: Python 3.13 has a flag; before, it is a first constant that no instruction
-    loads."""
+    """True if the code has a docstring. Python 3.13 sets a flag. In earlier versions a docstring is the first constant,
+    and no instruction loads it."""
     if sys.version_info >= (3, 13):
         return bool(code.co_flags & 0x4000000)
     return not any(step.opname == "LOAD_CONST" and step.arg == 0 for step in dis.get_instructions(code))

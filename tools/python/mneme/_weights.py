@@ -39,7 +39,9 @@ def weights(name: str, file: str = "model.safetensors", revision: str | None = N
 
 
 def _explained(call, error):
-    """The error of a download with what was expected. Errors are told apart by name, because their module moved."""
+    """The error of a failed download, with what was expected. Errors are distinguished by name, because their module
+    has moved.
+    """
     names = {kind.__name__ for kind in type(error).__mro__}
     text = str(error).strip().split("\n")[0]
     if names & {"GatedRepoError"}:
@@ -57,7 +59,7 @@ def _explained(call, error):
 
 
 def merged(tensors: dict[str, torch.Tensor], scale: float) -> dict[str, torch.Tensor]:
-    """Adds scale B A of every low-rank part to the matrix of its layer, and leaves the parts out."""
+    """Adds scale B A of every low-rank part to the matrix of its layer, and removes the parts."""
     result = {name: tensor for name, tensor in tensors.items() if not name.endswith((DOWN, UP))}
     for name in sorted(tensors):
         if not name.endswith(DOWN):

@@ -21,7 +21,7 @@ END_OF_RUN_S = 10.0  # nodes end shortly before the run whose end they have rece
 
 
 class NodesEnded(RuntimeError):
-    """All nodes of a cluster have ended, and the run has not."""
+    """All nodes of a cluster have ended before the run."""
 
 
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
@@ -54,7 +54,7 @@ def free_address(host: str) -> str:
 
 
 def wait_until_done(tasks: list[Any], wait_s: float) -> None:
-    """Waits at most `wait_s` seconds for tasks to end; nodes end with the run."""
+    """Waits at most `wait_s` seconds until the tasks end. Nodes end with the run."""
     until = time.monotonic() + wait_s
     while not all(task.done() for task in tasks) and time.monotonic() < until:
         time.sleep(0.1)

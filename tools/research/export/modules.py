@@ -5,9 +5,9 @@
     python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights FILE] [--eval]
     python3 tools/research/export/modules.py check > tests/golden/modules/tiny.txt
 
-tiny: a convolution, batch normalization and pooling for images of 3x10x10, weights by formula(). resnet18:
+tiny: a convolution, batch normalization and pooling for images of 3x10x10, with weights from formula(). resnet18:
 torchvision's up to its pooling, 512 features; without --weights initialized from seed 1. check: prints PyTorch's
-results of tiny in evaluation mode for rows by formula(), one per line. The packages are pinned in
+results of tiny in evaluation mode for rows from formula(), one per line. The packages are pinned in
 tools/wheels/export.txt. Does not use mneme's engine.
 
 A file is written by torch.export.save, in training mode unless --eval is given.

@@ -32,7 +32,8 @@ def hashed(name):
 
 
 def formula(name, count):
-    """`count` float32 numbers in [-1, 1). Element i is a mixture of hash of name + i * golden ratio; exact."""
+    """`count` float32 numbers in [-1, 1). Element i is computed exactly, by mixing the bits of
+    hash(name) + i * golden ratio."""
     x = (numpy.uint64(hashed(name)) + numpy.arange(count, dtype=numpy.uint64) * numpy.uint64(0x9E3779B1))
     x = (x & numpy.uint64(0xFFFFFFFF)).astype(numpy.uint32)
     x ^= x >> numpy.uint32(16)

@@ -90,7 +90,7 @@ class FedCil(shim.Adapter):
 
 
 class Draws:
-    """Replaces numpy's draws: labels in turn, and noise by name. Draws are recorded."""
+    """Replaces numpy's draws: labels in turn, and noise computed from names. Draws are recorded."""
 
     def __init__(self, name, stride=2):
         self.name, self.stride, self.count, self.labels, self.places = name, stride, 0, [], []

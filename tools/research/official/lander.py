@@ -133,7 +133,7 @@ def named_values(net, prefix, running=None):
 
 
 def calibrated(net):
-    """Sets running statistics to those of images by name, so that they have the right size in every layer."""
+    """Sets running statistics to those of images computed from names, so that their sizes fit every layer."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
     for layer in layers:
         layer.momentum = 1.0
@@ -190,7 +190,7 @@ class Draws:
 
 
 def synthesised(adapter, views):
-    """Rounds of NAYER.synthesize. @param views True: crops and flips by name; False: unchanged pixels"""
+    """Rounds of NAYER.synthesize. @param views True: crops and flips from names; False: unchanged pixels"""
     code = adapter.code
     adapter.nets.get_convnet = lambda args, pretrained=False: BackboneOf(1, EMBEDDING)
     running = calibrated(net_of(adapter, "teacher."))
@@ -276,7 +276,7 @@ def moved_generator(generator):
 
 
 def student_steps(adapter, maker, running, count=3):
-    """NAYER.student_train on batches by name: the student after each of `count` runs of several steps."""
+    """NAYER.student_train on batches computed from names: the student after each of `count` runs of several steps."""
     after = []
     for steps in range(1, count + 1):
         student = net_of(adapter, "student.", running)

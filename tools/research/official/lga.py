@@ -35,7 +35,7 @@ class Answers(nn.Module):
 
 
 class Scores(nn.Module):
-    """Linear net on pixels, with weights by name."""
+    """Linear net on pixels, with weights computed from names."""
 
     def __init__(self, name, width, classes):
         super().__init__()
@@ -96,7 +96,7 @@ class Lga(shim.Adapter):
         return self.proxy.proxyServer("cpu", RATE, CLASSES, self.extractor(), self.encoder(), None, self.arguments())
 
     def encoder(self):
-        """The official LeNet with weights by name between -0.5 and 0.5, the range of its initialization."""
+        """The official LeNet with weights computed from names, in [-0.5, 0.5], the range of its initialization."""
         made = self.nets.LeNet(*self.encoder_shape(), num_classes=CLASSES)
         with torch.no_grad():
             for name, value in made.named_parameters():
@@ -172,12 +172,12 @@ def herding(adapter):
 
 
 def photographs(name, count):
-    """Images [count, H, W, 3] uint8 by name."""
+    """Images [count, H, W, 3] uint8, computed from a name."""
     return ((values_of(name, (count, EXTENT, EXTENT, 3)).numpy() + 1) * 127.5).astype("uint8")
 
 
 def prototypes(adapter):
-    """Rows that represent classes, and their gradients in the encoder after 50 steps of descent on their pixels."""
+    """Rows that represent classes, and their gradients in the encoder after 50 gradient steps on their pixels."""
     client = adapter.client(2)
     client.num_img, client.current_class, client.learning_rate = 1, PROTOTYPE_CLASSES, RATE
     client.model = Scores("net", 3 * EXTENT * EXTENT, CLASSES)

@@ -61,7 +61,7 @@ def mneme_name(name):
 
 
 def net_of(adapter, prefix, running=None, seen=SEEN):
-    """A network whose head has the first `seen` rows of the values by name."""
+    """A network whose head has the first `seen` rows of the values computed from names."""
     net = adapter.nets.network(seen, Trunk()).double()
     with torch.no_grad():
         for name, value in net.named_parameters():
@@ -76,7 +76,7 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def running_of(adapter):
-    """Sets running statistics to those of images by name, so that they have the right size in every layer."""
+    """Sets running statistics to those of images computed from names, so that their sizes fit every layer."""
     return {mneme_name(name): values for name, values in calibrated(net_of(adapter, "teacher.")).items()}
 
 

@@ -72,7 +72,7 @@ class Oscar(shim.Adapter):
         return names
 
     def trained(self, *arguments, scale=1.0):
-        """Trains on the rows by name. @param scale of the head's weights @return records of epochs, and the net"""
+        """Trains on rows from names. @param scale of the head's weights @return records of epochs, and the net"""
         kept = {"losses": [], "right": [], "rates": [], "nets": []}
         nets = []
 
@@ -117,7 +117,7 @@ def training(adapter):
 
 
 def schedule(adapter):
-    """A head with large weights has losses above 7, for which the rate falls, until they are lower."""
+    """Starts from a head with large weights: the rate falls while the loss is above 7."""
     kept, _ = adapter.trained("--iterations", str(EPOCHS), scale=20.0)
     return {"losses": kept["losses"], "rates": kept["rates"]}
 

@@ -1,7 +1,7 @@
-"""Small run of OSI-FL's server, or of OSCAR's, on images by mneme's generator.
+"""Small run of OSI-FL's server, or of OSCAR's, on images made by mneme's generator.
 
 compare.py runs this file in a separate process: osi_fl_run.py CHECKOUT FOLDER SEED METHOD, with METHOD osi-fl or oscar
-and mneme's program in $MNEME. The programs train on images by Stable Diffusion, which is too slow for a small run.
+and mneme's program in $MNEME. The programs train on images made by Stable Diffusion, which is too slow for a small run.
 Instead mneme generates digits from the means that clients send and writes them to samples.png, and both sides train on
 these. Rows, start, scenario.toml and trace.json are written into FOLDER, generated images into FOLDER/made.
 """

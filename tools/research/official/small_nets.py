@@ -1,4 +1,4 @@
-"""Small nets and rows by name that several adapters use; the C++ tests compute the same."""
+"""Small nets, and rows computed from names, that several adapters use. The C++ tests compute the same ones."""
 import torch
 from torch import nn
 

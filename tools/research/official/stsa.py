@@ -4,7 +4,7 @@
     tools/research/official/stsa.py CHECKOUT [tests/golden]
 
 CHECKOUT is a clone of github.com/Yuqin-G/STSA at the commit below. Writes stsa/statistics.json (replace_fc1 and
-replace_fc_ours3 over two tasks, of features by name), fed_ewc/local_rounds.json and fed_lwf/local_rounds.json (a
+replace_fc_ours3 over two tasks, on features from names), fed_ewc/local_rounds.json and fed_lwf/local_rounds.json (a
 client's training on fixed batches, in the first task and in a later one), all in float64.
 """
 import sys

@@ -53,7 +53,7 @@ class Target(shim.Adapter):
 # -- Weights by name --------------------------------------------------------------------------------------------------
 
 def net_of(adapter, prefix, running=None, seen=SEEN):
-    """IncrementalNet whose head has the first `seen` rows of the values by name."""
+    """IncrementalNet whose head has the first `seen` rows of the values computed from names."""
     net = adapter.nets.IncrementalNet({"net": "resnet8"}, False)
     net.update_fc(seen)
     net = net.double()
@@ -146,7 +146,7 @@ def synthesised(adapter, running, is_maml):
 
 
 def student_steps(adapter, running, count=3):
-    """TARGET.kd_train on batches by name: the student after each of `count` runs of several steps."""
+    """TARGET.kd_train on batches computed from names: the student after each of `count` runs of several steps."""
     after = []
     shown = types.SimpleNamespace(get_all_syn_data=lambda: [images(f"student.{i}", (STUDENT_BATCH, 3, SIDE, SIDE))
                                                             for i in range(count)])
@@ -168,7 +168,7 @@ def synthesis(adapter):
 
 
 def calibrated_statistics(adapter):
-    """Running statistics of images by name, so that they have the right size in every layer."""
+    """Running statistics of images computed from names, so that their sizes fit every layer."""
     return calibrated(net_of(adapter, "teacher."))
 
 

@@ -4,7 +4,7 @@
 A Flower server sends all clients messages and jobs of several sizes at the same time: an empty round trip, the model
 down, the model up, training on a quarter of the rows, and training on all rows. Clients share a machine, so they get
 requests as in the federation: all again when all have replied, or, with CONCURRENCY, each as soon as it has replied.
-The empty round trip gives the latency. The transfers, less the latency, give the link's payload rate in Mbit/s,
+The empty round trip gives the latency. The transfers, minus the latency, give the link's payload rate in Mbit/s,
 including packing by the client in its share of a core. The two trainings give rows per second and the fixed cost of a
 job. FILE receives a JSON list by client number.
 """

@@ -1,13 +1,13 @@
 """Common definition of the real and the simulated federation: nets, rows, clients and the scenario."""
 import json
 
-# Rows are random pixels of the data set's shape on both sides, because the duration of a step does not depend on them.
+# Both sides use random pixels of the data set's shape as rows, because the duration of a step does not depend on them.
 FEDERATIONS = {
     "lenet": {"shape": [1, 28, 28], "classes": 10, "model": {"name": "lenet"}, "batch": 32, "rows": (300, 900),
               "mbit": (10.0, 40.0), "trains": True},
     "cnn": {"shape": [3, 32, 32], "classes": 100, "model": {"name": "cnn"}, "batch": 32, "rows": (20, 60),
             "mbit": (20.0, 100.0), "trains": True},
-    # 11,018,670 numbers of 4 bytes and no training, so that only the links matter.
+    # 11,018,670 numbers of 4 bytes. Nothing is trained, so only the links matter.
     "noop": {"shape": [784], "classes": 10, "model": {"name": "mlp", "hidden": [4096, 1900]}, "batch": 1,
              "rows": (1, 1), "mbit": (40.0, 100.0), "trains": False},
 }

@@ -21,7 +21,7 @@ def sh(*words, check=True):
 
 
 def has_netem():
-    """True if this kernel delays packets for us."""
+    """True if the kernel can delay packets."""
     sh("ip", "link", "add", "mneme-probe", "type", "dummy")
     try:
         added = sh("tc", "qdisc", "add", "dev", "mneme-probe", "root", "netem", "delay", "1ms", check=False)

@@ -1,7 +1,7 @@
 """Shared code of the scripts for class-incremental learners: tensors by formula, stubs for modules, and golden files.
 
 Tensors are those of formula() in tests/support/formula.hpp, in float64. A script calls methods of an official
-checkout's classes on bare objects that have only the attributes that these read. A checkout of another commit is
+checkout's classes on bare objects that have only the attributes that the methods read. A checkout of another commit is
 refused.
 """
 import json

@@ -27,7 +27,7 @@ PARTS = {"a_q": "query.down", "b_q": "query.up", "a_v": "value.down", "b_v": "va
 
 
 def transformer(*_, **__):
-    """Small transformer with weights by formula."""
+    """Small transformer with weights from formula()."""
     net = VisionTransformer(img_size=SIDE, patch_size=PATCH, embed_dim=WIDTH, depth=DEPTH, num_heads=HEADS,
                             num_classes=CLASSES).double()
     with torch.no_grad():
@@ -43,7 +43,7 @@ def low_rank(task, part):
 
 
 def net_of(theirs):
-    """Official net with low-rank parts of the first tasks and prototypes by formula."""
+    """Official net with low-rank parts of the first tasks and prototypes from formula()."""
     theirs.create_model = transformer
     net = theirs.VLT("small", CLASSES, r=RANK, lora_layer=[0])
     net.feat_dim = WIDTH

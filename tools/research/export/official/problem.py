@@ -1,4 +1,4 @@
-"""Small federation on which official programs are run: rows, labels and initial weights by formula.
+"""Small federation on which official programs are run, with rows, labels and initial weights from a formula.
 
 The net is Linear(3, 4), ReLU, Linear(4, 3), its loss cross-entropy. Three clients have 4, 6 and 11 rows, which every
 epoch reads in order, so that batches of 4 make 1, 2 and 3 steps per epoch. Scripts of this folder run a checkout of an

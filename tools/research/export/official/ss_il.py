@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of SS-IL and of BiC in hongjoon0805/SS-IL-Official: a linear net on features by formula.
+"""Steps of SS-IL and of BiC in hongjoon0805/SS-IL-Official: a linear net on features from formula().
 
     python3 tools/research/export/official/ss_il.py CHECKOUT [tests/golden]
 
