@@ -135,7 +135,7 @@ class Exported(unittest.TestCase):
             mneme.run(scenario(model), data=mneme.Data(rows, labels, rows, labels))
 
     def test_fused_nets_have_one_digest_for_all_threads_and_widths(self):
-        for name in ("encoder, norm first", "depthwise", "LSTM", "residual of tokens"):
+        for name in ("encoder, norm first", "depthwise", "LSTM", "residual of tokens", "GRU", "LSTM with states"):
             make, data = NETS[name]
             rows, labels, normalized = data()
             model = self.model(make(), normalized(rows[:2]))
