@@ -19,6 +19,23 @@ bool computes_size(const exported_call& call) {
   return call.kind == call_kind::size || call.kind == call_kind::arithmetic;
 }
 
+/// True if the call writes in place to one of the values `needed`, possibly through views of it.
+bool writes_to(const graph_view& graph, const exported_call& call, const std::set<std::int32_t>& needed) {
+  if (!call.op || !call.writes_argument())
+    return false;
+  const auto* writer = &call;
+  while (writer && writer->op && !writer->op->schema().returns().empty() &&
+         writer->op->schema().returns()[0].alias_info() != nullptr) {
+    const auto slots = slots_read(*writer);
+    if (slots.empty())
+      return false;
+    if (needed.contains(slots[0]))
+      return true;
+    writer = graph.producer(slots[0]);
+  }
+  return false;
+}
+
 } // namespace
 
 std::string graph_segment::text() const { return fmt::format("operators {} to {}", from, to); }
@@ -70,7 +87,8 @@ exported_program segment_program(const graph_view& graph, const graph_segment& s
   std::set<std::int32_t> needed{segment.to};
   for (auto call = whole.calls.rbegin(); call != whole.calls.rend(); ++call) {
     if (std::none_of(call->results.begin(), call->results.end(),
-                     [&](std::int32_t slot) { return slot != segment.from && needed.contains(slot); }))
+                     [&](std::int32_t slot) { return slot != segment.from && needed.contains(slot); }) &&
+        !writes_to(graph, *call, needed))
       continue;
     const bool norm_trains = call->kind == call_kind::batch_norm && call->mode_argument >= 0;
     if (training && (norm_trains || call->writes_buffer))

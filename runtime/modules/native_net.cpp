@@ -70,8 +70,8 @@ std::string difference(const module_net& module, const model& native, const modu
   const auto error = (expected - found).abs().max().item<double>();
   if (error <= tolerance * std::max(largest, 1e-3)) // false for NaN
     return "";
-  return fmt::format("the layers {} compute other scores than the file (a difference of {:.2g} of {:.2g})",
-                     native.identity(), error, largest);
+  return fmt::format("the layers compute other scores than the file (a difference of {:.2g} of {:.2g})", error,
+                     largest);
 }
 
 /// Makes the last layer the head. Returns an error; "" on success.

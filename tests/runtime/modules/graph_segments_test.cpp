@@ -167,6 +167,20 @@ TEST_CASE("a result that no linear layer computes is a segment, and a pass selec
   CHECK(at::allclose(found.logits, expected.logits, 1e-5, 1e-6));
 }
 
+TEST_CASE("a segment contains writes to a part of a value that it reads") {
+  made_program made;
+  const auto hidden = linear(made, "a", tensor_named("x"), 4, 6);
+  const auto mask = made.call("ones_like.default", {{"self", hidden}});
+  const auto part =
+      made.call("slice.Tensor",
+                {{"self", mask}, {"dim", number(1)}, {"start", number(1)}, {"end", number(3)}, {"step", number(1)}});
+  made.call("fill_.Scalar", {{"self", part}, {"value", real(0.25)}}); // no call reads its result
+  linear(made, "fc", made.call("mul.Tensor", {{"self", hidden}, {"other", mask}}), classes, 4);
+  const auto module = loaded(made, {1, 1, 6});
+  INFO(note_of(*module));
+  CHECK(module->native());
+}
+
 TEST_CASE("dropout in a segment draws in training only, and repeats with its key") {
   made_program made;
   const auto hidden = linear(made, "a", tensor_named("x"), 32, 6);
