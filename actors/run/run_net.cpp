@@ -3,6 +3,7 @@
 #include "actors/run/freeze_parameters.hpp"
 #include "actors/run/memory_estimate.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/models/network.hpp"
 #include "runtime/models/user_module.hpp"
 #include <cctype>
 #include <fmt/format.h>
@@ -113,6 +114,8 @@ diagnostics module_warnings(const scenario& settings, const model& net) {
   if (const auto* const module = dynamic_cast<const user_module*>(&net))
     for (const auto& text : module->warnings())
       warnings.push_back({settings.where("model.module"), text});
+  if (const auto* const layers = dynamic_cast<const network*>(&net); layers && !layers->note().empty())
+    warnings.push_back({settings.where("model.module"), layers->note()});
   return warnings;
 }
 

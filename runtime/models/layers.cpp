@@ -60,14 +60,17 @@ tl::expected<model_ref, std::string> build_layers(const std::vector<std::string>
   if (!layers)
     return tl::unexpected(layers.error());
   const auto [channels, height, width] = options.shape;
-  const auto text = fmt::format("{}", fmt::join(texts, "\n"));
+  const auto text = fmt::format("{}{}", fmt::join(texts, "\n"), options.foreign_digest);
   network_builder net(fmt::format("layers {:016x} {}x{}x{}-{}", XXH3_64bits(text.data(), text.size()), channels, height,
                                   width, options.classes),
                       options.shape);
   const auto kind = options.tokens > 0             ? arriving::indices
                     : channels == 1 && height == 1 ? arriving::numbers
                                                    : arriving::images;
-  auto error = layers_builder(net, kind, options.classes, options.tokens, options.head).add_all(*layers);
+  net.set_note(options.note);
+  layers_builder builder(net, kind, options.classes, options.tokens, options.head);
+  builder.set_foreign(options.foreign);
+  auto error = builder.add_all(*layers);
   if (error.empty())
     error = put_given(net, options.given);
   if (!error.empty())

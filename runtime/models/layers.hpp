@@ -1,6 +1,6 @@
 /// layers: builds a net from the layers of model.layers.
 #pragma once
-#include "runtime/models/model.hpp"
+#include "runtime/models/foreign_layer.hpp"
 #include <map>
 namespace mneme {
 
@@ -17,6 +17,10 @@ struct layers_options {
   head_shape head{};
   /// Keyed by the names that the layers give to parameters. All other parameters are drawn.
   std::map<std::string, given_parameter> given{};
+  /// Layers that the caller supplies, by the texts that stand for them. One that is last computes the class scores.
+  std::map<std::string, foreign_layer> foreign{};
+  std::string foreign_digest{}; ///< Digest of what the foreign layers compute.
+  std::string note{};           ///< See network::note().
 };
 
 /// Builds the net. Fails with the first error in `layers`, or if a given parameter has another shape than its layer's.

@@ -103,6 +103,9 @@ void layers_builder::add_list(const std::vector<layer_spec>& layers, bool is_top
 void layers_builder::add(const layer_spec& layer) {
   if (layer.kind == "residual")
     return residual(layer);
+  if (foreign_)
+    if (const auto added = foreign_->find(layer.text); added != foreign_->end())
+      return foreign(layer, added->second);
   const auto entry = known().find(layer.kind);
   if (entry == known().end()) {
     std::vector<std::string> names{"residual"};
@@ -157,6 +160,29 @@ void layers_builder::residual(const layer_spec& layer) {
   } else {
     net_.add_sum(end, after);
   }
+}
+
+void layers_builder::foreign(const layer_spec& layer, const foreign_layer& added) {
+  foreign_layer::place place{.reads_rows = net_.cursor() == 0};
+  make_flat();
+  if (net_.shape_here().floats() != added.in_floats)
+    return refuse(layer, fmt::format("the input is {}; expected {} numbers", arrived(), added.in_floats));
+  for (const auto& entry : added.parameters)
+    place.offsets.push_back(net_.add_parameter(entry));
+  if (added.draws)
+    place.number = net_.add_drawing_layer();
+  const auto& out = added.out;
+  const image_shape shape = out.size() == 3   ? image_shape{out[1], out[2], out[0]}
+                            : out.size() == 2 ? image_shape{out[0], 1, out[1]}
+                                              : image_shape{1, 1, out[0]};
+  net_.add_node({.operation = added.make(place)}, shape, !added.parameters.empty());
+  kind_ = out.size() == 3 ? arriving::images : out.size() == 2 ? arriving::tokens : arriving::numbers;
+  if (!is_last_)
+    return;
+  if (out != std::vector{classes_})
+    return refuse(layer, fmt::format("its result is {}; expected the scores of {} classes", arrived(), classes_));
+  net_.end_with_scores(classes_);
+  ended_ = true;
 }
 
 bool layers_builder::end_words() {

@@ -1,5 +1,6 @@
 /// layers_builder: adds the layers of model.layers to a net.
 #pragma once
+#include "runtime/models/foreign_layer.hpp"
 #include "runtime/models/layer_specs.hpp"
 #include "runtime/models/network_builder.hpp"
 #include <map>
@@ -14,6 +15,9 @@ public:
   layers_builder(network_builder& net, arriving at_first, std::int64_t classes, std::int64_t known_tokens,
                  head_shape head)
       : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
+
+  /// Adds layers to those that a text may name. @param layers must outlive add_all()
+  void set_foreign(const std::map<std::string, foreign_layer>& layers) { foreign_ = &layers; }
 
   /// Returns the first error; "" on success.
   std::string add_all(const std::vector<layer_spec>& layers);
@@ -36,6 +40,8 @@ private:
   void add(const layer_spec& layer);
 
   void residual(const layer_spec& layer);
+
+  void foreign(const layer_spec& layer, const foreign_layer& added);
 
   // -- layers ---------------------------------------------------------------------------------------------------------
 
@@ -86,6 +92,7 @@ private:
   arriving kind_;
   std::int64_t classes_, known_tokens_;
   head_shape head_;
+  const std::map<std::string, foreign_layer>* foreign_ = nullptr;
   activation after_ = activation::none;
   bool is_last_ = false, ended_ = false;
   std::unique_ptr<layer_spec_reader> words_;

@@ -35,7 +35,9 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
-  /// A normalization layer whose running statistics are frozen is in evaluation mode, so it normalizes with them.
+  /// Sentence for the user about the net's layers; "" if there is none.
+  [[nodiscard]] const std::string& note() const noexcept { return net_.note; }
+  /// A normalization layer with frozen running statistics is in evaluation mode and normalizes with them.
   [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
 private:

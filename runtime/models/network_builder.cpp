@@ -3,6 +3,7 @@
 #include "runtime/models/activation_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
 #include "runtime/models/dropout.hpp"
+#include "runtime/models/function_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalization.hpp"
 #include "runtime/models/proxy_head.hpp"
@@ -11,6 +12,15 @@
 #include <cmath>
 namespace mneme {
 namespace {
+
+/// Selects the scores of the pass's classes.
+class class_scores_layer final : public function_layer {
+public:
+  [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override {
+    return in.narrow(2, pass.classes.low, pass.classes.size());
+  }
+};
 
 /// The weight of a fully connected layer that reads the last value.
 parameter dense_weight(const network_builder& to, const std::string& name, std::int64_t out) {
@@ -136,6 +146,15 @@ void network_builder::add_sum(network_place other, activation after) {
 void network_builder::end_headless() {
   mark_features();
   net_.feature_width = net_.shapes[net_.features].floats();
+  place_buffers();
+}
+
+void network_builder::end_with_scores(std::int64_t classes) {
+  mark_features();
+  net_.feature_width = net_.shapes[net_.features].floats();
+  net_.classes = classes;
+  MNEME_CHECK(net_.feature_width == classes, net_.identity, net_.feature_width, classes);
+  add_node({.operation = std::make_unique<class_scores_layer>()}, {1, 1, classes}, false);
   place_buffers();
 }
 

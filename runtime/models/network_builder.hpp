@@ -42,6 +42,9 @@ public:
   void add_token_head(const std::string& name, std::int64_t classes);
   /// Ends the net without a head: the last value is the features.
   void end_headless();
+  /// Ends the net without a head: the last value, [K, B, classes], is both the features and the scores.
+  void end_with_scores(std::int64_t classes);
+  void set_note(std::string text) { net_.note = std::move(text); } ///< See network::note().
 
   [[nodiscard]] network_place cursor() const { return last_; }
   void set_cursor(network_place where) { last_ = where; }
@@ -65,6 +68,8 @@ public:
   }
   /// Adds a layer that reads the last value. @param out shape of its output
   void add_node(network_node entry, const image_shape& out, bool has_parameters);
+  /// Returns the index of a new layer that draws random numbers.
+  std::uint64_t add_drawing_layer() { return net_.drawing_layers++; }
   /// Adds `after` as a separate layer unless is_built_in(after).
   void add_unless_built_in(activation after);
 

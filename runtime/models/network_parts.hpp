@@ -34,6 +34,7 @@ struct network_map {
 /// Nodes, values and parameters of a network.
 struct network_parts {
   std::string identity{};
+  std::string note{};                     // see network::note()
   std::vector<image_shape> shapes{};      // shape of each value
   std::vector<std::size_t> last_reader{}; // for each value: the last node that reads it
   std::vector<network_node> nodes{};

@@ -5,6 +5,8 @@
 #include "runtime/modules/contracts/operator_work.hpp"
 #include "runtime/modules/exported_arguments.hpp"
 #include "runtime/modules/module_memory.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
@@ -25,6 +27,8 @@ public:
     for (const auto& held : program.held)
       at(held.slot) = values[held.tensor];
   }
+
+  void set(std::int32_t slot, const at::Tensor& value) { at(slot) = value; }
 
   /// @param sizes receives the shapes of all tensors by slot, unless null
   at::Tensor run(std::vector<std::vector<std::int64_t>>* sizes = nullptr) {
@@ -224,6 +228,16 @@ std::string exported_graph::untrained_layer() const {
 at::Tensor exported_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                const module_mode& mode) const {
   return program_pass(*program_, rows, values, mode).run();
+}
+
+at::Tensor exported_graph::run_part(const exported_program& part, std::int32_t from, const at::Tensor& in,
+                                    at::IntArrayRef row_sizes, std::span<const at::Tensor> values,
+                                    const module_mode& mode) {
+  auto shape = row_sizes.vec();
+  shape.insert(shape.begin(), in.size(0));
+  program_pass pass(part, at::zeros({1}, in.options()).expand(shape), values, mode);
+  pass.set(from, in);
+  return pass.run();
 }
 
 std::vector<std::vector<std::int64_t>> exported_graph::sizes(const at::Tensor& rows) const {

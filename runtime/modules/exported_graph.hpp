@@ -30,6 +30,12 @@ public:
   /// Shapes of all tensors of a pass in evaluation mode, by slot; empty for integers. Throws std::exception on failure.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> sizes(const at::Tensor& rows) const;
 
+  /// Computes a part of a program: the value in the slot part.result_slot, from the value `in` of slot `from`.
+  /// @param row_sizes shape of a row of the program, whose sizes the part may read @param values as in run()
+  [[nodiscard]] static at::Tensor run_part(const exported_program& part, std::int32_t from, const at::Tensor& in,
+                                           at::IntArrayRef row_sizes, std::span<const at::Tensor> values,
+                                           const module_mode& mode);
+
 private:
   std::shared_ptr<const exported_program> program_{};
   bool has_training_mode_ = false;

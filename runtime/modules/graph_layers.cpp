@@ -3,6 +3,7 @@
 #include "runtime/modules/token_patterns.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -15,12 +16,21 @@ constexpr std::size_t operators_max = 2000; // limits the depth of recursion ove
 struct step {
   texts layers{};
   std::int32_t from = -1;
+  bool has_weights = true;                ///< False: a single layer without parameters.
+  std::optional<graph_segment> segment{}; ///< Set if no layer computes the call.
 };
+
+step step_of(const graph_segment& segment) {
+  return {.layers = {segment.text()}, .from = segment.from, .segment = segment};
+}
 
 /// Follows the program from its result to its rows.
 class graph_walk {
 public:
-  graph_walk(const graph_view& graph, bool training) : graph_(graph), training_(training) {}
+  graph_walk(const graph_view& graph, const translation_options& options) : graph_(graph), options_(options) {
+    if (options_.partly)
+      flow_.emplace(graph);
+  }
 
   graph_layers translate() {
     const auto& program = graph_.program();
@@ -30,7 +40,12 @@ public:
       made_.unmatched.push_back(fmt::format("the program has more than {} operators", operators_max));
       return std::move(made_);
     }
+    if (options_.partly && options_.scores)
+      require_head(program.result_slot);
     made_.layers = between(program.rows_slot, program.result_slot);
+    for (const auto& text : made_.layers)
+      if (const auto segment = segments_.find(text); segment != segments_.end())
+        made_.segments.push_back(segment->second);
     add_frozen();
     return std::move(made_);
   }
@@ -50,6 +65,7 @@ private:
     std::vector<step> steps;
     for (; last != first && last != graph_.program().rows_slot; last = steps.back().from)
       steps.push_back(step_at(last));
+    join_segments(steps);
     texts layers;
     for (auto each = steps.rbegin(); each != steps.rend(); ++each)
       layers.insert(layers.end(), each->layers.begin(), each->layers.end());
@@ -61,15 +77,48 @@ private:
     if (const auto known = steps_.find(slot); known != steps_.end())
       return known->second;
     step made;
-    const auto error = exception_message_of([&] { made = is_sum(slot) ? sum(slot) : single(slot); });
+    auto error = exception_message_of([&] { made = is_sum(slot) ? sum(slot) : single(slot); });
+    if (error.empty() && flow_ && made.from >= 0 && !flow_->is_layer_value(made.from))
+      error = "its input is no value that a layer returns";
     if (!error.empty()) {
       record(slot, error);
       const auto* const call = graph_.producer(slot);
-      made = {.from = call ? graph_.first_slot(*call) : -1};
+      made = flow_ ? segment_step(slot) : step{.from = call ? graph_.first_slot(*call) : -1};
     }
     if (made.from < 0) // the value does not depend on the rows, so the walk ends
       made.from = graph_.program().rows_slot;
     return steps_.emplace(slot, std::move(made)).first->second;
+  }
+
+  step segment_step(std::int32_t slot) { return step_of(known({.from = flow_->before(slot), .to = slot})); }
+
+  const graph_segment& known(const graph_segment& segment) {
+    return segments_.emplace(segment.text(), segment).first->second;
+  }
+
+  /// Joins segments with at most layers without weights between them. @param steps the last layer first
+  void join_segments(std::vector<step>& steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      auto last = i;
+      for (auto j = i + 1; steps[i].segment && j < steps.size() && (steps[j].segment || !steps[j].has_weights); ++j)
+        last = steps[j].segment ? j : last;
+      if (last == i)
+        continue;
+      steps[i] = step_of(known({.from = steps[last].from, .to = steps[i].segment->to}));
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  steps.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    }
+  }
+
+  /// Makes the last operator a segment unless it is a linear layer with a bias, which becomes the head.
+  void require_head(std::int32_t result) {
+    const auto& last = step_at(result);
+    const bool is_head = last.layers.size() == 1 && last.layers[0].find(": linear ") != std::string::npos &&
+                         !last.layers[0].ends_with(" no-bias");
+    if (is_head || last.segment)
+      return;
+    record(result, "the result is of no linear layer with a bias");
+    steps_[result] = segment_step(result);
   }
 
   [[nodiscard]] bool is_sum(std::int32_t slot) const {
@@ -78,9 +127,9 @@ private:
   }
 
   step single(std::int32_t slot) {
-    if (auto attention = attention_pattern(graph_, slot, training_))
+    if (auto attention = attention_pattern(graph_, slot, options_.training))
       return layer(*attention);
-    return layer(layer_of_call(graph_, slot, training_));
+    return layer(layer_of_call(graph_, slot, options_.training));
   }
 
   step layer(const layer_text& made) {
@@ -91,7 +140,9 @@ private:
     add_owner(made.name);
     made_.renamed.insert(made.renamed.begin(), made.renamed.end());
     fixed_.insert(made.fixed.begin(), made.fixed.end());
-    return {.layers = made.text.empty() ? texts{} : texts{made.whole()}, .from = made.input};
+    return {.layers = made.text.empty() ? texts{} : texts{made.whole()},
+            .from = made.input,
+            .has_weights = !made.name.empty() || !made.renamed.empty()};
   }
 
   step sum(std::int32_t slot) {
@@ -152,8 +203,10 @@ private:
   }
 
   const graph_view& graph_;
-  bool training_;
+  translation_options options_;
+  std::optional<row_flow> flow_; ///< Set with translation_options::partly.
   graph_layers made_;
+  std::map<std::string, graph_segment> segments_; ///< By text.
   std::map<std::int32_t, step> steps_;
   std::set<std::string> owners_; ///< Names of layers.
   std::set<std::string> fixed_;  ///< Running statistics that training does not change.
@@ -162,10 +215,10 @@ private:
 } // namespace
 
 graph_layers translate_graph(const exported_program& program, const std::vector<std::vector<std::int64_t>>& sizes,
-                             bool training) {
+                             const translation_options& options) {
   const graph_view graph(program, sizes);
-  auto made = graph_walk(graph, training).translate();
-  if (made.is_whole())
+  auto made = graph_walk(graph, options).translate();
+  if (made.is_whole() || options.partly)
     made.layers = first_token_only(made.layers);
   return made;
 }

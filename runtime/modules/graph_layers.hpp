@@ -1,6 +1,6 @@
 /// graph_layers: translates an exported program to the layers of model.layers.
 #pragma once
-#include "runtime/modules/graph_view.hpp"
+#include "runtime/modules/graph_segments.hpp"
 #include <string>
 #include <vector>
 namespace mneme {
@@ -13,17 +13,25 @@ struct graph_layers {
   /// Parameters and running statistics that training does not change, by their names in the file.
   std::vector<std::string> frozen{};
   std::size_t operators = 0;            ///< Number of operators of the program, without arithmetic on sizes.
-  std::vector<std::string> unmatched{}; ///< Operators without a layer, each with the reason; empty: all were
-                                        ///< translated.
+  std::vector<std::string> unmatched{}; ///< Operators without a layer, each with the reason; empty: translated.
+  /// Operators that no layer computes, in the order of `layers`, which name them by graph_segment::text().
+  std::vector<graph_segment> segments{};
   [[nodiscard]] bool is_whole() const noexcept { return unmatched.empty(); }
 };
 
-/// Translates chains of layers with residual sums, from the rows to the result. The translation considers only the
-/// structure of the program, so the caller has to compare values before using it.
+struct translation_options {
+  /// false: evaluation mode throughout, so running statistics are frozen and there is no dropout.
+  bool training = false;
+  bool partly = false; ///< Operators without a layer become segments, as few as possible.
+  bool scores = false; ///< With `partly`: the result is the class scores, so a last layer without a bias is a segment.
+};
+
+/// Translates chains of layers with residual sums, from the rows to the result. The translation follows the structure
+/// of the program; compare values before you use it.
 /// @param sizes shapes of all tensors, from exported_graph::sizes()
-/// @param training false: evaluation mode throughout, so running statistics are frozen and there is no dropout
 [[nodiscard]] graph_layers translate_graph(const exported_program& program,
-                                           const std::vector<std::vector<std::int64_t>>& sizes, bool training);
+                                           const std::vector<std::vector<std::int64_t>>& sizes,
+                                           const translation_options& options);
 
 /// Returns an equivalent net whose last block of attention computes only the first token, if later layers read only
 /// that one.

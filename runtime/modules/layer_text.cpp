@@ -79,9 +79,17 @@ layer_text convolution(const translated_call& of) {
                   (of.has_bias(name) ? "" : " no-bias")};
 }
 
+void expect_numbers_or_tokens(const translated_call& of) {
+  if (of.out().size() > 3)
+    throw no_layer(fmt::format("its rows have {} axes; expected rows of numbers or tokens", of.out().size() - 1));
+}
+
 layer_text linear(const translated_call& of) {
+  expect_numbers_or_tokens(of);
   const auto* const weight = of.graph.parameter(of.call, "weight");
   const auto name = layer_with(weight);
+  if (of.out().size() == 3 && !of.has_bias(name))
+    throw no_layer("it has no bias; expected one in layers of tokens");
   return {.name = name, .text = fmt::format("linear {}{}", weight->value.size(0), of.has_bias(name) ? "" : " no-bias")};
 }
 
@@ -92,6 +100,8 @@ void expect_epsilon(const translated_call& of) {
 
 layer_text batch_norm(const translated_call& of) {
   expect_epsilon(of);
+  if (of.out().size() == 3)
+    throw no_layer("its rows are tokens; expected images or rows of numbers");
   layer_text made{.name = of.norm_name(), .text = "batch-norm"};
   const auto *const mean = of.graph.held(of.graph.slot(of.call, "running_mean")), *const variance =
                                                                                       of.graph.held(of.graph.slot(
@@ -114,6 +124,7 @@ layer_text group_norm(const translated_call& of) {
 void expect_one_axis(const translated_call& of) {
   if (of.graph.integers(of.call, "normalized_shape").size() != 1)
     throw no_layer("it normalizes several axes; expected the last one");
+  expect_numbers_or_tokens(of);
 }
 
 layer_text layer_norm(const translated_call& of) {

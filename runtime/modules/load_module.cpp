@@ -143,7 +143,7 @@ void add_native_net(const std::shared_ptr<const module_graph>& graph, const modu
   if (native.net)
     shape.native = std::move(native.net);
   else
-    shape.unfused = unfused_text(native.described);
+    shape.unfused = unfused_text(native);
 }
 
 } // namespace
@@ -251,8 +251,8 @@ expected<module_layers> layers_of_file(const std::filesystem::path& file) {
                              .rows_at_once = tried->rows_at_once,
                              .row_bytes = tried->row_bytes};
     auto native = make_native_net(*graph, module_net(graph, shape), shape, rows);
-    if (!native.net) {
-      made.unfused = unfused_text(native.described);
+    if (!native.net || !native.note.empty()) {
+      made.unfused = native.net ? native.note : unfused_text(native);
       return;
     }
     const auto ours = [&](const std::string& theirs) {

@@ -12,8 +12,9 @@ namespace {
 
 // Axes: B rows, P weights of a model.
 
-constexpr std::int64_t compared_rows = 5;
-constexpr double tolerance = 1e-4; // relative to the largest score; covers rounding errors of deep nets in float32
+// Different numbers, so that an axis of another meaning is not taken for the rows.
+constexpr std::int64_t compared_rows = 5, sized_rows = 7;
+constexpr double tolerance = 1e-4; // of the largest score; rounding errors of deep nets in float32
 
 /// Returns distinct values between -1 and 1, [numbers] float32.
 at::Tensor spread_values(std::int64_t numbers, double offset) {
@@ -21,13 +22,13 @@ at::Tensor spread_values(std::int64_t numbers, double offset) {
 }
 
 /// [1, B, C, H, W] float32
-at::Tensor sample_rows(const module_rows& rows) {
+at::Tensor sample_rows(const module_rows& rows, std::int64_t count) {
   const auto [channels, height, width] = rows.input;
-  const auto numbers = compared_rows * channels * height * width;
+  const auto numbers = count * channels * height * width;
   const auto values = rows.form == row_form::tokens
                           ? at::arange(numbers, at::kLong).mul(7).remainder(rows.tokens).to(at::kFloat)
                           : spread_values(numbers, 0.1);
-  return values.view({1, compared_rows, channels, height, width});
+  return values.view({1, count, channels, height, width});
 }
 
 const parameter* entry_named(const model& net, const std::string& name) {
@@ -61,7 +62,7 @@ std::string difference(const module_net& module, const model& native, const modu
   auto of_module = initial_weights(module, 1), of_native = initial_weights(native, 1);
   module.put_own_values(of_module);
   change_weights(module, of_module, native, of_native);
-  const auto inputs = sample_rows(rows).to(on);
+  const auto inputs = sample_rows(rows, compared_rows).to(on);
   const class_range classes{0, module.classes()};
   const auto expected = original.forward(of_module.unsqueeze(0).to(on), inputs, classes, nullptr, nullptr).logits;
   const auto found = native.forward(of_native.unsqueeze(0).to(on), inputs, classes, nullptr, nullptr).logits;
@@ -69,12 +70,13 @@ std::string difference(const module_net& module, const model& native, const modu
   const auto error = (expected - found).abs().max().item<double>();
   if (error <= tolerance * std::max(largest, 1e-3)) // false for NaN
     return "";
-  return fmt::format("the layers {} compute other scores than the file (a difference of {:.2g} of {:.2g})",
-                     native.identity(), error, largest);
+  return fmt::format("the layers compute other scores than the file (a difference of {:.2g} of {:.2g})", error,
+                     largest);
 }
 
 /// Makes the last layer the head. Returns an error; "" on success.
-std::string add_head(const module_net& module, const module_shape& shape, std::vector<std::string>& layers) {
+std::string add_head(const module_net& module, const module_shape& shape, graph_layers& described) {
+  auto& layers = described.layers;
   if (!shape.scores) {
     for (const auto& entry : module.layout())
       if (entry.head && entry.name.ends_with(".weight")) {
@@ -83,6 +85,8 @@ std::string add_head(const module_net& module, const module_shape& shape, std::v
       }
     return "the run has no classes";
   }
+  if (!described.segments.empty() && layers.back() == described.segments.back().text()) // it returns the scores
+    return shape.head == head_kind::linear ? "" : "the method needs a head, but the file returns the scores";
   auto& last = layers.back();
   const auto ending = fmt::format(": linear {}", shape.classes);
   if (shape.head != head_kind::linear || !last.ends_with(ending))
@@ -116,18 +120,36 @@ tl::expected<model_ref, std::string> frozen_as_in_file(const exported_graph& gra
               : tl::unexpected(fmt::format("{}", fmt::join(held.error(), "; ")));
 }
 
+/// Names a parameter that two layers have; "" if there is none.
+std::string parameter_used_twice(const model& net) {
+  std::set<std::string> names;
+  for (const auto& entry : net.layout())
+    if (!names.insert(entry.name).second)
+      return entry.name;
+  return "";
+}
+
+using foreign_layers = std::map<std::string, foreign_layer>;
+
 /// Builds the net of the translated layers. Fails with a reason.
+/// @param segments by their texts @param note see network::note()
 tl::expected<model_ref, std::string> build(const exported_graph& graph, const module_net& module,
-                                           const module_shape& shape, const module_rows& rows, graph_layers& layers) {
-  if (auto error = add_head(module, shape, layers.layers); !error.empty())
+                                           const module_shape& shape, const module_rows& rows, graph_layers& layers,
+                                           foreign_layers segments = {}, std::string note = {}) {
+  if (auto error = add_head(module, shape, layers); !error.empty())
     return tl::unexpected(std::move(error));
   const auto net = build_layers(layers.layers, {.shape = rows.input,
                                                 .classes = shape.classes,
                                                 .tokens = rows.form == row_form::tokens ? rows.tokens : 0,
                                                 .head = {.kind = shape.head},
-                                                .given = given_parameters(graph, layers)});
+                                                .given = given_parameters(graph, layers),
+                                                .foreign = std::move(segments),
+                                                .foreign_digest = layers.segments.empty() ? "" : shape.digest,
+                                                .note = std::move(note)});
   if (!net)
     return net;
+  if (const auto name = parameter_used_twice(**net); !name.empty())
+    return tl::unexpected(fmt::format("'{}' is used twice; expected layers with weights of their own", name));
   for (const auto& entry : (*net)->layout())
     if (entry_named(module, entry.name) == nullptr && !entry.buffer)
       return tl::unexpected(fmt::format("the file has no parameter '{}'", entry.name));
@@ -135,6 +157,56 @@ tl::expected<model_ref, std::string> build(const exported_graph& graph, const mo
   if (auto error = difference(module, **net, rows, on); !error.empty())
     return tl::unexpected(std::move(error));
   return frozen_as_in_file(graph, shape, layers, *net);
+}
+
+bool has_weights(const std::string& layer) {
+  return layer.find(": ") != std::string::npos || layer.starts_with("patch-embedding");
+}
+
+std::size_t operators_of(const exported_program& part) {
+  return static_cast<std::size_t>(
+      std::count_if(part.calls.begin(), part.calls.end(), [](const auto& call) { return call.op.has_value(); }));
+}
+
+std::string listed(const std::vector<std::string>& reasons) {
+  constexpr std::size_t listed_max = 5;
+  const auto count = std::min(reasons.size(), listed_max);
+  return fmt::format("{}{}", fmt::join(reasons.begin(), reasons.begin() + static_cast<std::ptrdiff_t>(count), "; "),
+                     count < reasons.size() ? fmt::format("; and {} more", reasons.size() - count) : "");
+}
+
+/// Adds a net in which segments compute the operators without a layer, or the reason why there is none.
+void add_partial_net(const exported_graph& graph, const module_net& module, const module_shape& shape,
+                     const module_rows& rows, const std::vector<graph_view::shape>& sizes, native_net& made) {
+  made.segment_error = exception_message_of([&] {
+    auto layers =
+        translate_graph(graph.program(), sizes, {.training = shape.training, .partly = true, .scores = shape.scores});
+    const auto weighted = std::count_if(layers.layers.begin(), layers.layers.end(), has_weights);
+    if (weighted == 0 || (weighted == 1 && has_weights(layers.layers.back())))
+      throw no_layer("no layer before the head has weights");
+    const graph_view view(graph.program(), sizes);
+    foreign_layers segments;
+    std::size_t unfused = 0;
+    for (const auto& segment : layers.segments) {
+      auto part = segment_program(view, segment, shape.training);
+      unfused += operators_of(part);
+      for (const auto& held : part.held)
+        if (const auto& tensor = part.tensors[held.tensor]; !tensor.parameter)
+          layers.frozen.push_back(tensor.name);
+      segments[segment.text()] = make_segment_layer(
+          view, segment, std::move(part),
+          {.file = shape.file, .form = rows.form, .training = shape.training, .row_bytes = shape.row_bytes});
+    }
+    made.note =
+        fmt::format("{} of {} operators of the module run as layers of mneme; the others run client by client "
+                    "and unfused: {} (docs/modules.md)",
+                    layers.operators - std::min(unfused, layers.operators), layers.operators, listed(layers.unmatched));
+    auto net = build(graph, module, shape, rows, layers, std::move(segments), made.note);
+    if (!net)
+      throw no_layer(net.error());
+    made.net = std::move(*net);
+    made.described = std::move(layers);
+  });
 }
 
 } // namespace
@@ -145,10 +217,10 @@ native_net make_native_net(const exported_graph& graph, const module_net& module
   const auto error = exception_message_of([&] {
     const at::NoGradGuard no_gradients;
     const auto device = graph.tensors().empty() ? at::Device(at::kCPU) : graph.tensors()[0].value.device();
-    const auto sizes = graph.sizes(in_form(sample_rows(rows)[0], rows.form).to(device));
-    made.described = translate_graph(graph.program(), sizes, shape.training);
+    const auto sizes = graph.sizes(in_form(sample_rows(rows, sized_rows)[0], rows.form).to(device));
+    made.described = translate_graph(graph.program(), sizes, {.training = shape.training});
     if (!made.described.is_whole())
-      return;
+      return add_partial_net(graph, module, shape, rows, sizes, made);
     auto net = build(graph, module, shape, rows, made.described);
     if (net)
       made.net = std::move(*net);
@@ -160,15 +232,14 @@ native_net make_native_net(const exported_graph& graph, const module_net& module
   return made;
 }
 
-std::string unfused_text(const graph_layers& layers) {
-  constexpr std::size_t listed_max = 5;
-  const auto count = layers.unmatched.size();
-  const std::vector<std::string> listed(
-      layers.unmatched.begin(), layers.unmatched.begin() + static_cast<std::ptrdiff_t>(std::min(count, listed_max)));
+std::string unfused_text(const native_net& tried) {
+  const auto& layers = tried.described;
   return fmt::format("the module runs client by client and unfused: {} of {} operators have a layer of mneme; the "
                      "others: {}{} (docs/modules.md)",
-                     layers.operators - std::min(count, layers.operators), layers.operators, fmt::join(listed, "; "),
-                     count > listed_max ? fmt::format("; and {} more", count - listed_max) : "");
+                     layers.operators - std::min(layers.unmatched.size(), layers.operators), layers.operators,
+                     listed(layers.unmatched),
+                     tried.segment_error.empty() ? ""
+                                                 : fmt::format(". No part runs as layers: {}", tried.segment_error));
 }
 
 } // namespace mneme

@@ -354,6 +354,18 @@ class RunInPython(CannedPrograms):
             self.assertEqual(done.returncode, 2)
             self.assertIn(error, done.stderr)
 
+    def test_exported_nets_are_compared_fused_and_unfused_with_the_loop(self):
+        loop = "import json, sys\nif '--export' in sys.argv:\n    open(sys.argv[-1], 'w').close()\nelse:\n" \
+               "    print(json.dumps({'upload_bytes': 9640, 'peak_rss_bytes': 2**30, " \
+               "'cpu_rate': {'channels-first': 400.0, 'channels-last': 500.0}}))\n"
+        done = self.run_bench("--exported", "--quick", "--repeat", "1", bench="nets", python=loop)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| resnet18 | 32 | 1,000 | 1,000 | 500 | 1.00 (1.00 to 1.00) | 2.00 (2.00 to 2.00) | "
+                      "2.00 (2.00 to 2.00) |\n", done.stdout)
+        done = self.run_bench("--exported", "--programs", "there", bench="nets", python=loop)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--exported needs the Python package", done.stderr)
+
     def test_user_data_are_written_and_read(self):
         self.program("reader", "import sys\nsys.exit(not sys.argv[2].endswith('pictures'))\n")
         reader = os.path.join(self.folder, "reader")

@@ -130,11 +130,12 @@ class Exported(unittest.TestCase):
     def test_operators_without_a_layer_are_named_when_a_run_starts(self):
         rows, labels, _ = numbers()
         model = self.model(Calls(lambda self, x: torch.softmax(x, 1)), rows[:2])
-        with self.assertWarnsRegex(mneme.MnemeWarning, r"unfused: 2 of 3 operators .*softmax.int \(softmax\): none of"):
+        with self.assertWarnsRegex(mneme.MnemeWarning, r"2 of 3 operators of the module run as layers.*"
+                                                     r"unfused: .*softmax.int \(softmax\): none of"):
             mneme.run(scenario(model), data=mneme.Data(rows, labels, rows, labels))
 
     def test_fused_nets_have_one_digest_for_all_threads_and_widths(self):
-        for name in ("encoder, norm first", "depthwise", "LSTM", "residual of tokens"):
+        for name in ("encoder, norm first", "depthwise", "LSTM", "residual of tokens", "GRU", "LSTM with states"):
             make, data = NETS[name]
             rows, labels, normalized = data()
             model = self.model(make(), normalized(rows[:2]))

@@ -1,8 +1,9 @@
-"""nets_loop.py NET BATCH SECONDS: the plain PyTorch loop that tools/bench/nets compares mneme with.
+"""nets_loop.py NET BATCH SECONDS | NET --export FILE: the plain PyTorch loop that tools/bench/nets compares mneme with.
 
 One client after the other: load the global weights, train one epoch by SGD, add the weights to the average. The loop
 runs in both memory layouts of images and prints {"upload_bytes", "peak_rss_bytes", "cpu_rate": {layout: rate}} as JSON,
-in client-rounds per CPU second. Must be run by a Python with torch.
+in client-rounds per CPU second. --export writes the net as an exported program (.pt2) instead. Must be run by a Python
+with torch, and for --export with the package.
 """
 import json
 import resource
@@ -151,7 +152,7 @@ def train(net, start, rows, labels, batch):
 def rate(net, shape, layout, batch, seconds):
     """Client-rounds per CPU second."""
     images = len(shape) == 3
-    rows = torch.randn(ROWS, *shape) if images else torch.randint(80, (ROWS, *shape))
+    rows = example(shape, ROWS)
     labels = torch.randint(CLASSES, (ROWS,))
     if images:
         net, rows = net.to(memory_format=layout), rows.to(memory_format=layout)
@@ -166,9 +167,22 @@ def rate(net, shape, layout, batch, seconds):
     return rounds / (time.process_time() - began)
 
 
+def example(shape, rows):
+    return torch.randn(rows, *shape) if len(shape) == 3 else torch.randint(80, (rows, *shape))
+
+
+def export(name, path):
+    from mneme._exported import exported
+    shape, make = NETS[name]
+    with open(path, "wb") as file:
+        file.write(exported(make().train(), example(shape, 2)))
+
+
 def main():
-    name, batch, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     torch.manual_seed(0)
+    if sys.argv[2] == "--export":
+        return export(sys.argv[1], sys.argv[3])
+    name, batch, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     torch.set_num_threads(1)
     shape, make = NETS[name]
     layouts = {"channels-first": torch.contiguous_format, "channels-last": torch.channels_last}

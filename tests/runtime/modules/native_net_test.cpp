@@ -160,14 +160,6 @@ TEST_CASE("batch norms in evaluation mode keep their running statistics in the n
     CHECK(entry.held == (entry.name.find("running_") != std::string::npos));
 }
 
-TEST_CASE("operators without a layer are counted and named, and the module runs as before") {
-  const auto module = loaded(residual_net("sin.default"));
-  CHECK_FALSE(module->native());
-  REQUIRE(module->warnings().size() == 1);
-  CHECK_THAT(module->warnings()[0],
-             ContainsSubstring("13 of 14 operators have a layer of mneme") && ContainsSubstring("sin.default"));
-}
-
 TEST_CASE("a program that only resembles layers has no native net") {
   made_program made; // relu_ changes the value that the sum reads again
   const auto stem = conv(made, "stem", tensor_named("x"), {4, 2, 3, 3});
