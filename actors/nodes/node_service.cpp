@@ -39,7 +39,8 @@ expected<node_outcome> serve_run(const node_settings& settings) {
   const bool is_loading = service->is_loading();
   if (is_loading) {
     service->remove_files();
-    static_cast<void>(service.release()); // the loading threads end with the process
+    static auto& abandoned = *new std::vector<std::unique_ptr<node_service>>;
+    abandoned.push_back(std::move(service)); // threads that load use it until the process ends
   }
   if (!ended)
     return tl::unexpected(ended.error());

@@ -3,6 +3,7 @@
 #include <caf/telemetry/metric_registry.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 namespace mneme {
@@ -17,11 +18,11 @@ struct process_state {
 
 /// Name and meaning of a metric. Its full name is PREFIX_NAME_UNIT; names of counters end in "_total".
 struct metric_name {
-  const char *prefix, *name, *help;
-  const char* unit = "1"; ///< "1": no unit.
+  std::string_view prefix, name, help;
+  std::string_view unit = "1"; ///< "1": no unit.
 };
 
-using metric_labels = std::vector<std::pair<const char*, std::string>>;
+using metric_labels = std::vector<std::pair<std::string_view, std::string>>;
 
 /// Sets a gauge. Value: std::int64_t or double.
 template <class Value>

@@ -67,7 +67,7 @@ void scheduler_state::send(Command command) {
 // -- messages to the parties ------------------------------------------------------------------------------------------
 
 template <class Answer, class Peer, class Command>
-void scheduler_state::ask(const Peer& peer, Command command) {
+void scheduler_state::request(const Peer& peer, Command command) {
   self_->request(peer, caf::infinite, std::move(command))
       .then(
           [this](Answer& answer) {
@@ -78,16 +78,22 @@ void scheduler_state::ask(const Peer& peer, Command command) {
           [this](const caf::error& error) { fail(error); });
 }
 
-void scheduler_state::send(open_task command) { ask<task_plan>(peers_.server, std::move(command)); }
-void scheduler_state::send(open_round command) { ask<opened_round>(peers_.server, std::move(command)); }
-void scheduler_state::send(evaluate command) { ask<evaluated>(peers_.server, std::move(command)); }
-void scheduler_state::send(take_step command) { ask<step_taken>(party(command.to), std::move(command)); }
-void scheduler_state::send(restore_state command) { ask<restored_state>(party(command.to), std::move(command)); }
+template <class Answer, class Command>
+void scheduler_state::request_party(Command command) {
+  const auto& peer = party(command.to);
+  request<Answer>(peer, std::move(command));
+}
+
+void scheduler_state::send(open_task command) { request<task_plan>(peers_.server, command); }
+void scheduler_state::send(open_round command) { request<opened_round>(peers_.server, command); }
+void scheduler_state::send(evaluate command) { request<evaluated>(peers_.server, std::move(command)); }
+void scheduler_state::send(take_step command) { request_party<step_taken>(std::move(command)); }
+void scheduler_state::send(restore_state command) { request_party<restored_state>(std::move(command)); }
 
 void scheduler_state::send(save_state command) {
   if (command.to == party_id::server)
     pace_.began();
-  ask<saved_state>(party(command.to), std::move(command));
+  request_party<saved_state>(std::move(command));
 }
 
 void scheduler_state::send(deliveries command) {

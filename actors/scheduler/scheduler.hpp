@@ -47,7 +47,9 @@ private:
 
   /// Sends a request to an actor. The reply becomes an input of the federation.
   template <class Answer, class Peer, class Command>
-  void ask(const Peer& peer, Command command);
+  void request(const Peer& peer, Command command);
+  template <class Answer, class Command>
+  void request_party(Command command); ///< Requests it from the party `command.to`.
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
   /// Ends the run after an error of another actor.
   void fail(const caf::error& reason);

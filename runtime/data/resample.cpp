@@ -37,6 +37,9 @@ std::int32_t weighted(const std::uint8_t* bytes, std::int64_t step, const std::i
   return sum;
 }
 
+/// Returns the integer next to `x`; halves are rounded up.
+std::int64_t round_half_up(double x) { return static_cast<std::int64_t>(std::floor(x + 0.5)); }
+
 /// Returns half / 2, rounded half to even.
 std::int64_t half_to_even(std::int64_t half) {
   const auto below = half / 2;
@@ -52,8 +55,8 @@ resampler::axis::axis(resampling how, std::int64_t from, std::int64_t to, std::i
   std::vector<double> exact;
   for (auto i = part_first; i < part_first + part; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
-    const auto last = std::min(static_cast<std::int64_t>(center + reach + 0.5), from);
+    const auto first = std::max<std::int64_t>(round_half_up(center - reach), 0);
+    const auto last = std::min(round_half_up(center + reach), from);
     exact.clear();
     double sum = 0.0;
     for (auto x = first; x < last; ++x) {

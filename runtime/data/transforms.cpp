@@ -12,8 +12,9 @@ pixel_map::taps bilinear(double x, double y, std::int64_t height, std::int64_t w
   const double right_share = x - left, lower_share = y - top;
   pixel_map::taps taps;
   for (std::size_t i = 0; i < 4; ++i) {
-    const double column = left + static_cast<double>(i % 2), row = top + static_cast<double>(i / 2);
-    const double weight = (i % 2 ? right_share : 1 - right_share) * (i / 2 ? lower_share : 1 - lower_share);
+    const bool is_right = i % 2 != 0, is_lower = i >= 2;
+    const double column = left + (is_right ? 1.0 : 0.0), row = top + (is_lower ? 1.0 : 0.0);
+    const double weight = (is_right ? right_share : 1 - right_share) * (is_lower ? lower_share : 1 - lower_share);
     const bool inside =
         column >= 0 && column < static_cast<double>(width) && row >= 0 && row < static_cast<double>(height);
     taps.from[i] = inside && weight > 0 ? static_cast<std::int32_t>(row) * static_cast<std::int32_t>(width) +

@@ -142,7 +142,7 @@ void federation::round_closed() {
   progress.in_flight = static_cast<std::int64_t>(in_flight_.size());
   progress.clients_enrolled = dispatch_.pool().enrolled();
   progress.training_loss = out_.log().step_losses().mean();
-  out_.command(std::move(progress));
+  out_.command(progress);
   const auto every = settings_.evaluation.every;
   if (!round_.is_last_of_task() && (every == 0 || (info.round.value + 1) % every != 0))
     return next_round();

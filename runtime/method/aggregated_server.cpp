@@ -29,7 +29,7 @@ rng_key tree_node_key(std::uint64_t seed, std::uint32_t level, std::uint64_t ind
 }
 
 aggregated_server::aggregated_server(std::unique_ptr<server_half> method, options with)
-    : method_(std::move(method)), options_(std::move(with)) {}
+    : method_(std::move(method)), options_(with) {}
 
 task<task_plan> aggregated_server::open_task(server_context& ctx, const round_info& info) {
   auto opening = method_->open_task(ctx, info);

@@ -46,7 +46,10 @@ at::Tensor shares_of(const at::Tensor& scores, double factor, const at::Tensor& 
 
 } // namespace
 
-double attention_layer::scale() const { return 1.0 / std::sqrt(static_cast<double>(shape_.channels / shape_.heads)); }
+double attention_layer::scale() const {
+  const std::int64_t head_channels = shape_.channels / shape_.heads;
+  return 1.0 / std::sqrt(static_cast<double>(head_channels));
+}
 
 /// Rows per block. All blocks of a model except the last have one shape, and a block's working set fits into the
 /// second-level cache.

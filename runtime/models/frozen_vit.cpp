@@ -114,7 +114,8 @@ at::Tensor frozen_vit::attention(const model_pass& pass, std::int64_t block, con
     change(block, normed, heads);
   if (block + 1 == shape_.depth)
     heads.queries = heads.queries.narrow(2, 0, 1);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / shape_.heads));
+  const std::int64_t head_width = shape_.width / shape_.heads;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_width));
   const auto shares = at::softmax(at::matmul(heads.queries, heads.keys.transpose(-2, -1)) * scale, -1);
   const auto mixed = at::matmul(shares, heads.values).transpose(1, 2).flatten(2);
   return vit_linear(part.subspan(vit_part::projection), mixed);

@@ -166,7 +166,7 @@ at::Tensor normalization_layer::function(const function_pass& pass, const at::Te
     mean = x.mean({2}, true);
     variance = (x - mean).square().mean({2}, true);
   } else if (!batch()) {
-    std::tie(variance, mean) = at::var_mean(x, at::OptionalIntArrayRef({2, 4}), 0, true);
+    std::tie(variance, mean) = at::var_mean(x, at::OptionalIntArrayRef({2, 4}), false, true);
   }
   if (batch() && pass.statistics)
     pass.statistics->push_back({.mean = mean.flatten(1),

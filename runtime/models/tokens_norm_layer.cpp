@@ -55,7 +55,7 @@ void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& da
 
 at::Tensor tokens_norm_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto x = in.reshape({pass.models, -1, shape_.channels});
-  const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), 0, true);
+  const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), false, true);
   const auto y =
       (x - mean) * at::rsqrt(variance + shape_.epsilon) * pass.weights_at(shape_.weight_offset, {1, shape_.channels}) +
       pass.weights_at(shape_.bias_offset, {1, shape_.channels});

@@ -141,7 +141,7 @@ void register_refused_operators() {
 void replace_kernel(const std::string& name, const std::string& overload, c10::KernelFunction kernel,
                     std::optional<c10::impl::CppSignature> arguments) {
   held().push_back(c10::Dispatcher::singleton().registerImpl({name, overload}, c10::DispatchKey::CPU, std::move(kernel),
-                                                             std::move(arguments), nullptr, "portable arithmetic"));
+                                                             arguments, nullptr, "portable arithmetic"));
   replaced().emplace(name, overload);
 }
 

@@ -72,8 +72,8 @@ class Checks(unittest.TestCase):
                  "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -fpch-preprocess -std=c++20 "
                             "-Winvalid-pch -include /b/cmake_pch.hxx -include own.hpp -o a -c /x/a.cpp"}
         self.assertEqual(clang_check.clang_command(entry),
-                         ["clang-tidy", "--quiet", "/x/a.cpp", "--", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20",
-                          "-include", "own.hpp", "-Wno-unknown-warning-option"])
+                         ["clang-tidy-19", "--quiet", "/x/a.cpp", "--", '-DA="b"', "-I/x", "-isystem", "/y",
+                          "-std=c++20", "-include", "own.hpp", "-Wno-unknown-warning-option"])
 
     def test_sources_of_a_unity_build_are_found_by_their_own_paths(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(clang_check.clang_command(entries["/x/b.cpp"])[-4:],
                          ["/x/b.cpp", "--", "-DA", "-Wno-unknown-warning-option"])
 
-    @unittest.skipUnless(shutil.which("clang-tidy"), "no clang-tidy")
+    @unittest.skipUnless(shutil.which(clang_check.TIDY), f"no {clang_check.TIDY}")
     def test_a_planted_violation_of_clang_tidy_is_found(self):
         with tempfile.TemporaryDirectory(dir=ROOT, prefix="planted-") as folder:
             entries = []

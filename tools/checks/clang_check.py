@@ -1,33 +1,20 @@
-"""Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER... [--newer FOLDER...]
+"""Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
 
-Folders after --newer need clang 16 or later, which accepts lambdas that capture structured bindings; they are skipped
-with an older clang. .clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang
-treat coroutines differently, and a method must compile with both. The flags are those of the build; the sources of a
-unity build are checked together.
+.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat coroutines
+differently, and a method must compile with both. The flags are those of the build; the sources of a unity build are
+checked together. tools/bootstrap --lint installs the version of clang that is used here.
 """
 import concurrent.futures
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 
 
-CAPTURES_BINDINGS = 16  # first version of clang that accepts captured structured bindings
-
-
-def newest_clang():
-    """(version, clang-tidy, clang++) of the newest pair on this machine, such as clang-tidy-19 and clang++-19."""
-    pairs = [("clang-tidy", "clang++"), *((f"clang-tidy-{n}", f"clang++-{n}") for n in range(14, 30))]
-    found = []
-    for tidy, compiler in pairs:
-        if shutil.which(tidy) and shutil.which(compiler):
-            said = subprocess.run([tidy, "--version"], capture_output=True, text=True, check=True).stdout
-            found.append((int(re.search(r"version (\d+)", said).group(1)), tidy, compiler))
-    return max(found, default=(0, "clang-tidy", "clang++"))
+TIDY, COMPILER = "clang-tidy-19", "clang++-19"
 
 
 def sources_of(entry):
@@ -57,15 +44,15 @@ def plain_flags(entry):
             skip_next = False
         elif word in ("-o", "-c") or word == "-include" and following.endswith("cmake_pch.hxx"):
             skip_next = True
-        elif not word.startswith("-O") and word not in ("-Winvalid-pch", "-fpch-preprocess"):
+        elif not word.startswith(("-O", "-ftree-", "-fno-tree-")) and word not in ("-Winvalid-pch", "-fpch-preprocess"):
             kept.append(word)
     return kept
 
 
-def clang_command(entry, *options, tidy="clang-tidy"):
+def clang_command(entry, *options):
     """The clang-tidy command for this entry of the build."""
     # The build's flags include warnings that clang does not have.
-    return [tidy, "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
+    return [TIDY, "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
 
 
 def header_of(entry):
@@ -75,23 +62,27 @@ def header_of(entry):
                  if word == "-include" and following.endswith("cmake_pch.hxx")), None)
 
 
-def precompiled(entries, folder, compiler="clang++"):
-    """Compiles the build's precompiled headers with clang, once for all sources with the same flags."""
+def precompiled(entries, folder):
+    """{header: precompiled header or None}: compiles the build's precompiled headers with clang.
+
+    Each is compiled once, with the flags of the first source that includes it. Other sources differ only in macros and
+    include folders that the header does not use; clang reports any other difference.
+    """
     made = {}
     for entry in entries:
-        header, flags = header_of(entry), tuple(plain_flags(entry))
-        if header is not None and (header, flags) not in made:
+        header = header_of(entry)
+        if header is not None and header not in made:
             out = os.path.join(folder, f"{len(made)}.pch")
-            done = subprocess.run([compiler, *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
-                                  cwd=entry["directory"], capture_output=True, text=True)
-            made[header, flags] = out if done.returncode == 0 else None  # errors appear when sources are compiled
+            command = [COMPILER, *plain_flags(entry), "-Wno-everything", "-x", "c++-header", header, "-o", out]
+            done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
+            made[header] = out if done.returncode == 0 else None  # errors appear when sources are compiled
     return made
 
 
-def check(entry, headers, tidy="clang-tidy"):
+def check(entry, headers):
     """(file, exit code, findings) of one entry."""
-    header = headers.get((header_of(entry), tuple(plain_flags(entry))))
-    done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else []), tidy=tidy),
+    header = headers.get(header_of(entry))
+    done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else [])),
                           cwd=entry["directory"], capture_output=True, text=True)
     return entry["file"], done.returncode, done.stdout or done.stderr
 
@@ -104,19 +95,13 @@ def chosen_entries(commands, folders):
 
 def main():
     commands, named = sys.argv[1], sys.argv[2:]
-    version, tidy, compiler = newest_clang()
-    if "--newer" in named:
-        always, newer = named[:named.index("--newer")], named[named.index("--newer") + 1:]
-        if version < CAPTURES_BINDINGS:
-            print(f"clang {version}: {' '.join(newer)} not checked; expected clang {CAPTURES_BINDINGS} or later")
-        named = always + (newer if version >= CAPTURES_BINDINGS else [])
     folders = tuple(os.path.abspath(name) + os.sep for name in named)
     entries = chosen_entries(commands, folders)
     if not entries:
         sys.exit(f"{commands}: no source below {', '.join(folders)}")
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        headers = precompiled(entries, scratch, compiler)
-        results = list(pool.map(lambda entry: check(entry, headers, tidy), entries))
+        headers = precompiled(entries, scratch)
+        results = list(pool.map(lambda entry: check(entry, headers), entries))
     for file, status, said in sorted(results):
         if status != 0:
             print(f"{os.path.relpath(file)}: findings of clang-tidy\n{said}")

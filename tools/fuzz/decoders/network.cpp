@@ -17,9 +17,9 @@ archive::buffer buffer_of(bytes in) {
 /// Feeds a stream to the reader as a connection does: first as much as fits into the buffer of a message, then the
 /// rest.
 void feed(frame_reader& reader, std::span<const std::byte> stream) {
-  const auto room = reader.write_area();
-  const auto placed = std::min(room.size(), stream.size());
-  std::copy_n(stream.begin(), placed, room.begin());
+  const auto area = reader.write_area();
+  const auto placed = std::min(area.size(), stream.size());
+  std::copy_n(stream.begin(), placed, area.begin());
   reader.mark_written(placed);
   reader.feed(stream.subspan(placed));
 }
