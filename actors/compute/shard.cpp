@@ -79,7 +79,7 @@ void shard::on_round_progress(assignment_id id, round_step&& step) {
   report_if_idle();
 }
 
-void shard::take(const composition& ids, outcomes done) {
+void shard::on_batch_done(const composition& ids, outcomes done) {
   --batches_missing_;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto* const round = rounds_.find(ids[i].assignment);

@@ -21,7 +21,7 @@ public:
   /// parked.
   void release(std::vector<composition> batches);
   /// Passes the results of a batch to its clients and resumes them.
-  void take(const composition& ids, outcomes done);
+  void on_batch_done(const composition& ids, outcomes done);
   /// Discards rounds that were started and have not finished.
   void forget(const std::vector<assignment_id>& rounds);
 

@@ -53,7 +53,7 @@ void step_runner::run_all(plan jobs, std::function<void(outcomes)> then) {
   hooks_.put(std::move(batches));
 }
 
-void step_runner::take(batch_done& in) {
+void step_runner::handle(batch_done& in) {
   for (std::size_t i = 0; i < in.ids.size(); ++i) {
     const auto waiting = plans_.find(in.ids[i].assignment.value);
     MNEME_CHECK(waiting != plans_.end(), in.ids[i].assignment.value);

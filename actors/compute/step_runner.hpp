@@ -40,7 +40,7 @@ public:
   /// Runs the jobs of a plan and passes all outcomes to `then`, in the plan's order.
   void run_all(plan jobs, std::function<void(outcomes)> then);
   /// Handles the outcomes of a batch that a worker has run.
-  void take(batch_done& in);
+  void handle(batch_done& in);
   /// Name of the half in errors.
   [[nodiscard]] const char* owner() const noexcept { return owner_; }
   /// True if the run was interrupted during a step, so that the half's state is inconsistent.

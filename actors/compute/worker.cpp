@@ -39,7 +39,7 @@ worker_actor::behavior_type worker_state::make_behavior() {
       },
       [this](next_batch) { run_next(); },
       [this](batch_done& in) {
-        hosted(in.to).take(in.ids, std::move(in.done));
+        hosted(in.to).on_batch_done(in.ids, std::move(in.done));
         forward_pending(in.to);
       },
       [this](const abandon& rounds) { hosted(rounds.to).forget(rounds.assignments); },
@@ -90,7 +90,7 @@ void worker_state::hand_over(ready_batch batch, outcomes done) {
     return self_->send(peers_.parties.at(*party), batch_done{.ids = std::move(batch.ids), .done = std::move(done)});
   const shard_id owner{static_cast<std::uint32_t>(batch.queue)};
   if (shards_.at(batch.queue)) {
-    hosted(owner).take(batch.ids, std::move(done));
+    hosted(owner).on_batch_done(batch.ids, std::move(done));
     return forward_pending(owner);
   }
   self_->send(peers_.workers.at(queues_->host_of(batch.queue).value),

@@ -52,7 +52,7 @@ void placement_state::on_command(Command command) {
       validator_.forget(id);
   const auto host = map_.location_of(shard);
   return_to_preferred(shard);
-  journals_.at(shard.value).take(shard_journal::command(std::move(command)));
+  journals_.at(shard.value).record(shard_journal::command(std::move(command)));
   forward(shard);
   if (host.where == shard_location::kind::node)
     drain(shard, host.node); // discarding rounds may have emptied the shard, and no report follows

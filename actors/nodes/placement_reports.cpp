@@ -105,7 +105,7 @@ void placement_state::on_local_report(wave_report& report) {
   const auto shard = report.from;
   for (const auto& finished : report.finished)
     validator_.forget(finished.id);
-  if (const auto error = journals_.at(shard.value).take(std::move(report)); !error.empty())
+  if (const auto error = journals_.at(shard.value).record(std::move(report)); !error.empty())
     return self_->quit(caf::make_error(run_errc::actor_lost, "a shard of this process " + error));
   forward(shard);
 }

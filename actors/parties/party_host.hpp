@@ -36,7 +36,7 @@ public:
   [[nodiscard]] step_runner& steps() { return steps_; }
   [[nodiscard]] const step_runner& steps() const { return steps_; }
 
-  caf::result<void> take(const deliveries& in) {
+  caf::result<void> handle(const deliveries& in) {
     return tried("receiving uploads", [&]() -> caf::result<void> {
       for (const auto& sent : in.uploads)
         (half_.get()->*Receive)(sent);

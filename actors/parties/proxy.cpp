@@ -9,7 +9,7 @@ proxy_state::proxy_state(party_actor::pointer self, const party_setup& setup)
 
 party_actor::behavior_type proxy_state::make_behavior() {
   return {
-      [this](const deliveries& in) { return party_.take(in); },
+      [this](const deliveries& in) { return party_.handle(in); },
       [this](take_step& in) { return advise_on_model(in); },
       [this](save_model) {
         return party_.steps().is_interrupted() ? final_model{}
@@ -17,7 +17,7 @@ party_actor::behavior_type proxy_state::make_behavior() {
       },
       [this](save_state& in) { return party_.save(in); },
       [this](restore_state& in) { return party_.restore(in); },
-      [this](batch_done& in) { party_.steps().take(in); },
+      [this](batch_done& in) { party_.steps().handle(in); },
   };
 }
 

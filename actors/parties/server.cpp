@@ -47,7 +47,7 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](const deliveries& in) {
         if (personal_)
           personal_->keep(in);
-        return party_.take(in);
+        return party_.handle(in);
       },
       [this](const take_step& in) { return close(in); },
       [this](save_model) {
@@ -55,7 +55,7 @@ server_actor::behavior_type server_state::make_behavior() {
       },
       [this](save_state& in) { return save(in); },
       [this](restore_state& in) { return restore(in); },
-      [this](batch_done& in) { party_.steps().take(in); },
+      [this](batch_done& in) { party_.steps().handle(in); },
       [this](const open_task& in) { return open(in); },
       [this](const open_round& in) {
         return party_.tried("opening a round", [&]() -> caf::result<opened_round> { return broadcast_of(in.where); });

@@ -51,17 +51,17 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
 /// low-rank parts may be added to a net that has none: flat_parameters() keeps their initial values if the file lacks
 /// them.
 std::string differences(const scenario& settings, const scenario& trained) {
-  const auto here = keys_of(settings), there = keys_of(trained);
+  const auto wanted = keys_of(settings), found = keys_of(trained);
   const auto value_there = [&](const std::string& name) {
-    const auto entry = there.find(name);
-    return entry == there.end() ? std::string("none") : entry->second;
+    const auto entry = found.find(name);
+    return entry == found.end() ? std::string("none") : entry->second;
   };
   const auto may_add = [&](const std::string& name) {
     return (name.starts_with("adapter") && value_there("adapter") == "0") ||
            (name.starts_with("low_rank") && value_there("low_rank") == "0");
   };
   std::vector<std::string> names;
-  for (const auto& [name, value] : here)
+  for (const auto& [name, value] : wanted)
     if (value != value_there(name) && !may_add(name))
       names.push_back(fmt::format("{} = {}, but {} in that scenario", name, value, value_there(name)));
   return fmt::format("{}", fmt::join(names, "; "));

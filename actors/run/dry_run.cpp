@@ -102,7 +102,7 @@ private:
     report.issued.clear();
     for (const auto& job : part.issued)
       finish(job.id.assignment, at_work_.at(job.id.assignment), report);
-    federation_.take(part);
+    federation_.handle(part);
     end_wave(report);
   }
 
@@ -143,7 +143,7 @@ private:
     std::sort(report.finished.begin(), report.finished.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     for (const auto& done : report.finished)
       at_work_.erase(done.id);
-    federation_.take(report);
+    federation_.handle(report);
   }
 
   /// Returns the rows that determine the duration of the client's first jobs, and counts their work; nullopt if the
@@ -226,7 +226,7 @@ private:
       forget_method();
     // If the plan is unknown, assume that all clients may take part: no smaller set can have more clients online.
     const bool is_certain = part_ == played_part::certain;
-    federation_.take(opened.value_or(task_plan{.clients_without_rows = is_certain}));
+    federation_.handle(opened.value_or(task_plan{.clients_without_rows = is_certain}));
   }
 
   void serve(open_round& in) {
@@ -238,7 +238,7 @@ private:
                         .initial_payload_bytes = wire_bytes(sent.initial_payload.get(), wire_)};
     sent.info = in.where;
     answer.in = std::make_shared<const broadcast>(std::move(sent));
-    federation_.take(answer);
+    federation_.handle(answer);
   }
 
   tensors_ref whole_net() {
@@ -257,7 +257,7 @@ private:
   void serve(take_step&) {
     if (part_ == played_part::certain)
       return void(played_.exact = false); // the step depends on the uploads
-    federation_.take(step_taken{});
+    federation_.handle(step_taken{});
   }
 
   void serve(evaluate& in) {
@@ -268,12 +268,12 @@ private:
       played_.evaluated_rows[{.classes = in.masks[t]}] += static_cast<double>(rows);
       sums.per_task.push_back({.rows = rows});
     }
-    federation_.take(sums);
+    federation_.handle(sums);
   }
 
   void serve(save_state& in) {
     saved_state answer{.state = std::move(in.so_far)};
-    federation_.take(answer);
+    federation_.handle(answer);
   }
 
   // -- other requests

@@ -143,10 +143,11 @@ double progress::share() const {
 
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
-  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // the rate covers only the rounds of this
-                                                                        // process
+  const auto local_rounds = static_cast<double>(rounds_done_ - rounds_before_); // the rate covers only the rounds of
+                                                                                // this process
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
-  const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
+  const auto left =
+      local_rounds > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / local_rounds * missing)) : "-";
   return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", terminal_bar(share()), 100.0 * share(),
                      of_total(last_.task.value + 1, last_.tasks), of_total(last_.round.value + 1, last_.rounds),
                      percent_text(accuracy_)) +

@@ -22,7 +22,7 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
       [this](run_request) { return run(); },
       [this](stop_run) { federation_.stop(); },
       [this](wave_report& report) {
-        federation_.take(report);
+        federation_.handle(report);
         carry_out();
       },
   };
@@ -72,7 +72,7 @@ void scheduler_state::request(const Peer& peer, Command command) {
       .then(
           [this](Answer& answer) {
             federation_.allow_checkpoints(pace_.allows());
-            federation_.take(answer);
+            federation_.handle(answer);
             carry_out();
           },
           [this](const caf::error& error) { fail(error); });

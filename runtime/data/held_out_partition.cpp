@@ -27,7 +27,7 @@ std::int64_t held_out_partition::held_out(std::int64_t rows) const {
 }
 
 /// One entry per row of the client; true if the row is held out.
-std::vector<bool> held_out_partition::drawn(client_id client, task_id task, std::int64_t rows) const {
+std::vector<bool> held_out_partition::draw_held_out(client_id client, task_id task, std::int64_t rows) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), 0);
   rng_stream(key_for({.seed = seed_, .client = client, .task = task}, purpose::held_out_rows))
@@ -45,17 +45,17 @@ std::int64_t held_out_partition::size(client_id client, task_id task) const {
 
 std::vector<std::int64_t> held_out_partition::rows(client_id client, task_id task) const {
   const auto all = all_->rows(client, task);
-  return elements_where(all, drawn(client, task, std::ssize(all)), false);
+  return elements_where(all, draw_held_out(client, task, std::ssize(all)), false);
 }
 
 std::vector<std::int32_t> held_out_partition::marks(client_id client, task_id task) const {
   const auto all = all_->marks(client, task);
-  return elements_where(all, drawn(client, task, std::ssize(all)), false);
+  return elements_where(all, draw_held_out(client, task, std::ssize(all)), false);
 }
 
 std::vector<std::int64_t> held_out_partition::test_rows(client_id client, task_id task) const {
   const auto all = all_->rows(client, task);
-  return elements_where(all, drawn(client, task, std::ssize(all)), true);
+  return elements_where(all, draw_held_out(client, task, std::ssize(all)), true);
 }
 
 } // namespace mneme

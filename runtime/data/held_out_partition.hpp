@@ -18,7 +18,7 @@ public:
 
 private:
   [[nodiscard]] std::int64_t held_out(std::int64_t rows) const;
-  [[nodiscard]] std::vector<bool> drawn(client_id client, task_id task, std::int64_t rows) const;
+  [[nodiscard]] std::vector<bool> draw_held_out(client_id client, task_id task, std::int64_t rows) const;
 
   std::shared_ptr<const partition> all_;
   double share_;

@@ -174,12 +174,12 @@ void dispatcher::free_dropped_out() {
 void dispatcher::apply_churn() {
   clock_.record_churn();
   for (const auto& change : pool_.move_to(clock_.now()))
-    take(change);
+    apply(change);
   out_.report().enrolled_max = std::max(out_.report().enrolled_max, pool_.enrolled());
   clock_.schedule_churn(pool_.next_change());
 }
 
-void dispatcher::take(const availability_change& change) {
+void dispatcher::apply(const availability_change& change) {
   using kind = availability_change::kind;
   if (change.change_kind == kind::joined) {
     ++out_.report().joined;

@@ -62,7 +62,7 @@ private:
   void begin_work(client_id client, activity_id kind);
   [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
   void start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes);
-  void take(const availability_change& change);
+  void apply(const availability_change& change);
   void leave(client_id client);
   void persist_memories(archive& state);
 

@@ -115,9 +115,9 @@ void federation::on_uploads_folded() {
   guarded([this] { advance(); });
 }
 
-void federation::take(wave_report& report) {
+void federation::handle(wave_report& report) {
   guarded([&] {
-    const auto progress = waves_.take(report);
+    const auto progress = waves_.on_wave_report(report);
     if (progress == wave_progress::unchanged)
       return;
     if (progress == wave_progress::further)
@@ -181,7 +181,7 @@ void federation::take_checkpoint() {
   out_.command(save_state{.so_far = std::move(state)});
 }
 
-void federation::take(saved_state& state) {
+void federation::handle(saved_state& state) {
   guarded([&] {
     if (turn_.advance_party())
       return out_.command(save_state{.to = turn_.current(), .so_far = std::move(state.state)});
@@ -204,7 +204,7 @@ void federation::resume(archive saved) {
   });
 }
 
-void federation::take(restored_state& state) {
+void federation::handle(restored_state& state) {
   guarded([&] {
     if (turn_.advance_party())
       return out_.command(restore_state{.to = turn_.current(), .sections = std::move(state.sections)});

@@ -34,18 +34,18 @@ public:
   void allow_checkpoints(bool allowed) noexcept { checkpoints_.allow(allowed); }
 
   // -- inputs: a shard's report
-  void take(wave_report& report);
+  void handle(wave_report& report);
 
   // -- inputs: replies of the server
-  void take(const task_plan& plan);
-  void take(opened_round& opened);
-  void take(const evaluated& sums);
+  void handle(const task_plan& plan);
+  void handle(opened_round& opened);
+  void handle(const evaluated& sums);
 
   // -- inputs: replies of the party that was called last
-  void take(const step_taken& step);
-  void take(saved_state& state);
-  void take(restored_state& state); ///< The party has restored its state from a checkpoint.
-  void on_uploads_folded();         ///< The party has folded the uploads sent to it.
+  void handle(const step_taken& step);
+  void handle(saved_state& state);
+  void handle(restored_state& state); ///< The party has restored its state from a checkpoint.
+  void on_uploads_folded();           ///< The party has folded the uploads sent to it.
 
   // -- inputs: replies of the recorder
   void on_checkpoint_written(); ///< A checkpoint is on disk, or writing it has failed.

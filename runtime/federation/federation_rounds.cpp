@@ -59,7 +59,7 @@ void federation::begin() {
   });
 }
 
-void federation::take(const task_plan& plan) {
+void federation::handle(const task_plan& plan) {
   guarded([&] {
     const auto stated = settings_.rounds.per_task;
     if (plan.rounds && *plan.rounds != stated && settings_.rounds_are_stated)
@@ -75,7 +75,7 @@ void federation::take(const task_plan& plan) {
 
 // -- opening a round --------------------------------------------------------------------------------------------------
 
-void federation::take(opened_round& opened) {
+void federation::handle(opened_round& opened) {
   guarded([&] {
     round_.open(std::move(opened));
     out_.record("scheduler", "open_round");
@@ -117,7 +117,7 @@ void federation::close() {
 }
 
 /// After the server's step the other parties receive the model. Their advice is sent with the next broadcasts.
-void federation::take(const step_taken& step) {
+void federation::handle(const step_taken& step) {
   guarded([&] {
     const auto who = turn_.current();
     if (who == party_id::server) {
@@ -152,7 +152,7 @@ void federation::round_closed() {
                         .where = info});
 }
 
-void federation::take(const evaluated& sums) {
+void federation::handle(const evaluated& sums) {
   guarded([&] {
     auto line = out_.log().add_evaluation(sums);
     line.task = round_.info.task;

@@ -21,7 +21,7 @@ std::string unknown(assignment_id id) {
 
 // -- from the federation ----------------------------------------------------------------------------------------------
 
-void shard_journal::take(command order) {
+void shard_journal::record(command order) {
   if (host_ != host_state::healthy)
     return waiting_.push_back(std::move(order));
   std::visit([this](const auto& given) { begin(given); }, order);
@@ -47,7 +47,7 @@ void shard_journal::begin(const abandon& rounds) {
 
 // -- from the host ----------------------------------------------------------------------------------------------------
 
-std::string shard_journal::take(wave_report report) {
+std::string shard_journal::record(wave_report report) {
   auto error = report_error(report);
   if (error.empty())
     accept(std::move(report));
@@ -319,7 +319,7 @@ void shard_journal::finish_catch_up() {
 /// Applies the commands that arrived while the shard had no host.
 void shard_journal::apply_waiting() {
   for (auto& order : std::exchange(waiting_, {}))
-    take(std::move(order));
+    record(std::move(order));
 }
 
 } // namespace mneme

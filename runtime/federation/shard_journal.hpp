@@ -17,14 +17,14 @@ public:
   shard_journal(shard_id shard, const population& clients) : shard_(shard), rounds_(shard, clients) {}
 
   // -- inputs: from the federation
-  void take(command order);
+  void record(command order);
 
   // -- inputs: the host's reports and changes of host
   /// Validates a report of the current host. Returns the error; "" if it is valid.
   [[nodiscard]] std::string report_error(const wave_report& report) const;
   /// Validates and applies a report, and fills in the durations of its jobs. Returns the error, or "" if it is valid.
   /// An invalid report changes nothing.
-  [[nodiscard]] std::string take(wave_report report);
+  [[nodiscard]] std::string record(wave_report report);
   /// Applies a valid report. @pre report_error(report) returned ""
   void accept(wave_report report);
   /// Records that the host is lost. Commands are queued for the next host.

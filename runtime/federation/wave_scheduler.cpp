@@ -160,7 +160,7 @@ bool wave_scheduler::is_rerun_complete() {
 
 // -- reports ----------------------------------------------------------------------------------------------------------
 
-wave_progress wave_scheduler::take(wave_report& report) {
+wave_progress wave_scheduler::on_wave_report(wave_report& report) {
   record_durations(report);
   if (report.released)
     out_.log().released(wave_.listed({.shard = report.from, .batches = std::move(*report.released)}));

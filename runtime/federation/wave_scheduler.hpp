@@ -60,7 +60,7 @@ public:
   [[nodiscard]] bool is_rerun_complete();
 
   // -- reports
-  [[nodiscard]] wave_progress take(wave_report& report);
+  [[nodiscard]] wave_progress on_wave_report(wave_report& report);
   /// The first failure in the latest wave.
   [[nodiscard]] const std::optional<round_failure>& failure() const noexcept { return wave_.failure(); }
   /// Evicts results that exceed the budget. @pre the wave has ended and no round is being rerun

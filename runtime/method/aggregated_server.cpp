@@ -28,8 +28,8 @@ rng_key tree_node_key(std::uint64_t seed, std::uint32_t level, std::uint64_t ind
           .index = index};
 }
 
-aggregated_server::aggregated_server(std::unique_ptr<server_half> method, options with)
-    : method_(std::move(method)), options_(with) {}
+aggregated_server::aggregated_server(std::unique_ptr<server_half> method, options options)
+    : method_(std::move(method)), options_(options) {}
 
 task<task_plan> aggregated_server::open_task(server_context& ctx, const round_info& info) {
   auto opening = method_->open_task(ctx, info);

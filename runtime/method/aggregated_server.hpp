@@ -21,7 +21,7 @@ public:
     aggregation_section aggregation{};
     std::int64_t cohort = 0; ///< Clients in a full cohort.
   };
-  aggregated_server(std::unique_ptr<server_half> method, options with);
+  aggregated_server(std::unique_ptr<server_half> method, options options);
   task<task_plan> open_task(server_context& ctx, const round_info& info) override;
   broadcast open_round(const round_info& info) override;
   void fold(const delivery& in) override;

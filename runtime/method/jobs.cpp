@@ -42,49 +42,49 @@ std::int64_t width_of(const statistics_job& job) {
 }
 
 void describe(key_text& key, const train_job& job) {
-  const auto& with = job.options;
+  const auto& options = job.options;
   static const std::string usual = cross_entropy_objective()->identity();
   key.add(job.objective ? job.objective->identity() : usual)
-      .add(with.optimizer)
-      .add(with.epochs)
-      .add(with.batch_rows)
-      .add(with.learning_rate)
-      .add(with.momentum)
-      .add(with.weight_decay)
-      .add(with.clip_norm)
-      .add(with.augment)
-      .add(with.label_smoothing)
-      .add(drops_short_step(with))
-      .add(with.trained)
-      .add(with.in_order)
-      .add(with.classes.low)
-      .add(with.classes.high)
-      .add(with.held_classes)
-      .add(with.result)
-      .add(with.evaluation)
-      .add(with.update_running_stats)
-      .add(with.running_stats_updates)
-      .add(with.replay_rows)
-      .add(with.replay_weight)
-      .add(with.replay_by)
-      .add(with.replay_augment.has_value())
-      .add(with.replay_augment.value_or(with.augment))
-      .add(with.replay_short_last)
+      .add(options.optimizer)
+      .add(options.epochs)
+      .add(options.batch_rows)
+      .add(options.learning_rate)
+      .add(options.momentum)
+      .add(options.weight_decay)
+      .add(options.clip_norm)
+      .add(options.augment)
+      .add(options.label_smoothing)
+      .add(drops_short_step(options))
+      .add(options.trained)
+      .add(options.in_order)
+      .add(options.classes.low)
+      .add(options.classes.high)
+      .add(options.held_classes)
+      .add(options.result)
+      .add(options.evaluation)
+      .add(options.update_running_stats)
+      .add(options.running_stats_updates)
+      .add(options.replay_rows)
+      .add(options.replay_weight)
+      .add(options.replay_by)
+      .add(options.replay_augment.has_value())
+      .add(options.replay_augment.value_or(options.augment))
+      .add(options.replay_short_last)
       .add(job.observation ? job.observation->identity : std::string())
-      .add(with.trained_classes.low)
-      .add(with.trained_classes.high)
-      .add(static_cast<std::uint64_t>(with.rates.size()))
-      .add(static_cast<std::uint64_t>(with.layers.size()))
+      .add(options.trained_classes.low)
+      .add(options.trained_classes.high)
+      .add(static_cast<std::uint64_t>(options.rates.size()))
+      .add(static_cast<std::uint64_t>(options.layers.size()))
       .add(job.annotations.targets.defined() || job.replay.annotations.targets.defined());
-  key.add(static_cast<std::uint64_t>(with.teachers.size()));
-  for (const auto& [classes, features, only_labels] : with.teachers)
+  key.add(static_cast<std::uint64_t>(options.teachers.size()));
+  for (const auto& [classes, features, only_labels] : options.teachers)
     key.add(classes.low).add(classes.high).add(features).add(only_labels.low).add(only_labels.high);
-  for (const auto& name : with.layers)
+  for (const auto& name : options.layers)
     key.add(name);
-  for (const auto& [layer, factor] : with.rates)
+  for (const auto& [layer, factor] : options.rates)
     key.add(layer).add(factor);
-  key.add(static_cast<std::uint64_t>(with.maps.size()));
-  for (const auto& name : with.maps)
+  key.add(static_cast<std::uint64_t>(options.maps.size()));
+  for (const auto& name : options.maps)
     key.add(name);
   describe(key, job.replay.samples.source.get());
 }
@@ -173,13 +173,13 @@ std::int64_t rows_of(const work& request) {
   const auto* training = std::get_if<train_job>(&request);
   if (!training)
     return rows;
-  const auto& with = training->options;
-  const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
-  const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
-  const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
+  const auto& options = training->options;
+  const auto batch = options.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : options.batch_rows;
+  const auto replayed = std::min(options.replay_rows, training->replay.samples.size());
+  const auto taken = drops_short_step(options) ? rows / batch * batch : rows;
   constexpr __int128 rows_max = 1'000'000'000'000'000; // the sum over a wave's jobs then fits int64
   const auto rows_of_epoch = static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
-  return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(with.epochs, 1), rows_max));
+  return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(options.epochs, 1), rows_max));
 }
 
 std::int64_t outcome_bytes(const work& request) {

@@ -70,7 +70,7 @@ public:
                     row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_,
                     causal_ ? known : classes, low_rank_.text() + (causal_ ? " causal" : "")),
         shape);
-    net.freeze(low_rank_.chosen());
+    net.freeze(low_rank_.is_enabled());
     add_text_embedding(net, "bert.embeddings.",
                        {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
     add_tokens_norm(net, "bert.embeddings.LayerNorm", epsilon);

@@ -13,7 +13,7 @@ dense_chain::dense_chain(const std::vector<dense_layer>& layers, std::int64_t lo
   }
 }
 
-double dense_chain::take(const step& now) {
+double dense_chain::run_step(const step& now) {
   const float* in = now.inputs;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     dense_forward(layers_[i], now.weights, in, now.rows, values_[i].data());

@@ -24,7 +24,7 @@ public:
     double label_smoothing = 0.0; ///< As kernels::cross_entropy_rows::smoothing.
   };
   /// Runs one training step and returns its loss.
-  double take(const step& now);
+  double run_step(const step& now);
   /// True if a step writes every weight, that is, if the loss covers all classes of the head.
   [[nodiscard]] bool moves_all() const noexcept { return moves_all_; }
 

@@ -25,12 +25,12 @@ void low_rank_options::keys(key_table& table, std::vector<std::string> allowed) 
 }
 
 bool low_rank_options::has(std::string_view target) const {
-  return chosen() && std::find(targets_.begin(), targets_.end(), target) != targets_.end();
+  return is_enabled() && std::find(targets_.begin(), targets_.end(), target) != targets_.end();
 }
 
 std::string low_rank_options::error(const std::string& net, std::int64_t width) const {
   const low_rank_options defaults;
-  if (!chosen()) {
+  if (!is_enabled()) {
     const auto* const unused = targets_ != defaults.targets_ ? "model.low_rank_targets"
                                : alpha_ != 0.0               ? "model.low_rank_alpha"
                                : dropout_ != 0.0             ? "model.low_rank_dropout"
@@ -68,7 +68,7 @@ std::string low_rank_options::error(const std::string& net, std::int64_t width) 
 }
 
 std::string low_rank_options::text() const {
-  if (!chosen())
+  if (!is_enabled())
     return "";
   auto targets = targets_;
   std::sort(targets.begin(), targets.end());

@@ -14,7 +14,7 @@ public:
   /// Declares model.low_rank and the other keys. @param allowed words of model.low_rank_targets
   void keys(key_table& table, std::vector<std::string> allowed);
 
-  [[nodiscard]] bool chosen() const noexcept { return rank_ > 0; }
+  [[nodiscard]] bool is_enabled() const noexcept { return rank_ > 0; }
   [[nodiscard]] std::int64_t rank() const noexcept { return rank_; }
   /// Factor of B A: alpha / rank (section 4.1).
   [[nodiscard]] double scale() const { return alpha_ > 0.0 ? alpha_ / static_cast<double>(rank_) : 1.0; }

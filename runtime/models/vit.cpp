@@ -74,9 +74,9 @@ private:
   [[nodiscard]] double epsilon() const { return clip_ ? 1e-5 : 1e-6; }
 
   [[nodiscard]] std::string low_rank_error() const {
-    if (low_rank_.chosen() && adapter_ > 0)
+    if (low_rank_.is_enabled() && adapter_ > 0)
       return "model.low_rank and model.adapter are both set; expected one of them, the other 0";
-    if (low_rank_.chosen() && prompts().form != prompt_form::none)
+    if (low_rank_.is_enabled() && prompts().form != prompt_form::none)
       return "model.low_rank: the method adds parts of its own to the transformer; expected model.low_rank = 0";
     return low_rank_.error(name(), width_);
   }
@@ -122,7 +122,7 @@ private:
   }
 
   void add_body(network_builder& net, std::int64_t height, std::int64_t width) const {
-    net.freeze(adapter_ > 0 || low_rank_.chosen());
+    net.freeze(adapter_ > 0 || low_rank_.is_enabled());
     add_resize(net, height, width);
     add_patch_embedding(net, patch_px_, width_, !clip_);
     if (clip_)

@@ -72,14 +72,14 @@ std::optional<virtual_duration> link_trace::transfer_duration(client_id client, 
     bits -= whole * each;
   }
   while (bits > 0.0 && now < end_of_runs) {
-    const auto here = rate(client, direction, now);
-    if (here.until == never)
+    const auto current = rate(client, direction, now);
+    if (current.until == never)
       return std::nullopt;
-    const auto passed = bits_per_ns * here.mbit * static_cast<double>((here.until - now).count());
+    const auto passed = bits_per_ns * current.mbit * static_cast<double>((current.until - now).count());
     if (passed >= bits)
-      return now - at + virtual_duration(static_cast<std::int64_t>(std::ceil(bits / (bits_per_ns * here.mbit))));
+      return now - at + virtual_duration(static_cast<std::int64_t>(std::ceil(bits / (bits_per_ns * current.mbit))));
     bits -= passed;
-    now = here.until;
+    now = current.until;
   }
   return bits > 0.0 ? std::nullopt : std::optional(now - at);
 }

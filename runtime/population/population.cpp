@@ -80,8 +80,8 @@ bool population::changes_without_end() const noexcept {
          availability_ == device_availability::diurnal;
 }
 
-virtual_duration population::drawn(virtual_duration mean, client_id client, std::uint32_t n,
-                                   std::uint64_t index) const {
+virtual_duration population::draw_duration(virtual_duration mean, client_id client, std::uint32_t n,
+                                           std::uint64_t index) const {
   if (mean.count() == 0)
     return mean;
   const rng_key key{.seed = seed_, .client = client, .visit = n, .index = index};
@@ -89,17 +89,17 @@ virtual_duration population::drawn(virtual_duration mean, client_id client, std:
 }
 
 virtual_duration population::arrival_time(client_id client) const {
-  return drawn(enrolment_.arrival_mean, client, 0, 0);
+  return draw_duration(enrolment_.arrival_mean, client, 0, 0);
 }
 
 virtual_duration population::enrolled_time(client_id client, std::uint32_t n) const {
-  return drawn(enrolment_.lifetime_mean, client, n, 1);
+  return draw_duration(enrolment_.lifetime_mean, client, n, 1);
 }
 
 std::optional<virtual_duration> population::absence_time(client_id client, std::uint32_t n) const {
   if (enrolment_.absence_mean.count() == 0)
     return std::nullopt;
-  return drawn(enrolment_.absence_mean, client, n, 2);
+  return draw_duration(enrolment_.absence_mean, client, n, 2);
 }
 
 virtual_duration population::transition_delay(client_id client, task_id into) const {

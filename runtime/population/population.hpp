@@ -70,8 +70,8 @@ public:
 
 private:
   /// Draws an exponential duration. @param index distinguishes arrivals, stays and absences
-  [[nodiscard]] virtual_duration drawn(virtual_duration mean, client_id client, std::uint32_t n,
-                                       std::uint64_t index) const;
+  [[nodiscard]] virtual_duration draw_duration(virtual_duration mean, client_id client, std::uint32_t n,
+                                               std::uint64_t index) const;
 
   std::int64_t count_ = 0;
   std::uint64_t seed_ = 0;

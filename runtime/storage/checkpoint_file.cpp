@@ -58,12 +58,12 @@ std::string defect_of(std::span<const std::byte> bytes) {
   return digest_of(bytes.first(bytes.size() - digest_bytes)) == stated ? "" : "its checksum is wrong";
 }
 
-std::string complaint(const checkpoint_label& here, const checkpoint_label& expected_label) {
-  if (here.scenario_digest != expected_label.scenario_digest)
-    return "it belongs to another scenario: its digest is " + here.scenario_digest + ", that of scenario.toml is " +
+std::string complaint(const checkpoint_label& found, const checkpoint_label& expected_label) {
+  if (found.scenario_digest != expected_label.scenario_digest)
+    return "it belongs to another scenario: its digest is " + found.scenario_digest + ", that of scenario.toml is " +
            expected_label.scenario_digest + "; a run can be resumed only with the scenario it was started with";
-  if (here.program != expected_label.program)
-    return "it was written by mneme " + here.program + ", and this is mneme " + expected_label.program +
+  if (found.program != expected_label.program)
+    return "it was written by mneme " + found.program + ", and this is mneme " + expected_label.program +
            ", which may compute other results; resume with the former, or run the scenario again";
   return {};
 }

@@ -338,13 +338,13 @@ std::vector<activations> fused_training::teacher_outputs(model_run run, const st
   std::vector<activations> outputs;
   for (const auto& teacher : teachers_) {
     if (!teacher.keeps_rows()) {
-      outputs.push_back(teacher.shown(net_, run, buffers_.inputs, buffers_.of_teacher));
+      outputs.push_back(teacher.compute_outputs(net_, run, buffers_.inputs, buffers_.of_teacher));
       continue;
     }
     std::vector<std::span<const std::int64_t>> positions;
     for (auto k = run.first; k < run.first + run.count; ++k)
       positions.push_back(clients_[static_cast<std::size_t>(k)].positions_of(s));
-    outputs.push_back(teacher.kept(run, positions, shape.own, net_.feature_width()));
+    outputs.push_back(teacher.stored_outputs(run, positions, shape.own, net_.feature_width()));
   }
   return outputs;
 }
@@ -379,18 +379,18 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
     inputs = at::empty({0}, at::TensorOptions(at::kFloat).device(device));
   reshape_buffer(inputs, {run.count, rows, channels, height, width}, inputs);
   shape_marks(run, rows);
-  const bool here = device.is_cpu();
-  auto* const labels = (here ? buffers_.labels : buffers_.host_labels).mutable_data_ptr<std::int64_t>();
-  auto* const weights = (here ? buffers_.row_weight : buffers_.host_row_weight).mutable_data_ptr<float>();
+  const bool is_on_host = device.is_cpu();
+  auto* const labels = (is_on_host ? buffers_.labels : buffers_.host_labels).mutable_data_ptr<std::int64_t>();
+  auto* const weights = (is_on_host ? buffers_.row_weight : buffers_.host_row_weight).mutable_data_ptr<float>();
   auto* const targets =
-      has_soft_targets_ ? (here ? buffers_.targets : buffers_.host_targets).mutable_data_ptr<float>() : nullptr;
+      has_soft_targets_ ? (is_on_host ? buffers_.targets : buffers_.host_targets).mutable_data_ptr<float>() : nullptr;
   rows_.clear();
   for (std::int64_t i = 0; i < run.count; ++i)
     rows_.add(clients_[static_cast<std::size_t>(run.first + i)], shape, epoch, s,
               {.labels = labels + i * rows,
                .weights = weights + i * rows,
                .targets = targets ? targets + i * rows * classes : nullptr});
-  if (!here) {
+  if (!is_on_host) {
     buffers_.labels = buffers_.host_labels.to(device, /*non_blocking=*/true);
     buffers_.row_weight = buffers_.host_row_weight.to(device, /*non_blocking=*/true);
     if (has_soft_targets_)

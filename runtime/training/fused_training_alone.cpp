@@ -61,14 +61,14 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_monitor*
         prefetch_rows({.first = at, .count = 1}, s + 1);
       else if (k + 1 < clients_.size())
         prefetch_rows({.first = at + 1, .count = 1}, 0);
-      losses_.add(k, net.take({.weights = from,
-                               .moved = weights,
-                               .inputs = buffers_.row_values.data(),
-                               .labels = buffers_.row_labels.data(),
-                               .row_weight = buffers_.row_weights.data(),
-                               .rows = rows,
-                               .learning_rate = static_cast<float>(options_.learning_rate),
-                               .label_smoothing = options_.label_smoothing}));
+      losses_.add(k, net.run_step({.weights = from,
+                                   .moved = weights,
+                                   .inputs = buffers_.row_values.data(),
+                                   .labels = buffers_.row_labels.data(),
+                                   .row_weight = buffers_.row_weights.data(),
+                                   .rows = rows,
+                                   .learning_rate = static_cast<float>(options_.learning_rate),
+                                   .label_smoothing = options_.label_smoothing}));
       from = weights;
     }
   }

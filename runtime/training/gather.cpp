@@ -194,7 +194,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
     const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
     MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // the checks of the scenario reject
                                                                                  // this
-    const auto* const image = viewer.shown(images + source.in_file(row) * stored, how.part);
+    const auto* const image = viewer.resize(images + source.in_file(row) * stored, how.part);
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {
       normalize_row(source, image, runs, how.brightness, out);

@@ -3,7 +3,8 @@
 #include <ATen/ops/empty.h>
 namespace mneme {
 
-activations group_teacher::shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const {
+activations group_teacher::compute_outputs(const model& net, model_run run, const at::Tensor& inputs,
+                                           tape& memory) const {
   std::vector<at::Tensor> features, logits;
   std::vector<std::vector<at::Tensor>> maps(maps_.size());
   memory.for_backward = false;
@@ -30,8 +31,8 @@ activations group_teacher::shown(const model& net, model_run run, const at::Tens
   return shown;
 }
 
-activations group_teacher::kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
-                                std::int64_t rows, std::int64_t feature_width) const {
+activations group_teacher::stored_outputs(model_run run, std::span<const std::span<const std::int64_t>> positions,
+                                          std::int64_t rows, std::int64_t feature_width) const {
   activations shown;
   if (view_.features)
     shown.features = at::empty({run.count, rows, feature_width}, at::kFloat);

@@ -26,17 +26,18 @@ public:
     kept_.resize(weights_.size());
     kept_[k] = std::move(rows);
   }
-  /// True if outputs are stored: kept() then replaces shown().
+  /// True if outputs are stored: stored_outputs() then replaces compute_outputs().
   [[nodiscard]] bool keeps_rows() const noexcept { return !kept_.empty(); }
 
   /// Computes the outputs for the step's rows: features [K, B, D] and logits [K, B, teacher classes], each if
   /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass.
   /// @param inputs [K, B, C, H, W]
-  [[nodiscard]] activations shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const;
+  [[nodiscard]] activations compute_outputs(const model& net, model_run run, const at::Tensor& inputs,
+                                            tape& memory) const;
   /// Copies the stored outputs of the step's rows. @param positions positions of each client's own rows @param rows
   /// rows per client, padding included @param feature_width D
-  [[nodiscard]] activations kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
-                                 std::int64_t rows, std::int64_t feature_width) const;
+  [[nodiscard]] activations stored_outputs(model_run run, std::span<const std::span<const std::int64_t>> positions,
+                                           std::int64_t rows, std::int64_t feature_width) const;
 
 private:
   teacher_view view_;

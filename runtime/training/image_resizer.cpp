@@ -48,7 +48,7 @@ image_resizer::image_resizer(const dataset& source) : stored_(source.stored_shap
                  middle_of(height, width, shape_[1], shape_[2]));
 }
 
-const std::uint8_t* image_resizer::shown(const std::uint8_t* image, const std::optional<std::uint64_t>& part) {
+const std::uint8_t* image_resizer::resize(const std::uint8_t* image, const std::optional<std::uint64_t>& part) {
   if (!part && !whole_)
     return image;
   const auto [channels, height, width] = shape_;

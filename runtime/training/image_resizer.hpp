@@ -18,7 +18,7 @@ public:
   /// Returns the bytes of an image [C, H, W] at the size source.shape(), valid until the next call. The whole image is
   /// resized by bicubic interpolation and cropped at the center. With `part`, a random crop is resized by bilinear
   /// interpolation.
-  const std::uint8_t* shown(const std::uint8_t* image, const std::optional<std::uint64_t>& part);
+  const std::uint8_t* resize(const std::uint8_t* image, const std::optional<std::uint64_t>& part);
 
 private:
   std::array<std::int64_t, 3> stored_, shape_;

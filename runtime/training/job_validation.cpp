@@ -51,11 +51,11 @@ std::string validate_result(const train_job& job) {
 
 /// Returns an error if the net predicts tokens and the job has parts that are given by row or by class.
 std::string token_error(const train_job& job) {
-  const auto& with = job.options;
-  const char* found = !with.teachers.empty()                                                          ? "teachers"
+  const auto& options = job.options;
+  const char* found = !options.teachers.empty()                                                       ? "teachers"
                       : job.annotations.targets.defined() || job.replay.annotations.targets.defined() ? "soft targets"
-                      : with.held_classes > 0 || with.trained_classes.size() > 0 ? "parts of the head by class"
-                                                                                 : nullptr;
+                      : options.held_classes > 0 || options.trained_classes.size() > 0 ? "parts of the head by class"
+                                                                                       : nullptr;
   if (!found || positions_of(*job.net) == 1)
     return {};
   return fmt::format("the net '{}' predicts the next token of each position, and the method trains with {}; expected "
@@ -75,18 +75,18 @@ std::string validate_head(const train_job& job) {
       return fmt::format("classes {} to {} are requested, but the head of the net '{}' has {}; expected classes of the "
                          "head, or none for an objective of features",
                          range.low, range.high - 1, job.net->identity(), known);
-  if (const auto& with = job.options;
-      with.trained_classes.size() > 0 &&
-      (with.trained_classes.low < with.classes.low || with.trained_classes.high > with.classes.high))
+  if (const auto& options = job.options;
+      options.trained_classes.size() > 0 &&
+      (options.trained_classes.low < options.classes.low || options.trained_classes.high > options.classes.high))
     return fmt::format("rows of the head for classes {} to {} are to be trained, but the loss covers classes {} to {}; "
                        "expected classes of the loss",
-                       with.trained_classes.low, with.trained_classes.high - 1, with.classes.low,
-                       with.classes.high - 1);
-  if (const auto& with = job.options;
-      with.held_classes < 0 || (with.held_classes > 0 && with.held_classes >= with.classes.high))
+                       options.trained_classes.low, options.trained_classes.high - 1, options.classes.low,
+                       options.classes.high - 1);
+  if (const auto& options = job.options;
+      options.held_classes < 0 || (options.held_classes > 0 && options.held_classes >= options.classes.high))
     return fmt::format("the rows of the head for the first {} classes are to stay unchanged, but the loss covers "
                        "classes {} to {}; expected a class after them",
-                       with.held_classes, with.classes.low, with.classes.high - 1);
+                       options.held_classes, options.classes.low, options.classes.high - 1);
   const auto objective = job.objective ? job.objective : cross_entropy_objective();
   if (job.options.classes.size() == 0 && job.samples.size() > 0 && objective->reads_logits())
     return fmt::format("the objective '{}' reads logits, but there are none: {}; expected an objective of features and "

@@ -7,10 +7,10 @@
 #include <cmath>
 namespace mneme {
 
-adaptive_server::adaptive_server(const method_setup& setup, const adaptive_options& with)
-    : averaging_server(setup), options_(with), parameters_(at::ones({setup.net->size()})),
+adaptive_server::adaptive_server(const method_setup& setup, const adaptive_options& options)
+    : averaging_server(setup), options_(options), parameters_(at::ones({setup.net->size()})),
       first_(at::zeros_like(weights())),
-      second_(at::full_like(weights(), with.start == moment_start::zero ? 0.0 : with.tau * with.tau)) {
+      second_(at::full_like(weights(), options.start == moment_start::zero ? 0.0 : options.tau * options.tau)) {
   for (const auto& entry : setup.net->layout())
     if (entry.buffer)
       parameters_.narrow(0, entry.offset, entry.size).zero_();

@@ -100,22 +100,22 @@ tensor_map tuned(const tensor_map& in) {
   const auto old = in.at("old").item<std::int64_t>();
   const auto penalty = in.at("penalty").item<double>();
   double alpha = 1.0, beta = 0.0;
-  auto here = at_point(logits, labels, old, penalty, alpha, beta);
-  for (int step = 0; step < steps_max && std::hypot(here.g[0], here.g[1]) > gradient_min; ++step) {
-    const double a = here.h[0] + ridge, b = here.h[1], c = here.h[2] + ridge, determinant = a * c - b * b;
-    const double d_alpha = (c * here.g[0] - b * here.g[1]) / determinant;
-    const double d_beta = (a * here.g[1] - b * here.g[0]) / determinant;
+  auto point = at_point(logits, labels, old, penalty, alpha, beta);
+  for (int step = 0; step < steps_max && std::hypot(point.g[0], point.g[1]) > gradient_min; ++step) {
+    const double a = point.h[0] + ridge, b = point.h[1], c = point.h[2] + ridge, determinant = a * c - b * b;
+    const double d_alpha = (c * point.g[0] - b * point.g[1]) / determinant;
+    const double d_beta = (a * point.g[1] - b * point.g[0]) / determinant;
     double share = 1.0;
     auto next = at_point(logits, labels, old, penalty, alpha - d_alpha, beta - d_beta);
-    for (int k = 0; k < halvings_max && !(next.value <= here.value); ++k) {
+    for (int k = 0; k < halvings_max && !(next.value <= point.value); ++k) {
       share /= 2.0;
       next = at_point(logits, labels, old, penalty, alpha - share * d_alpha, beta - share * d_beta);
     }
-    if (!(next.value <= here.value))
+    if (!(next.value <= point.value))
       break; // no further decrease is possible in float64
     alpha -= share * d_alpha;
     beta -= share * d_beta;
-    here = next;
+    point = next;
   }
   tensor_map out;
   out.put(correction_name, at::tensor({alpha, beta, 1.0}, at::kDouble));

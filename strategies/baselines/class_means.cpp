@@ -64,7 +64,7 @@ void class_mean_sums::add(const tensor_map& upload) {
   counts_ = counts_.defined() ? counts_ + counted : counted;
 }
 
-void class_mean_sums::take() {
+void class_mean_sums::update() {
   if (!sums_.defined())
     return;
   const auto unit_means = (sums_ / sums_.norm(2, {1}, true).clamp_min(1e-300)).to(at::kFloat);

@@ -25,8 +25,9 @@ public:
   /// Adds the sums and counts of an upload. An upload without them is ignored.
   void add(const tensor_map& upload);
   /// Computes the means of all classes that were uploaded since the last call. Other classes keep their means.
-  void take();
-  /// e_c [C, D] float32; a row of zeros for a class without uploads. Undefined until take() was called after an add().
+  void update();
+  /// e_c [C, D] float32; a row of zeros for a class without uploads. Undefined until update() was called after an
+  /// add().
   [[nodiscard]] const at::Tensor& means() const { return means_; }
   void persist(archive& state) { state(sums_)(counts_)(means_); }
 

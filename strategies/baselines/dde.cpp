@@ -35,14 +35,14 @@ struct options {
 /// DCE plus distillation. The targets [B, C] hold p'; a row without neighbors has zeros.
 class dce_loss final : public differentiable_loss {
 public:
-  explicit dce_loss(const options& with)
-      : differentiable_loss({.identity = fmt::format("dde {} {}", with.distillation_weight, with.temperature),
+  explicit dce_loss(const options& options)
+      : differentiable_loss({.identity = fmt::format("dde {} {}", options.distillation_weight, options.temperature),
                              .terms = {"causal_effect", "distillation"}},
-                            [with](const loss_rows& in) { return terms(with, in); }) {}
+                            [options](const loss_rows& in) { return terms(options, in); }) {}
   bool reads_targets() const override { return true; }
 
 private:
-  static std::vector<at::Tensor> terms(const options& with, const loss_rows& in) {
+  static std::vector<at::Tensor> terms(const options& options, const loss_rows& in) {
     auto effect = cross_entropy_rows(in.logits, in.labels);
     if (in.targets.defined()) {
       const auto near = in.targets.gather(1, in.labels.unsqueeze(1)).squeeze(1);
@@ -51,8 +51,8 @@ private:
     }
     if (in.teachers.empty())
       return {effect, {}};
-    return {effect, old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
-                        with.distillation_weight};
+    return {effect, old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = options.temperature}) *
+                        options.distillation_weight};
   }
 };
 

@@ -31,14 +31,14 @@ struct et_options {
 };
 
 /// The auxiliary tensors of a job hold importance and model of the client, of the server, of both, or of neither.
-loss_ref elastic_objective(const et_options& with) {
+loss_ref elastic_objective(const et_options& options) {
   return quadratic_objective(
-      fmt::format("elastic {} {}", with.own_weight, with.others_weight),
-      {{.term = "own_importance", .importance = own_name, .anchor = own_model_name, .strength = with.own_weight},
+      fmt::format("elastic {} {}", options.own_weight, options.others_weight),
+      {{.term = "own_importance", .importance = own_name, .anchor = own_model_name, .strength = options.own_weight},
        {.term = "others_importance",
         .importance = importance_name,
         .anchor = weighted_name,
-        .strength = with.others_weight}});
+        .strength = options.others_weight}});
 }
 
 /// Server of "elastic-transfer": sums the importances of all uploads that contain one, over all tasks.

@@ -96,8 +96,8 @@ private:
 
 class replaying_server final : public teacher_server {
 public:
-  replaying_server(const method_setup& setup, const il_plus_options& with)
-      : teacher_server(setup), setup_(setup), options_(with), head_(*setup.net) {}
+  replaying_server(const method_setup& setup, const il_plus_options& options)
+      : teacher_server(setup), setup_(setup), options_(options), head_(*setup.net) {}
 
   void fold(const delivery& in) override {
     auto learned = in;

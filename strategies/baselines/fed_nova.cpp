@@ -60,8 +60,8 @@ at::Tensor parameters_of(const model& net) {
 
 class nova_server final : public averaging_server {
 public:
-  nova_server(const method_setup& setup, const options& with)
-      : averaging_server(setup), setup_(setup), options_(with), transmitted_(setup.net, setup.trainable),
+  nova_server(const method_setup& setup, const options& options)
+      : averaging_server(setup), setup_(setup), options_(options), transmitted_(setup.net, setup.trainable),
         parameters_(parameters_of(*setup.net)), slow_(at::zeros_like(weights())) {}
 
   void fold(const delivery& in) override {

@@ -87,16 +87,16 @@ at::Tensor geodesic_term(const at::Tensor& features, const at::Tensor& teacher_o
   return geodesic_rows(now, before, flow, form);
 }
 
-loss_ref geodesic_objective(const options& with, const class_split& classes) {
+loss_ref geodesic_objective(const options& options, const class_split& classes) {
   const auto factor =
-      with.weight * std::sqrt(static_cast<double>(classes.old()) / static_cast<double>(classes.fresh.size()));
+      options.weight * std::sqrt(static_cast<double>(classes.old()) / static_cast<double>(classes.fresh.size()));
   return differentiable_objective(
-      {.identity = fmt::format("geodl {} {} {}/{}", with.weight, static_cast<int>(with.form), classes.old(),
+      {.identity = fmt::format("geodl {} {} {}/{}", options.weight, static_cast<int>(options.form), classes.old(),
                                classes.fresh.size()),
        .terms = {"cross_entropy", "geodesic"},
        .reads_label_smoothing = true,
        .reads_features = true},
-      [form = with.form, factor](const loss_rows& in) {
+      [form = options.form, factor](const loss_rows& in) {
         std::vector<at::Tensor> terms{cross_entropy_rows(in.logits, in.labels, in.label_smoothing), {}};
         if (in.teachers.empty())
           return terms;

@@ -36,18 +36,18 @@ loss_ref sigmoid_objective() {
       });
 }
 
-loss_ref softmax_objective(const options& with) {
+loss_ref softmax_objective(const options& options) {
   return differentiable_objective(
-      {.identity = fmt::format("icarl softmax {} {}", with.distillation_weight, with.temperature),
+      {.identity = fmt::format("icarl softmax {} {}", options.distillation_weight, options.temperature),
        .terms = {"cross_entropy", "distillation"},
        .reads_label_smoothing = true},
-      [with](const loss_rows& in) -> std::vector<at::Tensor> {
+      [options](const loss_rows& in) -> std::vector<at::Tensor> {
         const auto cross_entropy = cross_entropy_rows(in.logits, in.labels, in.label_smoothing);
         if (in.teachers.empty())
           return {cross_entropy, {}};
         return {cross_entropy,
-                old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
-                    with.distillation_weight};
+                old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = options.temperature}) *
+                    options.distillation_weight};
       });
 }
 

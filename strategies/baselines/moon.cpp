@@ -28,17 +28,17 @@ struct options {
 };
 
 /// CE + mu l_con. Teacher 0 of the job is the received model; teacher 1 is the client's previous model.
-loss_ref contrastive_objective(const options& with) {
+loss_ref contrastive_objective(const options& options) {
   return differentiable_objective(
-      {.identity = fmt::format("moon {} {}", with.mu, with.temperature),
+      {.identity = fmt::format("moon {} {}", options.mu, options.temperature),
        .terms = {"cross_entropy", "contrast"},
        .reads_label_smoothing = true,
        .reads_features = true},
-      [with](const loss_rows& in) -> std::vector<at::Tensor> {
+      [options](const loss_rows& in) -> std::vector<at::Tensor> {
         const auto global = cosine_rows(in.features, in.teachers[0].features);
         const auto previous = cosine_rows(in.features, in.teachers[1].features);
-        const auto contrast = at::softplus((previous - global) / with.temperature); // log(1 + e^((prev - glob) / T))
-        return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), contrast * with.mu};
+        const auto contrast = at::softplus((previous - global) / options.temperature); // log(1 + e^((prev - glob) / T))
+        return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), contrast * options.mu};
       });
 }
 

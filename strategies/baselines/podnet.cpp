@@ -25,19 +25,20 @@ struct options {
 };
 
 /// @param growth the ratio n / s
-loss_ref podnet_objective(const options& with, double growth) {
-  return differentiable_objective({.identity = fmt::format("podnet {} {} {}", with.flat, with.spatial, growth),
+loss_ref podnet_objective(const options& options, double growth) {
+  return differentiable_objective({.identity = fmt::format("podnet {} {} {}", options.flat, options.spatial, growth),
                                    .terms = {"nca", "flat_distillation", "spatial_distillation"},
                                    .reads_features = true},
-                                  [with, g = std::sqrt(growth)](const loss_rows& in) {
+                                  [options, g = std::sqrt(growth)](const loss_rows& in) {
                                     const auto& teacher = in.teachers[0];
                                     const auto stages = static_cast<double>(in.maps.size());
                                     std::vector<at::Tensor> terms{nca_rows(in.logits, in.labels), {}, {}};
-                                    if (with.flat > 0.0)
-                                      terms[1] = (1.0 - cosine_rows(in.features, teacher.features)) * (with.flat * g);
-                                    for (std::size_t m = 0; with.spatial > 0.0 && m < in.maps.size(); ++m) {
+                                    if (options.flat > 0.0)
+                                      terms[1] =
+                                          (1.0 - cosine_rows(in.features, teacher.features)) * (options.flat * g);
+                                    for (std::size_t m = 0; options.spatial > 0.0 && m < in.maps.size(); ++m) {
                                       const auto stage =
-                                          pooled_map_rows(in.maps[m], teacher.maps[m]) * (with.spatial * g / stages);
+                                          pooled_map_rows(in.maps[m], teacher.maps[m]) * (options.spatial * g / stages);
                                       terms[2] = terms[2].defined() ? terms[2] + stage : stage;
                                     }
                                     return terms;

@@ -233,7 +233,7 @@ void rehearsing_server::fold(const delivery& in) {
 task<void> rehearsing_server::close_round(server_context&, const round_info& info) {
   average();
   if (info.round_of_task + 1 == info.rounds_of_task) {
-    sums_.take();
+    sums_.update();
     by_means_ = sums_.means().defined();
     end_task(info);
   }

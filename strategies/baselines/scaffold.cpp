@@ -81,8 +81,8 @@ private:
 
 class scaffold_server final : public averaging_server {
 public:
-  scaffold_server(const method_setup& setup, const options& with)
-      : averaging_server(setup), options_(with), variates_(setup), clients_(static_cast<double>(setup.clients)),
+  scaffold_server(const method_setup& setup, const options& options)
+      : averaging_server(setup), options_(options), variates_(setup), clients_(static_cast<double>(setup.clients)),
         control_(at::zeros_like(weights())) {}
 
   task<task_plan> open_task(server_context&, const round_info& info) override {

@@ -38,13 +38,13 @@ at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::i
 }
 
 /// @param blocks classes of every task so far, in order
-loss_ref separated_objective(const options& with, const std::vector<class_range>& blocks) {
-  auto identity = fmt::format("ss-il {} {}", with.temperature, with.distillation_weight);
+loss_ref separated_objective(const options& options, const std::vector<class_range>& blocks) {
+  auto identity = fmt::format("ss-il {} {}", options.temperature, options.distillation_weight);
   for (const auto& block : blocks)
     identity += fmt::format(" {}-{}", block.low, block.high);
   return differentiable_objective(
       {.identity = std::move(identity), .terms = {"cross_entropy", "distillation"}, .reads_label_smoothing = true},
-      [with, blocks](const loss_rows& in) {
+      [options, blocks](const loss_rows& in) {
         const auto weight = in.equal_weight(); // one mean over current and replayed rows
         const auto [old, seen] = blocks.back();
         std::vector<at::Tensor> terms{weighted_sum(separated_cross_entropy(in, old, seen), weight), {}};
@@ -53,11 +53,11 @@ loss_ref separated_objective(const options& with, const std::vector<class_range>
           const auto low = blocks[k].low, size = blocks[k].size();
           const auto of_task =
               distillation_rows(in.logits.narrow(1, low, size), in.teachers[0].logits.narrow(1, low, size),
-                                {.form = distillation_form::kl_scaled, .temperature = with.temperature});
+                                {.form = distillation_form::kl_scaled, .temperature = options.temperature});
           distillation = distillation.defined() ? distillation + of_task : of_task;
         }
         if (distillation.defined())
-          terms[1] = weighted_sum(distillation, weight) * with.distillation_weight;
+          terms[1] = weighted_sum(distillation, weight) * options.distillation_weight;
         return terms;
       });
 }

@@ -24,32 +24,34 @@ double target_settings::rate_of_student(std::int64_t round) const {
   return student_floor + (student_rate - student_floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * share));
 }
 
-target_round_result target_round(const model& net, const model& generator, const target_settings& with,
+target_round_result target_round(const model& net, const model& generator, const target_settings& settings,
                                  const at::Tensor& teacher, const at::Tensor& student, target_generator_state& now,
                                  const target_draws& drawn) {
   const auto start = now.generator.weights()[0];
   adam copy(start), codes(drawn.codes);
   auto outer = at::zeros_like(start);
-  const auto scale = channel_values(with.scale, start) * 255.0, shift = channel_values(with.shift, start);
+  const auto scale = channel_values(settings.scale, start) * 255.0, shift = channel_values(settings.shift, start);
   const training_mode training;
   target_round_result result{.total = std::numeric_limits<double>::infinity()};
   at::Tensor last;
-  for (std::int64_t step = 0; step < with.steps; ++step) {
+  for (std::int64_t step = 0; step < settings.steps; ++step) {
     const auto g = leaf_of(copy.weights()), z = leaf_of(codes.weights());
     const auto read = z.unflatten(1, {1, 1, -1}).unsqueeze(0); // [1, B, 1, 1, Z]
     const auto generated = generator.differentiable(g.unsqueeze(0), read, {}, {.training = &training}).features;
-    const auto pixels = images_of(generated, with.shape)[0]; // [B, C, H, W] in [0, 1]
+    const auto pixels = images_of(generated, settings.shape)[0]; // [B, C, H, W] in [0, 1]
     const auto view = drawn.views.defined() ? crop_and_flip(pixels, drawn.views[step]) : pixels;
     const auto shown = (view * scale + shift).unsqueeze(0).contiguous();
-    const auto answered = net.differentiable(teacher.unsqueeze(0), shown, {0, with.seen_classes}, {.statistics = true});
+    const auto answered =
+        net.differentiable(teacher.unsqueeze(0), shown, {0, settings.seen_classes}, {.statistics = true});
     const auto logits = answered.logits[0]; // [B, opened]
     const auto matched = match_statistics(answered.statistics, now.past, pixels.options());
     const auto of_labels = -at::log_softmax(logits, 1).gather(1, drawn.labels.unsqueeze(1)).mean();
     auto fooling = at::zeros({}, pixels.options());
     if (student.defined())
       fooling = student_teacher_gap(
-          logits, net.differentiable(student.unsqueeze(0), shown, {0, with.seen_classes}, {}).logits[0]);
-    const auto total = matched.distance * with.statistics + of_labels * with.labels + fooling * with.adversary;
+          logits, net.differentiable(student.unsqueeze(0), shown, {0, settings.seen_classes}, {}).logits[0]);
+    const auto total =
+        matched.distance * settings.statistics + of_labels * settings.labels + fooling * settings.adversary;
     const auto gradients = gradients_of(total, {g, z});
     const auto value = [](const at::Tensor& loss) { return loss.detach().item<double>(); };
     result.losses.push_back({value(total), value(matched.distance), value(of_labels), value(fooling)});
@@ -58,15 +60,15 @@ target_round_result target_round(const model& net, const model& generator, const
       result.best = pixels.detach();
     }
     outer = outer + gradients[0];
-    copy.step(gradients[0], {.rate = with.rate, .beta1 = 0.5});
-    codes.step(gradients[1], {.rate = with.code_rate, .beta1 = 0.5});
+    copy.step(gradients[0], {.rate = settings.rate, .beta1 = 0.5});
+    codes.step(gradients[1], {.rate = settings.code_rate, .beta1 = 0.5});
     last = matched.now;
   }
   if (!result.best.defined())
     throw std::runtime_error("no step of the generator had a finite loss");
-  if (with.outer == outer_step::reptile)
+  if (settings.outer == outer_step::reptile)
     outer = (start - copy.weights()) * reptile_factor;
-  now.generator.step(outer.unsqueeze(0), {.rate = with.rate * static_cast<double>(with.steps), .beta1 = 0.5});
+  now.generator.step(outer.unsqueeze(0), {.rate = settings.rate * static_cast<double>(settings.steps), .beta1 = 0.5});
   now.past = next_average(now.past, last);
   return result;
 }
@@ -77,8 +79,9 @@ enum class target_draw : std::uint64_t { codes, labels, views, student, shown_to
 
 class target_images final : public looped_program {
 public:
-  target_images(model_ref net, const target_settings& with)
-      : net_(std::move(net)), settings_(with), generator_(image_generator(with.shape, with.code, with.filters)) {}
+  target_images(model_ref net, const target_settings& settings)
+      : net_(std::move(net)), settings_(settings),
+        generator_(image_generator(settings.shape, settings.code, settings.filters)) {}
 
   [[nodiscard]] std::string name() const override { return "pool"; }
   [[nodiscard]] std::string identity() const override {
@@ -214,8 +217,8 @@ slice_result target_images::run_call(const program_call& call) const {
 
 } // namespace
 
-program_ref target_program(model_ref net, const target_settings& with) {
-  return std::make_shared<target_images>(std::move(net), with);
+program_ref target_program(model_ref net, const target_settings& settings) {
+  return std::make_shared<target_images>(std::move(net), settings);
 }
 
 } // namespace mneme

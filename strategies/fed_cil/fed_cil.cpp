@@ -37,23 +37,23 @@ enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
 struct run_settings {
   split_model net{};
   std::shared_ptr<const feature_gan> gan{};
-  options with{};
+  options settings{};
   at::Tensor generator{}; // [G] initial weights
 
   [[nodiscard]] gan_training game(const round_info& info, std::int64_t steps, double consistency) const {
     gan_training training{
-        .steps = steps, .batch = with.batch, .seen_classes = info.seen_classes, .consistency = consistency};
-    if (with.all_classes)
+        .steps = steps, .batch = settings.batch, .seen_classes = info.seen_classes, .consistency = consistency};
+    if (settings.all_classes)
       training.seen_classes = {0, gan->shape().classes};
-    training.any_fakes = with.any_fakes;
+    training.any_fakes = settings.any_fakes;
     training.keeps_moments = keeps();
-    training.shuffles = with.shuffles;
-    training.rates.rate = with.learning_rate;
-    training.rates.beta2 = with.beta2;
-    training.rates.decay = with.decay;
+    training.shuffles = settings.shuffles;
+    training.rates.rate = settings.learning_rate;
+    training.rates.beta2 = settings.beta2;
+    training.rates.decay = settings.decay;
     return training;
   }
-  [[nodiscard]] bool keeps() const { return with.moments != moments_rule::fresh; }
+  [[nodiscard]] bool keeps() const { return settings.moments != moments_rule::fresh; }
   /// Adds the moments of both nets from `kept`, or zero moments.
   void put_moments(const tensor_map& kept, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
@@ -85,7 +85,7 @@ public:
       : run_(std::move(run)), critic_(run_->net.head_setup.initial->at(flat_weights)), generator_(run_->generator) {}
 
   task<task_plan> open_task(server_context&, const round_info& info) override {
-    if (info.task.value > 0 && !run_->with.own_replay)
+    if (info.task.value > 0 && !run_->settings.own_replay)
       old_generator_ = generator_;
     co_return task_plan{};
   }
@@ -127,7 +127,7 @@ task<void> fed_cil_server::close_round(server_context& ctx, const round_info& in
   critic_ = critics_.take();
   generator_ = generators_.take();
   const auto uploads = std::exchange(received_, {});
-  if (run_->with.consolidation_steps == 0)
+  if (run_->settings.consolidation_steps == 0)
     co_return;
 
   auto consolidating = ctx.run(consolidation(info, uploads));
@@ -146,7 +146,7 @@ program_job fed_cil_server::consolidation(const round_info& info, const std::vec
   run_->put_moments(moments_ ? *moments_ : tensor_map{}, *in);
   in->put(gan_tensors::classes_so_far, mask_of(run_->gan->shape().classes, info.seen_classes));
   put_rows(info, uploads, *in);
-  auto game = run_->game(info, run_->with.consolidation_steps, 0.0);
+  auto game = run_->game(info, run_->settings.consolidation_steps, 0.0);
   program_job job{.body = gan_program(run_->gan, game), .in = in};
   job.stream = {.seed = run_->net.whole.seed,
                 .purpose = game_draw,
@@ -166,7 +166,7 @@ void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_
     return rows;
   };
   in.put(gan_tensors::generators, at::stack(stack_of(gan_tensors::generator)));
-  if (run_->with.pooled)
+  if (run_->settings.pooled)
     in.put(gan_tensors::own_classes, at::stack(stack_of(gan_tensors::own_classes)));
   else
     in.put(gan_tensors::fresh, at::arange(info.current_classes.low, info.current_classes.high, at::kLong));
@@ -271,7 +271,7 @@ private:
 
 void fed_cil::prepare(const method_setup& setup) {
   auto run = std::make_shared<run_settings>();
-  run->with = options_;
+  run->settings = options_;
   run->gan = gan_of(setup);
   const auto critic = run->gan->critic();
   const auto drawn = options_.normal_start ? normal_start : initial_weights;

@@ -15,9 +15,9 @@ struct adjustment_step {
 };
 
 /// L_FD (eq. 2): | F'_t(x) - F'_t-1(x) |^2, averaged over exemplars.
-at::Tensor feature_distillation(const adjustment_step& step, const adjustment_terms& with) {
+at::Tensor feature_distillation(const adjustment_step& step, const adjustment_terms& settings) {
   const auto moved = (step.in.features - step.in.teachers[0].features).index_select(0, step.old_rows); // [n, D]
-  const auto of_rows = with.dimensions == dimension_sum::mean ? moved.square().mean(1) : moved.square().sum(1);
+  const auto of_rows = settings.dimensions == dimension_sum::mean ? moved.square().mean(1) : moved.square().sum(1);
   return of_rows.mean(at::kDouble);
 }
 
@@ -32,10 +32,10 @@ at::Tensor balance_weights(const at::Tensor& labels, std::int64_t classes_of_sid
 
 /// L_FB (eq. 3): | mean length of new vectors - mean length of old ones |. Undefined if there are no old or no new
 /// rows, or if the reference model is missing.
-at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& with) {
-  const bool frozen = with.reference == balance_reference::before_task;
+at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& settings) {
+  const bool frozen = settings.reference == balance_reference::before_task;
   const auto vectors_of = [&](const at::Tensor& features, const at::Tensor& logits) {
-    return with.balanced == balanced_vectors::features ? features : logits;
+    return settings.balanced == balanced_vectors::features ? features : logits;
   };
   const auto present = vectors_of(step.in.features, step.in.logits);
   const auto before =
@@ -43,11 +43,11 @@ at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& 
   if (step.new_rows.numel() == 0 || (frozen && !before.defined()))
     return {};
   const auto mean_length = [&](const at::Tensor& vectors, const at::Tensor& rows, std::int64_t classes) {
-    const auto weights = balance_weights(step.in.labels.index_select(0, rows), classes, with.division);
+    const auto weights = balance_weights(step.in.labels.index_select(0, rows), classes, settings.division);
     return (vectors.index_select(0, rows).norm(2, {1}) * weights).sum();
   };
-  return (mean_length(present, step.new_rows, with.tasks.back().size()) -
-          mean_length(frozen ? before : present, step.old_rows, with.old_classes()))
+  return (mean_length(present, step.new_rows, settings.tasks.back().size()) -
+          mean_length(frozen ? before : present, step.old_rows, settings.old_classes()))
       .abs();
 }
 
@@ -64,36 +64,36 @@ at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, cons
 }
 
 /// L_CE (eq. 4), averaged over its rows; each row is compared within the classes of its scope. Undefined without rows.
-at::Tensor cross_entropy(const adjustment_step& step, const adjustment_terms& with) {
-  const auto& all = with.labels_pass ? step.in.logits : step.in.head_logits;
+at::Tensor cross_entropy(const adjustment_step& step, const adjustment_terms& settings) {
+  const auto& all = settings.labels_pass ? step.in.logits : step.in.head_logits;
   const auto every = at::arange(step.in.count(), step.in.labels.options());
-  const auto rows = with.rows == label_rows::fresh ? step.new_rows : every;
+  const auto rows = settings.rows == label_rows::fresh ? step.new_rows : every;
   if (rows.numel() == 0)
     return {};
   const auto labels = step.in.labels.index_select(0, rows);
   auto logits = all.index_select(0, rows);
-  if (with.scope == label_scope::own_task)
-    logits = logits.masked_fill(outside_own_task(labels, logits.size(1), with.tasks),
+  if (settings.scope == label_scope::own_task)
+    logits = logits.masked_fill(outside_own_task(labels, logits.size(1), settings.tasks),
                                 -std::numeric_limits<float>::infinity());
   return cross_entropy_rows(logits, labels).mean(at::kDouble);
 }
 
 /// L_KD (eq. 5) between distributions over the old classes only, averaged over exemplars.
-at::Tensor distillation(const adjustment_step& step, const adjustment_terms& with) {
-  const auto& all = with.distillation_passes ? step.in.logits : step.in.head_logits;
+at::Tensor distillation(const adjustment_step& step, const adjustment_terms& settings) {
+  const auto& all = settings.distillation_passes ? step.in.logits : step.in.head_logits;
   const auto log_softmax = [&](const at::Tensor& logits) {
-    return at::log_softmax(logits.index_select(0, step.old_rows).narrow(1, 0, with.old_classes()) / with.temperature,
-                           1);
+    return at::log_softmax(
+        logits.index_select(0, step.old_rows).narrow(1, 0, settings.old_classes()) / settings.temperature, 1);
   };
   const auto log_q = log_softmax(all), log_p = log_softmax(step.in.teachers[0].logits);
-  const auto divergence =
-      with.direction == divergence::present_from_before ? log_q.exp() * (log_q - log_p) : log_p.exp() * (log_p - log_q);
+  const auto divergence = settings.direction == divergence::present_from_before ? log_q.exp() * (log_q - log_p)
+                                                                                : log_p.exp() * (log_p - log_q);
   return divergence.sum(1).mean(at::kDouble);
 }
 
 /// Returns the loss terms; terms of weight 0 are omitted.
-std::vector<at::Tensor> adjustment_values(const loss_rows& in, const adjustment_terms& with) {
-  const auto is_old = in.labels < with.old_classes();
+std::vector<at::Tensor> adjustment_values(const loss_rows& in, const adjustment_terms& settings) {
+  const auto is_old = in.labels < settings.old_classes();
   const adjustment_step step{
       .in = in, .old_rows = positions_where(is_old), .new_rows = positions_where(is_old.logical_not())};
   const bool has_old = step.old_rows.numel() > 0, has_teacher = !in.teachers.empty();
@@ -101,40 +101,40 @@ std::vector<at::Tensor> adjustment_values(const loss_rows& in, const adjustment_
   const auto add = [&](double weight, bool is_possible, auto formula) {
     if (weight == 0.0)
       return;
-    const auto value = is_possible ? formula(step, with) : at::Tensor{};
+    const auto value = is_possible ? formula(step, settings) : at::Tensor{};
     terms.push_back(value.defined() ? value * weight : value);
   };
-  add(with.cross_entropy, true, cross_entropy);
-  add(with.distillation, has_old && has_teacher, distillation);
-  add(with.feature_distillation, has_old && has_teacher, feature_distillation);
-  add(with.feature_balance, has_old, feature_balance);
+  add(settings.cross_entropy, true, cross_entropy);
+  add(settings.distillation, has_old && has_teacher, distillation);
+  add(settings.feature_distillation, has_old && has_teacher, feature_distillation);
+  add(settings.feature_balance, has_old, feature_balance);
   return terms;
 }
 
 } // namespace
 
-loss_ref adjustment_objective(const adjustment_terms& with) {
-  auto identity =
-      fmt::format("adjustment {} {} {} {} {} {} {} {} {} {} {} {} {} {}", with.feature_distillation,
-                  with.feature_balance, with.cross_entropy, with.distillation, static_cast<int>(with.scope),
-                  static_cast<int>(with.rows), static_cast<int>(with.direction), with.temperature,
-                  static_cast<int>(with.dimensions), static_cast<int>(with.balanced), static_cast<int>(with.reference),
-                  static_cast<int>(with.division), with.labels_pass, with.distillation_passes);
-  for (const auto& classes : with.tasks)
+loss_ref adjustment_objective(const adjustment_terms& settings) {
+  auto identity = fmt::format(
+      "adjustment {} {} {} {} {} {} {} {} {} {} {} {} {} {}", settings.feature_distillation, settings.feature_balance,
+      settings.cross_entropy, settings.distillation, static_cast<int>(settings.scope), static_cast<int>(settings.rows),
+      static_cast<int>(settings.direction), settings.temperature, static_cast<int>(settings.dimensions),
+      static_cast<int>(settings.balanced), static_cast<int>(settings.reference), static_cast<int>(settings.division),
+      settings.labels_pass, settings.distillation_passes);
+  for (const auto& classes : settings.tasks)
     identity += fmt::format(" {}-{}", classes.low, classes.high);
   loss_traits traits{.identity = std::move(identity),
-                     .reads_features = with.compares_features(),
-                     .reads_head_logits = !with.labels_pass || !with.distillation_passes};
+                     .reads_features = settings.compares_features(),
+                     .reads_head_logits = !settings.labels_pass || !settings.distillation_passes};
   const auto add = [&](double weight, const char* name) {
     if (weight != 0.0)
       traits.terms.push_back(name);
   };
-  add(with.cross_entropy, "cross_entropy");
-  add(with.distillation, "distillation");
-  add(with.feature_distillation, "feature_distillation");
-  add(with.feature_balance, "feature_balance");
+  add(settings.cross_entropy, "cross_entropy");
+  add(settings.distillation, "distillation");
+  add(settings.feature_distillation, "feature_distillation");
+  add(settings.feature_balance, "feature_balance");
   return differentiable_objective(std::move(traits),
-                                  [with](const loss_rows& in) { return adjustment_values(in, with); });
+                                  [settings](const loss_rows& in) { return adjustment_values(in, settings); });
 }
 
 } // namespace mneme

@@ -55,27 +55,27 @@ struct options {
 };
 
 /// Returns the options without the ablated term.
-options without_ablated(options with) {
-  switch (with.ablation) {
+options without_ablated(options options) {
+  switch (options.ablation) {
   case ablation_kind::cross_entropy:
-    with.terms.scope = label_scope::seen;
-    with.terms.rows = label_rows::fresh;
+    options.terms.scope = label_scope::seen;
+    options.terms.rows = label_rows::fresh;
     break;
   case ablation_kind::distillation:
-    with.terms.distillation = 0.0;
+    options.terms.distillation = 0.0;
     break;
   case ablation_kind::feature_distillation:
-    with.terms.feature_distillation = 0.0;
+    options.terms.feature_distillation = 0.0;
     break;
   case ablation_kind::feature_balance:
-    with.terms.feature_balance = 0.0;
+    options.terms.feature_balance = 0.0;
     break;
   case ablation_kind::none:
   case ablation_kind::adjustment:
   case ablation_kind::stages:
     break;
   }
-  return with;
+  return options;
 }
 
 class fedhaf final : public split_method {
@@ -103,20 +103,20 @@ private:
 
 /// Losses of a stage: L_Head = l_CE L_CE + l_KD L_KD, L_FAM = l_FD L_FD + l_FB L_FB, or their sum (eq. 7).
 adjustment_terms fedhaf::terms_of(const round_info& info, stage trained) const {
-  const auto with = without_ablated(options_);
-  auto terms = with.terms;
+  const auto options = without_ablated(options_);
+  auto terms = options.terms;
   const auto& tasks = net().whole.task_classes;
   terms.tasks.assign(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(info.task.value) + 1);
   if (trained == stage::head)
     terms.feature_distillation = terms.feature_balance = 0.0;
-  const bool labels =
-      with.stage2_ce == stage2_labels::always || (with.stage2_ce == stage2_labels::first_task && info.task.value == 0);
+  const bool labels = options.stage2_ce == stage2_labels::always ||
+                      (options.stage2_ce == stage2_labels::first_task && info.task.value == 0);
   if (trained == stage::adjustment) {
     terms.distillation = 0.0;
     if (!labels)
       terms.cross_entropy = 0.0;
   }
-  if (trained == stage::both && with.at_once == one_stage_gradient::as_staged) {
+  if (trained == stage::both && options.at_once == one_stage_gradient::as_staged) {
     terms.labels_pass = labels;
     terms.distillation_passes = false;
   }
@@ -155,7 +155,7 @@ task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& i
   auto job = training(ctx, in, rows_to_train(parts, net().features()));
   const auto rows = job.samples.size();
 
-  const bool at_once = options_.ablation == ablation_kind::stages, adjusts = with().net.adjusts;
+  const bool at_once = options_.ablation == ablation_kind::stages, adjusts = settings().net.adjusts;
   auto first = ctx.train(stage_of(job, in, at_once ? stage::both : stage::head));
   auto learned = co_await first;
   if (!at_once && adjusts && options_.adjustment_epochs > 0) {
@@ -178,7 +178,7 @@ method_needs fedhaf::needs() const {
 }
 
 void fedhaf::prepare(const method_setup& setup) {
-  with().net.adjusts = options_.ablation != ablation_kind::adjustment;
+  settings().net.adjusts = options_.ablation != ablation_kind::adjustment;
   split_method::prepare(setup);
 }
 

@@ -63,15 +63,15 @@ sample_view picked(const sample_view& from, std::span<const std::int64_t> positi
 
 /// Settings that both halves share.
 struct run_settings : split_encoder_net {
-  options with{};
+  options settings{};
   tensors_ref noise_encoder{}; // weights of noise "a"
 
   /// True if a row of the data set is reserved for the training of the encoder. Each row is drawn separately.
   [[nodiscard]] bool is_held_out(std::int64_t row) const {
-    if (!with.pretrains() || with.encoder_data != encoder_rows::held_out)
+    if (!settings.pretrains() || settings.encoder_data != encoder_rows::held_out)
       return false;
     rng_stream draw({.seed = whole.seed, .purpose = held_out_draw, .index = static_cast<std::uint64_t>(row)});
-    return draw.uniform() < with.held_out;
+    return draw.uniform() < settings.held_out;
   }
   [[nodiscard]] sample_view rows_of(const sample_view& from, bool held_out) const {
     auto rows = std::make_shared<std::vector<std::int64_t>>();
@@ -87,10 +87,11 @@ struct run_settings : split_encoder_net {
 class central_server final : public encoder_server {
 public:
   explicit central_server(std::shared_ptr<const run_settings> run)
-      : encoder_server(*run, run->with.encoder, {.frozen = run->with.frozen(), .sampled = {}}), run_(std::move(run)) {}
+      : encoder_server(*run, run->settings.encoder, {.frozen = run->settings.frozen(), .sampled = {}}),
+        run_(std::move(run)) {}
 
   task<task_plan> open_task(server_context& ctx, const round_info& info) override {
-    if (info.task.value == 0 && run_->with.pretrains()) {
+    if (info.task.value == 0 && run_->settings.pretrains()) {
       auto training = encoder().train(ctx, encoder_samples(ctx.rows()), {0, run_->whole.classes}); // eq. 7 or 9
       co_await training;
     }
@@ -100,7 +101,7 @@ public:
 private:
   /// All rows of task 1, or the rows reserved in every task.
   [[nodiscard]] sample_view encoder_samples(const central_rows& from) const {
-    if (run_->with.encoder_data == encoder_rows::task_1)
+    if (run_->settings.encoder_data == encoder_rows::task_1)
       return from.of_task({0});
     auto rows = std::make_shared<std::vector<std::int64_t>>();
     sample_view held_out;

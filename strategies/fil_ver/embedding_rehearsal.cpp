@@ -53,8 +53,8 @@ diagnostics validate_net(const method_setup& setup, const std::string& method, c
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-encoder_server::encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how)
-    : averaging_server(parts.learned), encoder_(parts.whole, with), rules_(how) {}
+encoder_server::encoder_server(const split_encoder_net& parts, const frozen_encoder::options& options, const rules& how)
+    : averaging_server(parts.learned), encoder_(parts.whole, options), rules_(how) {}
 
 broadcast encoder_server::open_round(const round_info& info) {
   auto sent = averaging_server::open_round(info);

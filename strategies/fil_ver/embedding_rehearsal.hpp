@@ -54,7 +54,7 @@ public:
     bool frozen = true;               ///< False: the whole net is trained, and the encoder is unused.
     std::optional<rng_key> sampled{}; ///< Key of the samples that are used in tests; nullopt: tests use the means.
   };
-  encoder_server(const split_encoder_net& parts, const frozen_encoder::options& with, const rules& how);
+  encoder_server(const split_encoder_net& parts, const frozen_encoder::options& options, const rules& how);
   broadcast open_round(const round_info& info) override;
   [[nodiscard]] predictor predict() const override;
   [[nodiscard]] std::map<std::string, double> summary_metrics() const override;

@@ -64,9 +64,9 @@ struct options : embedding_rehearsal_options {
 
 /// Settings that both halves share.
 struct run_settings : split_encoder_net {
-  options with{};
+  options settings{};
   /// True if clients send points, which are embeddings of EBR or samples of normal distributions.
-  [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
+  [[nodiscard]] bool points_travel() const { return !shape().normal || settings.system == system_kind::ver_sampled; }
 };
 
 // -- rehearsal material in uploads ------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ std::string sent_name(const char* tensor, task_id task) {
 void pack(tensor_map& upload, task_id task, const embedding_rows& rows, const run_settings& run, const rng_key& key) {
   const auto width = run.shape().embedding;
   upload.put(sent_name("labels", task), rows.labels);
-  if (run.with.system == system_kind::ver_sampled) {
+  if (run.settings.system == system_kind::ver_sampled) {
     upload.put(sent_name("z", task), sampled(rows, run.shape(), key)); // eq. 4
   } else if (run.shape().normal) {
     upload.put(sent_name("mu", task), rows.features.narrow(1, 0, width).contiguous());
@@ -114,15 +114,15 @@ void add_to(embedding_pool& pool, const tensor_map& upload) {
 class fil_ver_server final : public encoder_server {
 public:
   explicit fil_ver_server(std::shared_ptr<const run_settings> run)
-      : encoder_server(*run, run->with.encoder, {.frozen = true, .sampled = evaluation_key(*run)}),
-        run_(std::move(run)), pool_({.kind = run_->with.pool,
-                                     .rows_max = run_->with.pool_size,
+      : encoder_server(*run, run->settings.encoder, {.frozen = true, .sampled = evaluation_key(*run)}),
+        run_(std::move(run)), pool_({.kind = run_->settings.pool,
+                                     .rows_max = run_->settings.pool_size,
                                      .labels = run_->whole.task_classes,
                                      .stream = {.seed = run_->whole.seed, .purpose = pool_draw}}) {}
 
   task<task_plan> open_task(server_context& ctx, const round_info& info) override {
     if (info.task.value == 0) {
-      const bool whole = run_->with.encoder_data == encoder_rows::task_1;
+      const bool whole = run_->settings.encoder_data == encoder_rows::task_1;
       const auto samples = whole ? ctx.rows().of_task(info.task) : ctx.rows().of_enrolled(info.task);
       auto training = encoder().train(ctx, samples, info.seen_classes); // eq. 9
       co_await training;
@@ -141,7 +141,7 @@ public:
   /// FedAvg, then server-side training (Algorithm 1).
   task<void> close_round(server_context& ctx, const round_info& info) override {
     average();
-    if (!run_->with.sends() || run_->with.server_steps == 0 || pool_.empty())
+    if (!run_->settings.sends() || run_->settings.server_steps == 0 || pool_.empty())
       co_return;
     auto training = ctx.train(training_on_pool(info));
     auto trained = co_await training;
@@ -150,7 +150,7 @@ public:
 
   std::map<std::string, double> summary_metrics() const override {
     auto figures = encoder_server::summary_metrics();
-    if (run_->with.sends())
+    if (run_->settings.sends())
       figures["pool_rows"] = static_cast<double>(pool_.size());
     return figures;
   }
@@ -162,17 +162,17 @@ public:
 
 private:
   static std::optional<rng_key> evaluation_key(const run_settings& run) {
-    if (run.with.embedding == embedding_choice::mean)
+    if (run.settings.embedding == embedding_choice::mean)
       return {};
     return rng_key{.seed = run.whole.seed, .purpose = evaluation_draw};
   }
 
   /// S_max SGD steps on batches from the pool. Each use of statistics draws new samples.
   [[nodiscard]] train_job training_on_pool(const round_info& info) const {
-    const auto& with = run_->with;
+    const auto& settings = run_->settings;
     const rng_key batches{
         .seed = run_->whole.seed, .purpose = batch_draw, .task = info.task, .index = info.round.value};
-    const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
+    const auto rows = pool_.drawn(settings.server_steps, settings.server_batch, settings.pool_batch, batches);
     train_job job{.net = run_->learned.net,
                   .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),
@@ -181,8 +181,8 @@ private:
                              .client = server_client_id,
                              .task = info.task,
                              .visit = static_cast<std::uint32_t>(info.round.value) + 1}};
-    job.options = {.batch_rows = with.server_batch,
-                   .learning_rate = with.server_learning_rate,
+    job.options = {.batch_rows = settings.server_batch,
+                   .learning_rate = settings.server_learning_rate,
                    .in_order = true,
                    .classes = info.seen_classes};
     return job;

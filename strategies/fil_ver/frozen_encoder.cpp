@@ -34,8 +34,8 @@ method_setup classifier_setup(const method_setup& setup) {
   return classifier_part;
 }
 
-frozen_encoder::frozen_encoder(const method_setup& setup, options with)
-    : net_(as_embedding_model(setup.net)), as_model_(setup.net), setup_(setup), options_(with) {
+frozen_encoder::frozen_encoder(const method_setup& setup, options options)
+    : net_(as_embedding_model(setup.net)), as_model_(setup.net), setup_(setup), options_(options) {
   MNEME_CHECK(net_, setup.net->identity());
   freeze(setup_.initial->at(flat_weights));
 }

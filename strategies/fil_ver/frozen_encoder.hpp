@@ -14,7 +14,7 @@ public:
     std::int64_t epochs = 10;    ///< 0: the encoder keeps its initial weights.
   };
   /// @param setup setup of the run; its net must be an embedding_model
-  frozen_encoder(const method_setup& setup, options with);
+  frozen_encoder(const method_setup& setup, options options);
 
   /// Trains the encoder and measures its embeddings. Warns if their KL divergence is low.
   task<void> train(server_context& ctx, sample_view samples, class_range classes);

@@ -21,54 +21,54 @@ struct row_part {
 };
 
 /// l relu(mean over rows of |map - anchor|^2 / E - r), one hinge per batch, as in the official code.
-at::Tensor anchoring_of(const row_part& own, const anchored_terms& with) {
-  const auto map = own.logits.narrow(1, with.classes, with.anchors.size(1));
-  const auto anchors = with.anchors.to(map.device()).index_select(0, own.labels);
+at::Tensor anchoring_of(const row_part& own, const anchored_terms& settings) {
+  const auto map = own.logits.narrow(1, settings.classes, settings.anchors.size(1));
+  const auto anchors = settings.anchors.to(map.device()).index_select(0, own.labels);
   const auto distance = weighted_sum((map - anchors).square().mean(1), own.weight);
-  return at::relu(distance - with.radius) * with.anchoring;
+  return at::relu(distance - settings.radius) * settings.anchoring;
 }
 
 /// |map - teacher's map|^2 / E of each row.
-at::Tensor map_rows(const row_part& replayed, const at::Tensor& teacher_output, const anchored_terms& with) {
-  return (replayed.logits - teacher_output).narrow(1, with.classes, with.anchors.size(1)).square().mean(1);
+at::Tensor map_rows(const row_part& replayed, const at::Tensor& teacher_output, const anchored_terms& settings) {
+  return (replayed.logits - teacher_output).narrow(1, settings.classes, settings.anchors.size(1)).square().mean(1);
 }
 
-std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_terms& with) {
+std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_terms& settings) {
   const auto replayed = in.is_replayed.sum().item<std::int64_t>(), own = in.count() - replayed;
   const auto part = [&](std::int64_t first, std::int64_t rows) {
     return row_part{.logits = in.logits.narrow(0, first, rows),
                     .labels = in.labels.narrow(0, first, rows),
                     .weight = in.weight.narrow(0, first, rows)};
   };
-  const bool has_map = with.anchors.size(1) > 0;
-  const auto parts = part_weights_of(with.old, with.seen_classes);
+  const bool has_map = settings.anchors.size(1) > 0;
+  const auto parts = part_weights_of(settings.old, settings.seen_classes);
   std::vector<at::Tensor> terms(4);
   if (const auto rows = part(0, own); own > 0) {
-    const auto fresh = rows.logits.narrow(1, with.old, with.seen_classes - with.old);
-    terms[0] = weighted_sum(cross_entropy_rows(fresh, rows.labels - with.old), rows.weight) * parts.fresh;
+    const auto fresh = rows.logits.narrow(1, settings.old, settings.seen_classes - settings.old);
+    terms[0] = weighted_sum(cross_entropy_rows(fresh, rows.labels - settings.old), rows.weight) * parts.fresh;
     if (has_map)
-      terms[1] = anchoring_of(rows, with) * parts.fresh;
+      terms[1] = anchoring_of(rows, settings) * parts.fresh;
   }
   if (replayed == 0)
     return terms;
   const auto rows = part(own, replayed);
   const auto teacher_output = in.teachers[0].logits.narrow(0, own, replayed);
-  const auto old = distillation_rows(rows.logits.narrow(1, 0, with.old), teacher_output.narrow(1, 0, with.old),
-                                     {.temperature = with.temperature});
+  const auto old = distillation_rows(rows.logits.narrow(1, 0, settings.old), teacher_output.narrow(1, 0, settings.old),
+                                     {.temperature = settings.temperature});
   terms[2] = weighted_sum(old, rows.weight) * parts.old;
   if (has_map)
-    terms[3] = weighted_sum(map_rows(rows, teacher_output, with), rows.weight) * parts.old;
+    terms[3] = weighted_sum(map_rows(rows, teacher_output, settings), rows.weight) * parts.old;
   return terms;
 }
 
 } // namespace
 
-loss_ref anchored_objective(const anchored_terms& with) {
+loss_ref anchored_objective(const anchored_terms& settings) {
   return differentiable_objective(
-      {.identity = fmt::format("anchored {} {} {} {} {} {} {}", with.classes, with.old, with.seen_classes,
-                               with.anchoring, with.radius, with.temperature, with.anchors.size(1)),
+      {.identity = fmt::format("anchored {} {} {} {} {} {} {}", settings.classes, settings.old, settings.seen_classes,
+                               settings.anchoring, settings.radius, settings.temperature, settings.anchors.size(1)),
        .terms = {"cross_entropy", "anchoring", "distillation", "map_distillation"}},
-      [with](const loss_rows& in) { return anchored_values(in, with); });
+      [settings](const loss_rows& in) { return anchored_values(in, settings); });
 }
 
 at::Tensor draw_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key) {

@@ -56,7 +56,7 @@ constexpr const char* first_losses_name = "first_losses"; // [2]: sum of losses 
 /// Settings that both halves share.
 struct run_settings {
   method_setup setup{};
-  options with{};
+  options settings{};
   at::Tensor anchors{}; // [C, E]
 };
 
@@ -74,7 +74,7 @@ public:
       const auto dreamt = co_await dreaming;
       keep_pool(*dreamt.out);
     }
-    if (run_->with.draws_rows)
+    if (run_->settings.draws_rows)
       draw_rows(info);
     co_return task_plan{};
   }
@@ -113,11 +113,11 @@ public:
   }
 
 private:
-  [[nodiscard]] bool keeps_best() const { return run_->with.ends_with == task_model::best_round; }
+  [[nodiscard]] bool keeps_best() const { return run_->settings.ends_with == task_model::best_round; }
 
   [[nodiscard]] program_job dreaming_job(const round_info& info) const {
     const auto& setup = run_->setup;
-    auto settings = run_->with.dreams;
+    auto settings = run_->settings.dreams;
     settings.seen_classes = info.current_classes.low;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
@@ -130,8 +130,8 @@ private:
   }
   void keep_pool(const tensor_map& dreamt) {
     auto images = dreamt.at("images"), labels = dreamt.at("labels");
-    if (const auto most = run_->with.pool_max; most > 0 && most < images.size(0)) {
-      const auto kept = first_by_name(images.size(0), run_->with.dreams.batch, most).to(images.device());
+    if (const auto most = run_->settings.pool_max; most > 0 && most < images.size(0)) {
+      const auto kept = first_by_name(images.size(0), run_->settings.dreams.batch, most).to(images.device());
       images = images.index_select(0, kept);
       labels = labels.index_select(0, kept);
     }
@@ -213,12 +213,12 @@ private:
 
 void lander::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
-  auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .with = options_});
+  auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .settings = options_});
   const auto embedding = setup.net->classes() - setup.classes; // number of extra outputs of the net
   run->anchors = draw_anchors(setup.classes, embedding, {.seed = setup.seed, .purpose = anchor_draw});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end())
     run->anchors = file->second.at("embeddings").to(at::kFloat).contiguous();
-  auto& dreams = run->with.dreams;
+  auto& dreams = run->settings.dreams;
   dreams.shape = setup.shape;
   dreams.scale = setup.scale;
   dreams.shift = setup.shift;

@@ -55,16 +55,17 @@ public:
 
 protected:
   gradient_compensation_options options() const override {
-    auto with = options_;
+    auto options = options_;
     // 0.5 L_GC + 0.5 L_RD (eq. 6). The distillation term L_RD uses mixed labels (eq. 5) and gives all rows weight 1.
-    with.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
-                  .weighting = gradient_weighting::old_new,
-                  .distillation = distillation_kind::mixed,
-                  .weighs_distillation = false,
-                  .label_factor = 0.5,
-                  .distillation_factor = 0.5};
-    with.threshold_included = losses_ == glfc_form::printed;
-    return with;
+    options.terms = {.likelihood =
+                         losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
+                     .weighting = gradient_weighting::old_new,
+                     .distillation = distillation_kind::mixed,
+                     .weighs_distillation = false,
+                     .label_factor = 0.5,
+                     .distillation_factor = 0.5};
+    options.threshold_included = losses_ == glfc_form::printed;
+    return options;
   }
 
 private:

@@ -319,9 +319,9 @@ namespace {
 class compensating_server final : public averaging_server {
 public:
   compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known,
-                      const gradient_compensation_options& with)
-      : averaging_server(setup), clients_(setup.clients), pool_(with.pool), known_(std::move(known)) {
-    if (with.rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
+                      const gradient_compensation_options& settings)
+      : averaging_server(setup), clients_(setup.clients), pool_(settings.pool), known_(std::move(known)) {
+    if (settings.rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
       warning_ = fmt::format("strategy.rates = \"official\" assumes 10 rounds of 20 epochs; rounds.per_task = {} and "
                              "training.epochs = {} shift its decays",
                              setup.rounds.per_task, setup.training.epochs);
@@ -376,7 +376,7 @@ void gradient_compensation_method::prepare(const method_setup& setup) {
 diagnostics gradient_compensation_method::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
   append(errors, reject_label_smoothing(setup, "its loss weights rows by the gradients of their unsmoothed labels"));
-  const auto with = options();
+  const auto settings = options();
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
       errors.push_back({"tasks.kind", "tasks.kind: the method compensates for forgotten classes, but these tasks "
@@ -397,20 +397,20 @@ diagnostics gradient_compensation_method::check(const method_setup& setup) const
                                    setup.net->identity())});
   for (auto& finding : without_linear_head(*setup.net, "the proxy scores features with the head"))
     errors.push_back(std::move(finding));
-  if (with.memory_rows < setup.classes)
+  if (settings.memory_rows < setup.classes)
     errors.push_back({"strategy.memory",
                       fmt::format("strategy.memory = {}: fewer exemplars than classes of the run; expected at least {}",
-                                  with.memory_rows, setup.classes)});
-  if (with.proxy.first_scored >= setup.rounds.per_task && setup.rounds.per_task > 1)
+                                  settings.memory_rows, setup.classes)});
+  if (settings.proxy.first_scored >= setup.rounds.per_task && setup.rounds.per_task > 1)
     errors.push_back({"strategy.proxy_init",
                       fmt::format("strategy.proxy_init = {}: no model of a task would be scored; expected less than "
                                   "rounds.per_task = {}",
-                                  with.proxy.first_scored, setup.rounds.per_task)});
-  if (with.proxy.inversion.kept > with.proxy.inversion.steps)
+                                  settings.proxy.first_scored, setup.rounds.per_task)});
+  if (settings.proxy.inversion.kept > settings.proxy.inversion.steps)
     errors.push_back({"strategy.images_per_gradient",
                       fmt::format("strategy.images_per_gradient = {}: the last iterates are the images; expected at "
                                   "most strategy.reconstruction_steps = {}",
-                                  with.proxy.inversion.kept, with.proxy.inversion.steps)});
+                                  settings.proxy.inversion.kept, settings.proxy.inversion.steps)});
   return errors;
 }
 

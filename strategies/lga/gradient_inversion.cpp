@@ -161,7 +161,7 @@ struct sought_image {
 
 class inversion final : public program {
 public:
-  inversion(const gradient_encoder& encoder, const inversion_options& with) : encoder_(encoder), options_(with) {}
+  inversion(const gradient_encoder& encoder, const inversion_options& options) : encoder_(encoder), options_(options) {}
 
   [[nodiscard]] std::string name() const override { return "inversion"; }
   [[nodiscard]] std::string identity() const override {
@@ -444,8 +444,8 @@ private:
 
 } // namespace
 
-program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with) {
-  return std::make_shared<inversion>(encoder, with);
+program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& options) {
+  return std::make_shared<inversion>(encoder, options);
 }
 
 program_ref prototype_program(model_ref net, const gradient_encoder& encoder, prototype_perturbation moved) {

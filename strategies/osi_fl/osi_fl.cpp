@@ -152,9 +152,9 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 class osi_server final : public server_half {
 public:
   /// @param image_program generates images under a condition [E]; null: the generator trained in this run
-  osi_server(const method_setup& setup, const osi_options& with, program_ref image_program)
-      : setup_(setup), options_(with), generator_(setup, with.generator), image_program_(std::move(image_program)),
-        weights_(setup.initial->at(flat_weights)) {}
+  osi_server(const method_setup& setup, const osi_options& options, program_ref image_program)
+      : setup_(setup), options_(options), generator_(setup, options.generator),
+        image_program_(std::move(image_program)), weights_(setup.initial->at(flat_weights)) {}
 
   /// A task is one round with all present clients; every client with rows uploads once.
   task<task_plan> open_task(server_context& ctx, const round_info& info) override {

@@ -28,22 +28,22 @@ struct adam_state {
   }
 };
 
-void take_step(adam_state& state, at::Tensor gradient, const adam_settings& with, std::int64_t step,
+void take_step(adam_state& state, at::Tensor gradient, const adam_settings& settings, std::int64_t step,
                std::int64_t steps) {
-  if (with.norm_max > 0.0) {
+  if (settings.norm_max > 0.0) {
     const auto norm = gradient.norm().item<double>();
-    if (norm > with.norm_max)
-      gradient = gradient * (with.norm_max / norm);
+    if (norm > settings.norm_max)
+      gradient = gradient * (settings.norm_max / norm);
   }
-  const double rate = rate_of_step(with, step, steps), count = static_cast<double>(step + 1);
-  if (with.decay > 0.0)
-    state.weights.mul_(1.0 - rate * with.decay);
+  const double rate = rate_of_step(settings, step, steps), count = static_cast<double>(step + 1);
+  if (settings.decay > 0.0)
+    state.weights.mul_(1.0 - rate * settings.decay);
   state.first.mul_(first_decay).add_(gradient, 1.0 - first_decay);
   state.second.mul_(second_decay).addcmul_(gradient, gradient, 1.0 - second_decay);
   const double second_scale = std::sqrt(1.0 - std::pow(second_decay, count));
   const auto divisor = (state.second.sqrt() / second_scale).add_(epsilon);
   state.weights.addcdiv_(state.first, divisor, -rate / (1.0 - std::pow(first_decay, count)));
-  if (with.averages) {
+  if (settings.averages) {
     const double kept = std::min(0.999, (count) / (count + 9.0));
     state.mean.mul_(kept).add_(state.weights, 1.0 - kept);
   }
@@ -51,11 +51,11 @@ void take_step(adam_state& state, at::Tensor gradient, const adam_settings& with
 
 } // namespace
 
-double rate_of_step(const adam_settings& with, std::int64_t step, std::int64_t steps) {
+double rate_of_step(const adam_settings& settings, std::int64_t step, std::int64_t steps) {
   const double done = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(steps, 1));
   const double wave = (1.0 + std::cos(std::numbers::pi * done)) / 2.0;
-  const double rate = with.rate * (with.last_share + (1.0 - with.last_share) * wave);
-  return step < with.warm_up ? rate * static_cast<double>(step + 1) / static_cast<double>(with.warm_up) : rate;
+  const double rate = settings.rate * (settings.last_share + (1.0 - settings.last_share) * wave);
+  return step < settings.warm_up ? rate * static_cast<double>(step + 1) / static_cast<double>(settings.warm_up) : rate;
 }
 
 std::vector<declared_tensor> sliced_training::outcome(const program_job&) const {

@@ -20,18 +20,18 @@ at::Tensor adam::by_row(double (*value)(double, double), double beta) const {
   return at::tensor(values, at::kDouble).to(weights_.options()).view(sizes);
 }
 
-void adam::step(const at::Tensor& gradient, const adam_rates& with) {
+void adam::step(const at::Tensor& gradient, const adam_rates& rates) {
   for (auto& steps : steps_)
     ++steps;
-  const auto slope = with.decay > 0.0 ? gradient + weights_ * with.decay : gradient;
-  first_ = first_ * with.beta1 + slope * (1.0 - with.beta1);
-  second_ = second_ * with.beta2 + slope * slope * (1.0 - with.beta2);
+  const auto slope = rates.decay > 0.0 ? gradient + weights_ * rates.decay : gradient;
+  first_ = first_ * rates.beta1 + slope * (1.0 - rates.beta1);
+  second_ = second_ * rates.beta2 + slope * slope * (1.0 - rates.beta2);
   const auto corrected_by = [](double beta, double steps) { return 1.0 - std::pow(beta, steps); };
   const auto scale =
-      by_row([](double beta, double steps) { return std::sqrt(1.0 - std::pow(beta, steps)); }, with.beta2);
-  const auto corrected = by_row(corrected_by, with.beta1);
-  const auto divisor = second_.sqrt() / scale + with.epsilon;
-  weights_ = weights_ - first_ / divisor * (with.rate / corrected);
+      by_row([](double beta, double steps) { return std::sqrt(1.0 - std::pow(beta, steps)); }, rates.beta2);
+  const auto corrected = by_row(corrected_by, rates.beta1);
+  const auto divisor = second_.sqrt() / scale + rates.epsilon;
+  weights_ = weights_ - first_ / divisor * (rates.rate / corrected);
 }
 
 std::vector<std::string> moment_names(const std::string& name) {

@@ -82,32 +82,32 @@ at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64
   return flat;
 }
 
-void train_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
+void train_student(const model& net, const student_rules& rules, const at::Tensor& teacher, const at::Tensor& inputs,
                    at::Tensor& student, at::Tensor& momentum) {
-  const class_range outputs{0, with.classes + with.embedding};
+  const class_range outputs{0, rules.classes + rules.embedding};
   const auto rows = inputs.unsqueeze(0).contiguous();
   const auto teacher_output = net.differentiable(teacher.unsqueeze(0), rows, outputs, {}).logits[0].detach();
   const training_mode training;
   const auto s = leaf_of(student);
   const auto answered = net.differentiable(s.unsqueeze(0), rows, outputs, {.training = &training, .statistics = true});
-  const double T = with.temperature;
-  const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, with.seen_classes) / T, 1);
-  const auto log_t = at::log_softmax(teacher_output.narrow(1, 0, with.seen_classes) / T, 1);
+  const double T = rules.temperature;
+  const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, rules.seen_classes) / T, 1);
+  const auto log_t = at::log_softmax(teacher_output.narrow(1, 0, rules.seen_classes) / T, 1);
   auto loss = (log_t.exp() * (log_t - log_s)).sum(1).mean() * (T * T);
-  if (with.embedding > 0)
-    loss = loss + (answered.logits[0] - teacher_output).narrow(1, with.classes, with.embedding).square().mean() *
-                      with.map_weight;
-  auto decayed = student * with.decay;
+  if (rules.embedding > 0)
+    loss = loss + (answered.logits[0] - teacher_output).narrow(1, rules.classes, rules.embedding).square().mean() *
+                      rules.map_weight;
+  auto decayed = student * rules.decay;
   for (const auto& entry : net.layout())
     if (entry.buffer)
       decayed.narrow(0, entry.offset, entry.size).zero_();
   const auto gradient = gradients_of(loss, {s}).front() + decayed;
-  momentum = momentum.defined() ? momentum * with.momentum + gradient : gradient;
-  const auto next = student - momentum * with.rate;
+  momentum = momentum.defined() ? momentum * rules.momentum + gradient : gradient;
+  const auto next = student - momentum * rules.rate;
   student = with_updated_running_stats(next.unsqueeze(0), answered.statistics)[0].detach();
 }
 
-void train_student_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher,
+void train_student_on_pool(const model& net, const student_rules& rules, const at::Tensor& teacher,
                            const at::Tensor& images, const pool_training& how, at::Tensor& student,
                            at::Tensor& momentum) {
   rng_stream draw(how.order), view(how.shown);
@@ -127,7 +127,7 @@ void train_student_on_pool(const model& net, const student_rules& with, const at
     auto rows = images.index_select(0, places.to(images.device())).to(at::kFloat);
     if (how.views)
       rows = crop_and_flip(rows, draw_crops(rows.size(0), view));
-    train_student(net, with, teacher, rows * how.scale + how.shift, student, momentum);
+    train_student(net, rules, teacher, rows * how.scale + how.shift, student, momentum);
   }
 }
 

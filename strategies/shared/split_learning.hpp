@@ -87,8 +87,8 @@ protected:
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   [[nodiscard]] virtual bool needs_teacher() const { return false; }
   [[nodiscard]] const split_model& net() const { return *net_; }
-  [[nodiscard]] split_options& with() { return options_; }
-  [[nodiscard]] const split_options& with() const { return options_; }
+  [[nodiscard]] split_options& settings() { return options_; }
+  [[nodiscard]] const split_options& settings() const { return options_; }
 
 private:
   split_options options_;

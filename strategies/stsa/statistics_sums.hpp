@@ -56,7 +56,7 @@ public:
     bool noisy = false;  ///< True: an upload without rows is noise instead of zeros.
     mask_ring ring{};    ///< The ring without the key's task and tensor index.
   };
-  exact_sums(size of_sums, const rules& with) : statistics_sums(of_sums), rules_(with) {}
+  exact_sums(size of_sums, const rules& rules) : statistics_sums(of_sums), rules_(rules) {}
   void add(const delivery& in) override;
   /// Adds late uploads to the sums of their own classes. Masked late uploads are ignored, because their masks were
   /// already removed.

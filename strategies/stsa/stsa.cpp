@@ -66,13 +66,13 @@ struct options {
 
 /// Settings that both halves share.
 struct run_settings {
-  options with{};
+  options settings{};
   std::shared_ptr<const strategy> adapter{}; // null: FedAvg
   method_setup setup{};
   at::Tensor projection{}; // W_R [D, M] float64; undefined: H = X
 
   [[nodiscard]] std::int64_t adaptation_rounds() const {
-    return with.adaptation == adaptation_kind::federated ? with.adaptation_rounds : 0;
+    return settings.adaptation == adaptation_kind::federated ? settings.adaptation_rounds : 0;
   }
   [[nodiscard]] bool adapts(const round_info& info) const {
     return info.task.value == 0 && info.round_of_task < adaptation_rounds();
@@ -124,7 +124,7 @@ private:
 
 void stsa::prepare(const method_setup& setup) {
   auto run = std::make_shared<run_settings>();
-  run->with = options_;
+  run->settings = options_;
   run->setup = setup;
   const auto file = setup.files.find("projection_file");
   if (file != setup.files.end())
@@ -207,14 +207,14 @@ privacy_options stsa::privacy_of(const client_context& ctx) const {
 // -- server half ------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
-  const auto& with = run.with;
+  const auto& settings = run.settings;
   const statistics_sums::size size{.width = run.width(), .classes = run.setup.classes};
-  if (with.estimated())
-    return std::make_unique<estimated_sums>(size, with.dummies,
-                                            estimate_rules{.kappa = with.kappa, .clamp_b = with.clamp_b});
-  return std::make_unique<exact_sums>(
-      size,
-      exact_sums::rules{.masked = with.secure_sum, .noisy = with.noise_on != noise_place::none, .ring = run.ring({})});
+  if (settings.estimated())
+    return std::make_unique<estimated_sums>(size, settings.dummies,
+                                            estimate_rules{.kappa = settings.kappa, .clamp_b = settings.clamp_b});
+  return std::make_unique<exact_sums>(size, exact_sums::rules{.masked = settings.secure_sum,
+                                                              .noisy = settings.noise_on != noise_place::none,
+                                                              .ring = run.ring({})});
 }
 
 /// Function of a compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
@@ -303,7 +303,7 @@ public:
       return {.net = run_->setup.net, .weights = net_weights_};
     return {.net = run_->setup.net,
             .weights = net_weights_,
-            .kind = run_->with.readout,
+            .kind = run_->settings.readout,
             .projection = run_->projection,
             .readout = readout_,
             .frozen = true};
@@ -313,7 +313,7 @@ public:
     std::map<std::string, double> figures;
     statistics_->add_figures(figures);
     if (first_diagonal_ > 0.0)
-      figures["ridge_relative"] = run_->with.ridge / first_diagonal_;
+      figures["ridge_relative"] = run_->settings.ridge / first_diagonal_;
     return figures;
   }
 
@@ -331,7 +331,7 @@ private:
     auto equations = std::make_shared<tensor_map>();
     equations->put("gram", statistics_->gram());
     equations->put("sums", statistics_->sums().narrow(0, 0, seen_classes.high));
-    equations->put("ridge", at::scalar_tensor(run_->with.ridge, at::kDouble));
+    equations->put("ridge", at::scalar_tensor(run_->settings.ridge, at::kDouble));
     return equations;
   }
 

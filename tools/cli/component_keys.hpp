@@ -3,14 +3,14 @@
 #include "runtime/options/keys.hpp"
 namespace mneme {
 
-/// Calls `take(entry, keys)` for each method or model. The keys are valid only during the call.
+/// Calls `visit(entry, keys)` for each method or model. The keys are valid only during the call.
 template <class Entries, class Take>
-void for_own_keys(const Entries& entries, const Take& take) {
+void for_own_keys(const Entries& entries, const Take& visit) {
   for (const auto& entry : entries) {
     const auto item = entry.make();
     key_table own;
     item->keys(own);
-    take(entry, own);
+    visit(entry, own);
   }
 }
 

@@ -26,7 +26,7 @@ int set_lock(const open_file& file, const std::string& digest, short kind) {
 run_locks::run_locks(const std::filesystem::path& folder)
     : file_(folder / file_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK) {}
 
-bool run_locks::take(const std::string& digest) {
+bool run_locks::acquire(const std::string& digest) {
   return set_lock(file_, digest, F_WRLCK) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 

@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// Locks one byte of a file per run. A lock is released explicitly, or when the last process forked from this one ends.
-/// On file systems without locks, take() always succeeds.
+/// On file systems without locks, acquire() always succeeds.
 class run_locks {
 public:
   static constexpr const char* file_name = ".sweep.lock";
@@ -15,7 +15,7 @@ public:
   /// @param folder folder of the runs. Throws std::system_error with the file name if the lock file cannot be opened.
   explicit run_locks(const std::filesystem::path& folder);
   /// Returns false if another sweep has locked the run. @param digest scenario digest, 32 hex digits
-  [[nodiscard]] bool take(const std::string& digest);
+  [[nodiscard]] bool acquire(const std::string& digest);
   void release(const std::string& digest);
 
 private:

@@ -272,7 +272,7 @@ private:
       // Runs that another sweep has locked are tried again later.
       for (auto next = waiting.begin();
            !stopped && next != waiting.end() && tasks.running() < static_cast<std::size_t>(jobs_);) {
-        if (!locks_->take(pending_[*next].plan->digest)) {
+        if (!locks_->acquire(pending_[*next].plan->digest)) {
           ++next;
           continue;
         }

@@ -39,13 +39,15 @@ void sweep_progress::tick(const std::map<std::string, double>& shares) {
 }
 
 void sweep_progress::draw(const std::map<std::string, double>& shares) {
-  double here = static_cast<double>(done_ + failed_); // work done by this process, counted in runs
+  double work_done = static_cast<double>(done_ + failed_); // work done by this process, counted in runs
   for (const auto& [label, share] : shares)
-    here += share;
+    work_done += share;
   const double all = static_cast<double>(runs_), elapsed = began_.seconds();
-  const double share = all > 0.0 ? (static_cast<double>(kept_) + here) / all : 1.0;
-  const auto left = here > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * (all - static_cast<double>(kept_) - here)))
-                               : std::string("-");
+  const double share = all > 0.0 ? (static_cast<double>(kept_) + work_done) / all : 1.0;
+  const auto left =
+      work_done > 0.0
+          ? elapsed_text(std::max(0.0, elapsed / work_done * (all - static_cast<double>(kept_) - work_done)))
+          : std::string("-");
   std::string text = fmt::format("{} {:3.0f} %  {}/{} runs done, {} failed, {} running\n", terminal_bar(share),
                                  100.0 * share, kept_ + done_, runs_, failed_, shares.size());
   std::size_t listed = 0;

@@ -22,9 +22,9 @@ run_progress progress_of(const live_run& run) {
   now.task = last.task.value + 1;
   now.round = last.last.value + 1;
   now.virtual_s = in_seconds(last.at);
-  const auto here = now.round - run.rounds_before; // the rate counts only rounds of this process
-  if (here > 0 && now.rounds > 0)
-    now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
+  const auto local_rounds = now.round - run.rounds_before; // the rate counts only rounds of this process
+  if (local_rounds > 0 && now.rounds > 0)
+    now.left_s = now.elapsed_s / static_cast<double>(local_rounds) * static_cast<double>(now.rounds - now.round);
   return now;
 }
 

@@ -45,22 +45,23 @@ at::Tensor divergence_rows(const at::Tensor& map, const at::Tensor& labels, cons
   return binary_cross_entropy_rows(shown, one_hot_rows(targets, shown));
 }
 
-loss_ref dytox_objective(const options& with, const class_split& classes) {
+loss_ref dytox_objective(const options& options, const class_split& classes) {
   return differentiable_objective(
-      {.identity = fmt::format("dytox {} {} {} {} {}", with.distillation, with.temperature, with.divergence,
+      {.identity = fmt::format("dytox {} {} {} {} {}", options.distillation, options.temperature, options.divergence,
                                classes.old(), classes.fresh.size()),
        .terms = {"binary_cross_entropy", "distillation", "divergence"}},
-      [with, classes](const loss_rows& in) {
+      [options, classes](const loss_rows& in) {
         const auto old = static_cast<double>(classes.old()), opened = static_cast<double>(classes.opened());
-        const auto lam = in.teachers.empty() ? 0.0 : with.distillation * old / opened;
+        const auto lam = in.teachers.empty() ? 0.0 : options.distillation * old / opened;
         std::vector<at::Tensor> terms(3);
         terms[0] = binary_cross_entropy_rows(in.logits, one_hot_rows(in.labels, in.logits)) * (1.0 - lam);
         if (!in.teachers.empty())
-          terms[1] = old_class_distillation(in.logits, in.teachers[0].logits,
-                                            {.form = distillation_form::kl_elements, .temperature = with.temperature}) *
-                     lam;
+          terms[1] =
+              old_class_distillation(in.logits, in.teachers[0].logits,
+                                     {.form = distillation_form::kl_elements, .temperature = options.temperature}) *
+              lam;
         if (!in.maps.empty())
-          terms[2] = divergence_rows(in.maps[0], in.labels, classes) * with.divergence;
+          terms[2] = divergence_rows(in.maps[0], in.labels, classes) * options.divergence;
         return terms;
       });
 }

@@ -50,7 +50,7 @@ private:
 void pilora::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   auto run = std::make_shared<run_settings>();
-  run->with = options_;
+  run->settings = options_;
   run->setup = setup;
   run->net = std::dynamic_pointer_cast<const low_rank_vit>(setup.net);
   objective_ = pilora_objective(*run->net, options_.weights);

@@ -14,18 +14,18 @@ namespace {
 
 class pilora_loss final : public differentiable_loss {
 public:
-  pilora_loss(const low_rank_vit& net, const pilora_weights& with)
-      : differentiable_loss({.identity = fmt::format("pilora {} {} {} of {}", with.prototype, with.sparsity,
-                                                     with.orthogonality, net.identity()),
+  pilora_loss(const low_rank_vit& net, const pilora_weights& settings)
+      : differentiable_loss({.identity = fmt::format("pilora {} {} {} of {}", settings.prototype, settings.sparsity,
+                                                     settings.orthogonality, net.identity()),
                              .terms = {"cross_entropy", "prototype"},
                              .reads_label_smoothing = true},
-                            [with](const loss_rows& in) -> std::vector<at::Tensor> {
+                            [settings](const loss_rows& in) -> std::vector<at::Tensor> {
                               const auto own =
                                   in.labels.unsqueeze(1); // the logit of the true class is its negative distance
                               return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing),
-                                      in.logits.gather(1, own).squeeze(1) * -with.prototype};
+                                      in.logits.gather(1, own).squeeze(1) * -settings.prototype};
                             }),
-        options_(with) {
+        options_(settings) {
     for (const auto& own : net.parts())
       for (const auto place : {own.query_down, own.value_down})
         downs_.push_back(net.layout()[place]);
@@ -115,8 +115,8 @@ observation_ref class_feature_observation(std::int64_t classes) {
       .begin = [classes](const at::Tensor&) { return std::make_unique<class_feature_observer>(classes); }});
 }
 
-loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& with) {
-  return std::make_shared<pilora_loss>(net, with);
+loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& settings) {
+  return std::make_shared<pilora_loss>(net, settings);
 }
 
 std::string earlier_weight_name(const parameter& down) { return "earlier." + down.name; }

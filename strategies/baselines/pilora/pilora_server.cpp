@@ -120,7 +120,7 @@ void pilora_server::average_centers(at::Tensor& flat, class_range classes) const
     const auto& own = means[static_cast<std::size_t>(c)];
     const auto centers = stacked.select(1, c);
     const auto known = own.empty() ? at::empty({0, stacked.size(2)}, at::kDouble) : at::stack(own);
-    const auto weights = center_weights(centers, known, run_->with.temperature);
+    const auto weights = center_weights(centers, known, run_->settings.temperature);
     into[c].copy_((weights.unsqueeze(1) * centers).sum(0).to(at::kFloat));
   }
 }
@@ -144,7 +144,7 @@ std::vector<tensors_ref> pilora_server::evaluated() const {
   const auto now = low_rank_now();
   if (earlier_.empty())
     return {now};
-  switch (run_->with.evaluate) {
+  switch (run_->settings.evaluate) {
   case evaluated_parts::released:
     return {earlier_.front()};
   case evaluated_parts::first_and_present:

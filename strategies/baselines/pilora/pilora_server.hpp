@@ -27,7 +27,7 @@ struct options {
 
 /// Settings that both halves share.
 struct run_settings {
-  options with{};
+  options settings{};
   method_setup setup{};
   std::shared_ptr<const low_rank_vit> net{};
 

@@ -8,9 +8,11 @@ constexpr float never = -1e9F; // score of an impossible choice
 
 } // namespace
 
-beam_search::beam_search(const beam_settings& with)
-    : settings_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
-  MNEME_CHECK(with.beams >= 1 && 2 * with.beams <= with.words && with.length >= 2, with.beams, with.words, with.length);
+beam_search::beam_search(const beam_settings& settings)
+    : settings_(settings), running_(static_cast<std::size_t>(settings.beams), {settings.start}),
+      scores_(running_.size(), never) {
+  MNEME_CHECK(settings.beams >= 1 && 2 * settings.beams <= settings.words && settings.length >= 2, settings.beams,
+              settings.words, settings.length);
   scores_.front() = 0.0F; // all beams are equal at the start, so only one counts
 }
 
@@ -34,8 +36,8 @@ beam_search::find_best_continuations(std::span<const float> log_probabilities) c
   return best;
 }
 
-void beam_search::finish(const continuation& with, std::vector<std::int64_t> words) {
-  const auto score = with.score / static_cast<float>(words.size() - 1);
+void beam_search::finish(const continuation& path, std::vector<std::int64_t> words) {
+  const auto score = path.score / static_cast<float>(words.size() - 1);
   const auto position =
       std::find_if(finished_.begin(), finished_.end(), [&](const auto& other) { return score > other.score; });
   finished_.insert(position, {score, std::move(words)});

@@ -20,7 +20,7 @@ struct beam_settings {
 class beam_search {
 public:
   /// @pre 1 <= beams, 2 * beams <= words, 2 <= length
-  explicit beam_search(const beam_settings& with);
+  explicit beam_search(const beam_settings& settings);
 
   [[nodiscard]] bool is_over() const noexcept { return over_; }
   /// The running sequences, one per beam, all of equal length.
@@ -42,7 +42,7 @@ private:
     std::vector<std::int64_t> words{};
   };
   [[nodiscard]] std::vector<continuation> find_best_continuations(std::span<const float> log_probabilities) const;
-  void finish(const continuation& with, std::vector<std::int64_t> words);
+  void finish(const continuation& path, std::vector<std::int64_t> words);
 
   beam_settings settings_;
   std::vector<std::vector<std::int64_t>> running_{};

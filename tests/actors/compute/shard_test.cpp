@@ -82,9 +82,9 @@ TEST_CASE("shard makes exactly the released batches ready and reports after the 
   CHECK(batches[0].multiplications == 2 * batches[1].multiplications);
   CHECK(tested.take_batches().empty());
 
-  tested.take(batches[1].ids, computed(batches[1])); // the order of batches does not matter
-  CHECK(tested.take_reports().empty());              // small uploads wait for the others
-  tested.take(batches[0].ids, computed(batches[0]));
+  tested.on_batch_done(batches[1].ids, computed(batches[1])); // the order of batches does not matter
+  CHECK(tested.take_reports().empty());                       // small uploads wait for the others
+  tested.on_batch_done(batches[0].ids, computed(batches[0]));
   const auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
   CHECK(reports[0].last);
@@ -93,7 +93,7 @@ TEST_CASE("shard makes exactly the released batches ready and reports after the 
 
   tested.release({ids_of({12})});
   batches = tested.take_batches();
-  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  tested.on_batch_done(batches.at(0).ids, computed(batches.at(0)));
   CHECK(finished(tested.take_reports().at(0)) == std::vector<std::uint64_t>{12});
 }
 
@@ -121,12 +121,12 @@ TEST_CASE("shard reports large uploads early and marks the last report") {
   (void)tested.take_reports();
   tested.release({ids_of({10}), ids_of({11})});
   const auto batches = tested.take_batches();
-  tested.take(batches.at(1).ids, computed(batches.at(1)));
+  tested.on_batch_done(batches.at(1).ids, computed(batches.at(1)));
   auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
   CHECK_FALSE(reports[0].last);
   CHECK(finished(reports[0]) == std::vector<std::uint64_t>{11});
-  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  tested.on_batch_done(batches.at(0).ids, computed(batches.at(0)));
   reports = tested.take_reports();
   CHECK(finished(reports.at(0)) == std::vector<std::uint64_t>{10});
   CHECK(reports.back().last);
@@ -143,14 +143,14 @@ TEST_CASE("shard on a node reports uploads batch by batch, whatever their size")
     (void)tested.take_reports();
     tested.release({ids_of({10, 11}), ids_of({12, 13})});
     const auto batches = tested.take_batches();
-    tested.take(batches.at(0).ids, computed(batches.at(0)));
+    tested.on_batch_done(batches.at(0).ids, computed(batches.at(0)));
     auto reports = tested.take_reports();
     REQUIRE(reports.size() == (is_node ? 1 : 0));
     if (is_node) {
       CHECK_FALSE(reports[0].last);
       CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10, 11});
     }
-    tested.take(batches.at(1).ids, computed(batches.at(1)));
+    tested.on_batch_done(batches.at(1).ids, computed(batches.at(1)));
     reports = tested.take_reports();
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].last);
@@ -186,7 +186,7 @@ TEST_CASE("shard runs rounds started at once without a release and reports their
   for (std::size_t i = 0; i < batches.size(); ++i)
     CHECK((reports[0].released->at(i) == batches[i].ids));
   for (const auto& batch : batches)
-    tested.take(batch.ids, computed(batch));
+    tested.on_batch_done(batch.ids, computed(batch));
   reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
   CHECK(reports[0].last);
@@ -203,7 +203,7 @@ TEST_CASE("shard fails the round of a job without an outcome, and no other round
   const auto batches = tested.take_batches();
   auto done = computed(batches.at(0));
   done.at(1) = std::string("it broke");
-  tested.take(batches.at(0).ids, std::move(done));
+  tested.on_batch_done(batches.at(0).ids, std::move(done));
   const auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
   CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10});
@@ -222,7 +222,7 @@ TEST_CASE("shard ignores outcomes of forgotten rounds") {
   tested.release({ids_of({10, 11})});
   const auto batches = tested.take_batches();
   tested.forget({{11}, {12}, {99}}); // 99 does not exist
-  tested.take(batches.at(0).ids, computed(batches.at(0)));
+  tested.on_batch_done(batches.at(0).ids, computed(batches.at(0)));
   const auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
   CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10});

@@ -20,7 +20,7 @@ public:
     wave.assignments.back().id = {5};
     wave.assignments.back().observes = observes;
     wave.ready.emplace_back();
-    journal_.take(std::move(wave));
+    journal_.record(std::move(wave));
   }
   [[nodiscard]] validation_result validate(finished_round finished) const {
     return validator.validate({.from = {3}, .finished = {std::move(finished)}}, journal_);

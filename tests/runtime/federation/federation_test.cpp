@@ -90,13 +90,13 @@ TEST_CASE("work due at its deadline is released with the others, and work due la
     from.rounds.late = late_policy::drop;
     federation run(toy_of(from).settings);
     run.begin();
-    run.take(task_plan{});
+    run.handle(task_plan{});
     opened_round opened{.in = std::make_shared<const broadcast>(broadcast{.weights = as_tensors(1, 16)}), .bytes = 16};
-    run.take(opened);
+    run.handle(opened);
     wave_report waiting;
     for (std::uint64_t id = 0; id < 3; ++id)
       waiting.issued.push_back({.id = {{id}, 0, 0}, .rows = 4, .width = 64, .compute_duration = 1s * (1 << id)});
-    run.take(waiting);
+    run.handle(waiting);
     std::vector<federation_command> commands;
     run.take_commands(commands);
     const auto* const wanted = std::get_if<release>(&commands.back());
@@ -240,9 +240,9 @@ TEST_CASE("an upload whose size differs from the declared one ends the run with 
     federation run(toy.settings);
     std::vector<federation_command> commands;
     run.begin();
-    run.take(task_plan{});
+    run.handle(task_plan{});
     opened_round opened{.in = std::make_shared<const broadcast>(broadcast{.weights = as_tensors(1, 16)}), .bytes = 16};
-    run.take(opened);
+    run.handle(opened);
     run.take_commands(commands);
     auto* const start = std::get_if<start_rounds>(&commands.back());
     REQUIRE(start);
@@ -251,18 +251,18 @@ TEST_CASE("an upload whose size differs from the declared one ends the run with 
     first.released.emplace();
     for (const auto& given : start->assignments)
       first.issued.push_back({.id = {given.id, 0, 0}, .compute_duration = 1s});
-    run.take(first);
+    run.handle(first);
     if (second_stage)
       second.issued.push_back({.id = {start->assignments.front().id, 1, 0}, .compute_duration = 1s});
     else
       second.finished.push_back({.id = start->assignments.front().id, .bytes = {8}});
-    run.take(second);
+    run.handle(second);
     run.take_commands(commands);
     const auto* const ended = std::get_if<run_report>(&commands.back());
     REQUIRE(ended);
     CHECK(ended->status == run_status::failed);
     CHECK_THAT(ended->error, ContainsSubstring("client 0, round 1, job 0."));
-    run.take(second); // inputs after the end are ignored
+    run.handle(second); // inputs after the end are ignored
     run.take_commands(commands);
     CHECK(commands.empty());
   }
@@ -276,7 +276,7 @@ TEST_CASE("a stopped run ends after the current event, with a checkpoint if chec
     std::vector<federation_command> commands;
     run.begin();
     run.stop();
-    run.take(task_plan{});
+    run.handle(task_plan{});
     run.take_commands(commands);
     if (every == 0) {
       CHECK(std::get<run_report>(commands.back()).status == run_status::interrupted);
@@ -285,7 +285,7 @@ TEST_CASE("a stopped run ends after the current event, with a checkpoint if chec
     auto* const save = std::get_if<save_state>(&commands.back());
     REQUIRE(save);
     saved_state saved{.state = std::move(save->so_far)};
-    run.take(saved);
+    run.handle(saved);
     run.take_commands(commands);
     CHECK(std::holds_alternative<save_checkpoint>(commands.back()));
     run.on_checkpoint_written();

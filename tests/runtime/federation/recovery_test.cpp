@@ -25,7 +25,7 @@ archive saved_of(const toy_federation& toy) {
   wave_report report;
   report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
   report.finished.push_back({.id = {0}, .result = {.upload = as_tensors(5), .rows = 4}, .bytes = {16}});
-  CHECK(parts.ahead.take(report) == wave_progress::over);
+  CHECK(parts.ahead.on_wave_report(report) == wave_progress::over);
   third.phase = assignment_phase::waiting;
   archive state;
   auto next = next_step::event;
@@ -61,7 +61,7 @@ TEST_CASE("resuming reruns assignments in flight up to their position, then star
   CHECK(wave.assignments[0].id == assignment_id{1});
   wave_report report;
   report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
-  CHECK(parts.ahead.take(report) == wave_progress::over);
+  CHECK(parts.ahead.on_wave_report(report) == wave_progress::over);
   CHECK(parts.recover.continue_rerun());
   parts.recover.compute_for({2});
   commands = parts.commands();
@@ -80,7 +80,7 @@ TEST_CASE("a result that is not stored is recomputed when virtual time needs it"
   CHECK(first.phase == assignment_phase::rerunning);
   wave_report report;
   report.finished.push_back({.id = {0}, .result = {.upload = as_tensors(5), .rows = 4}, .bytes = {16}});
-  CHECK(parts.ahead.take(report) == wave_progress::over);
+  CHECK(parts.ahead.on_wave_report(report) == wave_progress::over);
   CHECK(parts.recover.continue_rerun());
   CHECK(first.phase == assignment_phase::finished);
 }

@@ -40,7 +40,7 @@ public:
       wave.assignments.back().client = {c};
       wave.ready.emplace_back();
     }
-    journal.take(std::move(wave));
+    journal.record(std::move(wave));
     sent = journal.take_commands().size();
   }
   [[nodiscard]] std::string report_error(std::vector<issued_job> issued, std::vector<finished_round> finished = {},
@@ -66,7 +66,7 @@ TEST_CASE("the last report of a wave must cover every round") {
   CHECK(shard.report_error({job(5, 0)}, {}, {}, false).empty());
   CHECK(shard.report_error({job(5, 0)}, {end_of(6)}).empty());
   CHECK(shard.report_error({job(5, 0)}, {}, {failure_of(6, 1)}).empty());
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0)}, .last = false}).empty());
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 0)}, .last = false}).empty());
   CHECK(shard.journal.rounds_pending() == 1);
 }
 
@@ -84,15 +84,15 @@ TEST_CASE("a report must contain each of its rounds once, in order, and no other
 
 TEST_CASE("rounds without released jobs do not advance, and unrequested reports are refused") {
   begun_shard shard;
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(5, 0, 1), job(6, 0)}}).empty());
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 0), job(5, 0, 1), job(6, 0)}}).empty());
   CHECK(shard.report_error({job(5, 1)}) == "was not requested");
   CHECK_FALSE(shard.journal.awaits_reply());
-  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}, {{6}, 0, 0}}}});
+  shard.journal.record(release{.to = {3}, .batches = {{{{5}, 0, 0}, {{6}, 0, 0}}}});
   CHECK(shard.journal.rounds_pending() == 1); // the second job of round 5 is parked
   CHECK(shard.report_error({}, {end_of(5)}) == "continues assignment 5 too early");
   CHECK(shard.report_error({job(5, 1)}, {end_of(6)}) == "continues assignment 5 too early");
-  CHECK(shard.journal.take({.from = {3}, .finished = {end_of(6)}}).empty());
-  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 1}}}});
+  CHECK(shard.journal.record({.from = {3}, .finished = {end_of(6)}}).empty());
+  shard.journal.record(release{.to = {3}, .batches = {{{{5}, 0, 1}}}});
   CHECK(shard.report_error({}) == "ends its wave, but 1 rounds are missing");
   CHECK(shard.report_error({}, {end_of(6)}) == "names assignment 6, which its shard does not have"); // repeated
   CHECK(shard.report_error({job(5, 1)}).empty());
@@ -107,7 +107,7 @@ TEST_CASE("batches that started at once are reported once, complete and without 
   CHECK(shard.journal.report_error(with({{first}})) == "lists batches that were not requested");
   CHECK(shard.journal.report_error(with({{first, second}, {}})) == "lists batches that were not requested");
   CHECK(shard.journal.report_error(with({{first, second}}, true)) == "ends its wave, but 2 rounds are missing");
-  CHECK(shard.journal.take(with({{first}, {second}})).empty());
+  CHECK(shard.journal.record(with({{first}, {second}})).empty());
   CHECK(shard.journal.report_error(with({{first, second}})) ==
         "has a stage of assignment 5 that is not its next one"); // reported twice
   CHECK(shard.report_error({}, {end_of(5)}) == "ends its wave, but 1 rounds are missing");
@@ -116,14 +116,14 @@ TEST_CASE("batches that started at once are reported once, complete and without 
 
 TEST_CASE("the absence of immediate jobs is reported once, by any host") {
   begun_shard shard(true);
-  CHECK(shard.journal.take({.from = {3}, .released = std::vector<composition>{}, .last = false}).empty());
+  CHECK(shard.journal.record({.from = {3}, .released = std::vector<composition>{}, .last = false}).empty());
   shard.journal.host_lost();
   shard.journal.host_found();
   const auto again = shard.journal.take_commands();
   REQUIRE(again.size() == 1);
   CHECK(std::get<start_rounds>(again[0]).assignments.size() == 2);
   CHECK_FALSE(std::get<start_rounds>(again[0]).at_once);
-  CHECK(shard.journal.take({.from = {3}, .finished = {end_of(5), end_of(6)}}).empty());
+  CHECK(shard.journal.record({.from = {3}, .finished = {end_of(5), end_of(6)}}).empty());
   CHECK(shard.journal.is_idle());
 }
 
@@ -131,33 +131,33 @@ TEST_CASE("rounds_with_work() counts rounds whose jobs another host would have t
   begun_shard shard;
   auto& journal = shard.journal;
   CHECK(journal.rounds_with_work() == 0);
-  CHECK(journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  CHECK(journal.record({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
   CHECK(journal.is_quiet());
   CHECK(journal.rounds_with_work() == 0); // all jobs are parked
-  journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
+  journal.record(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
   CHECK(journal.rounds_with_work() == 1);
-  CHECK(journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(journal.record({.from = {3}, .issued = {job(5, 1)}}).empty());
   CHECK(journal.is_quiet());
   CHECK(journal.rounds_with_work() == 1); // stage 0 of round 5 is computed
 }
 
 TEST_CASE("a host that reruns rounds reports all of them up to their position") {
   begun_shard shard;
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
-  shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  shard.journal.record(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 1)}}).empty());
   static_cast<void>(shard.journal.take_reports());
   shard.journal.host_lost();
   shard.journal.host_found();
   CHECK(shard.journal.rounds_pending() == 2);
   CHECK(shard.report_error({job(5, 0)}) == "ends its wave, but 1 rounds are missing");
   CHECK(shard.report_error({job(6, 0)}, {end_of(5)}) == "ends assignment 5 too early");
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
   CHECK(shard.journal.rounds_pending() == 1); // round 5 has not caught up
   CHECK(shard.report_error({}) == "ends its wave, but 1 rounds are missing");
   CHECK(shard.report_error({job(6, 1)}) == "continues assignment 6 too early");
   CHECK(shard.journal.stages_reported({5}) == 1);
-  CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 1)}}).empty());
+  CHECK(shard.journal.record({.from = {3}, .issued = {job(5, 1)}}).empty());
   CHECK(shard.journal.stages_reported({5}) == 2);
   CHECK_FALSE(shard.journal.awaits_reply());
 }

@@ -62,10 +62,10 @@ TEST_CASE("a wave ends with the last report of its last shard, and jobs due by t
   (void)parts->commands();
   auto first = waiting(2, 1s);
   first.last = false;
-  CHECK(parts->ahead.take(first) == wave_progress::further);
+  CHECK(parts->ahead.on_wave_report(first) == wave_progress::further);
   wave_report last;
   last.issued.push_back({.id = {{2}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 4s});
-  CHECK(parts->ahead.take(last) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(last) == wave_progress::over);
   CHECK_FALSE(parts->ahead.is_out());
   CHECK(parts->in_flight.at({2}).horizon == virtual_time(4600ms));
   parts->ahead.begin_wave({0}, true);
@@ -78,7 +78,7 @@ TEST_CASE("a failure is reported at its virtual time; if a whole wave fails, the
   parts->ahead.begin_wave({0}, true);
   wave_report report;
   report.failed.push_back({.last_job = {{1}, 0, 0}, .client = {1}, .reason = "NaN"});
-  CHECK(parts->ahead.take(report) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(report) == wave_progress::over);
   CHECK_FALSE(parts->ahead.failure());
   CHECK(parts->ahead.failure_of({0}) == nullptr);
   REQUIRE(parts->ahead.failure_of({1}));
@@ -88,7 +88,7 @@ TEST_CASE("a failure is reported at its virtual time; if a whole wave fails, the
   interrupted->ahead.begin_wave({0}, true);
   wave_report end;
   end.failed.push_back({.last_job = {{1}, 0, 0}, .client = {1}, .reason = interrupted_text});
-  CHECK(interrupted->ahead.take(end) == wave_progress::over);
+  CHECK(interrupted->ahead.on_wave_report(end) == wave_progress::over);
   REQUIRE(interrupted->ahead.failure());
   CHECK(interrupted->ahead.failure()->reason == interrupted_text);
 }
@@ -97,7 +97,7 @@ TEST_CASE("rerun rounds advance to their previous stage, and their jobs are park
   const auto parts = three_at_work(unknown_sizes());
   parts->ahead.begin_wave({0}, true);
   auto report = waiting(3, 1s);
-  CHECK(parts->ahead.take(report) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(report) == wave_progress::over);
   (void)parts->commands();
   auto& owner = parts->in_flight.at({1});
   parts->in_flight.forget_jobs(owner); // an interruption of the run does the same
@@ -112,7 +112,7 @@ TEST_CASE("rerun rounds advance to their previous stage, and their jobs are park
 
   wave_report first;
   first.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 1s});
-  CHECK(parts->ahead.take(first) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(first) == wave_progress::over);
   (void)parts->commands();
   CHECK_FALSE(parts->ahead.is_rerun_complete());
   auto commands = parts->commands();
@@ -120,7 +120,7 @@ TEST_CASE("rerun rounds advance to their previous stage, and their jobs are park
   CHECK(owner.held_bytes == 10);
   wave_report second;
   second.issued.push_back({.id = {{1}, 1, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 1s});
-  CHECK(parts->ahead.take(second) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(second) == wave_progress::over);
   CHECK(parts->ahead.is_rerun_complete());
   CHECK(owner.phase == assignment_phase::computing);
   CHECK(owner.horizon == virtual_time(2600ms)); // it has not changed
@@ -138,7 +138,7 @@ TEST_CASE("a rerun with another duration ends the run with an error") {
   parts->ahead.start_queued();
   wave_report report;
   report.issued.push_back({.id = {{1}, 0, 0}, .rows = 4, .bytes = 10, .width = 64, .compute_duration = 2s});
-  CHECK(parts->ahead.take(report) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(report) == wave_progress::over);
   REQUIRE(parts->ahead.failure());
   CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("it belongs to another run"));
 }
@@ -151,7 +151,7 @@ TEST_CASE("results that exceed the memory are recomputed when needed, with one w
   wave_report report;
   for (std::uint64_t id = 0; id < 3; ++id)
     report.finished.push_back({.id = {id}, .result = {.upload = as_tensors(id + 1)}, .bytes = {10}});
-  CHECK(parts->ahead.take(report) == wave_progress::over);
+  CHECK(parts->ahead.on_wave_report(report) == wave_progress::over);
   (void)parts->commands();
   parts->ahead.make_room();
   CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // at 64 bits per second it arrives last

@@ -32,16 +32,16 @@ at::Tensor trained(const train_job& request) {
 
 /// The same training as a plain loop with autograd and PyTorch's SGD.
 at::Tensor plainly_trained(const train_job& job) {
-  const auto& with = job.options;
+  const auto& options = job.options;
   auto flat = job.start->at(flat_weights).clone();
   at::Tensor momentum;
-  for (std::int64_t epoch = 0; epoch < with.epochs; ++epoch) {
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     auto key = key_for(job.stream, purpose::shuffle);
     key.index = static_cast<std::uint64_t>(epoch);
     auto order = *job.samples.rows;
     rng_stream(key).shuffle(std::span(order));
-    for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(with.batch_rows)) {
-      const auto count = std::min(order.size() - first, static_cast<std::size_t>(with.batch_rows));
+    for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(options.batch_rows)) {
+      const auto count = std::min(order.size() - first, static_cast<std::size_t>(options.batch_rows));
       const auto rows = std::span(order).subspan(first, count);
       const auto x = reference_gather(*job.samples.source, rows, {}).flatten(1);
       std::vector<std::int64_t> labels;
@@ -55,11 +55,11 @@ at::Tensor plainly_trained(const train_job& job) {
       at::cross_entropy_loss(logits, at::tensor(labels, at::kLong)).backward();
       auto step = flat.grad().clone();
       flat = flat.detach().clone();
-      if (with.clip_norm > 0)
-        step *= std::min(1.0, with.clip_norm / (step.norm().item<double>() + 1e-6));
-      step += with.weight_decay * flat;
-      momentum = momentum.defined() ? with.momentum * momentum + step : step;
-      flat -= with.learning_rate * momentum;
+      if (options.clip_norm > 0)
+        step *= std::min(1.0, options.clip_norm / (step.norm().item<double>() + 1e-6));
+      step += options.weight_decay * flat;
+      momentum = momentum.defined() ? options.momentum * momentum + step : step;
+      flat -= options.learning_rate * momentum;
     }
   }
   return flat;

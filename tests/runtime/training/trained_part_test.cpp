@@ -40,11 +40,11 @@ void check_part(const model_ref& net, const training_options& options) {
 
 /// Two linear layers with a ReLU, trained in row order with SGD in float64; `trained` selects from the four tensors.
 at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trained) {
-  const auto& with = job.options;
+  const auto& options = job.options;
   auto flat = job.start->at(flat_weights).to(at::kDouble);
   auto momentum = at::zeros_like(flat);
-  for (std::int64_t first = 0; first < job.samples.size(); first += with.batch_rows) {
-    const auto count = std::min(with.batch_rows, job.samples.size() - first);
+  for (std::int64_t first = 0; first < job.samples.size(); first += options.batch_rows) {
+    const auto count = std::min(options.batch_rows, job.samples.size() - first);
     const auto rows =
         std::span(*job.samples.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     std::vector<std::int64_t> labels;
@@ -62,9 +62,9 @@ at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trai
     for (std::size_t i = 0; i < 4; ++i) {
       const auto& entry = job.net->layout()[i];
       const auto own = [&](const at::Tensor& whole) { return whole.narrow(0, entry.offset, entry.size); };
-      own(momentum).mul_(with.momentum).add_(own(gradient)).add_(own(flat), with.weight_decay);
+      own(momentum).mul_(options.momentum).add_(own(gradient)).add_(own(flat), options.weight_decay);
       if (trained[i])
-        own(flat).sub_(own(momentum), with.learning_rate);
+        own(flat).sub_(own(momentum), options.learning_rate);
     }
   }
   return flat.to(at::kFloat);

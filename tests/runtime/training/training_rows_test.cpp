@@ -93,22 +93,22 @@ at::Tensor set_loss(const train_job& job, const sample_view& samples, const row_
 
 /// The same training as a plain loop of autograd and SGD in float64. Rows come in order, replayed ones repeatedly.
 at::Tensor plainly_trained(const train_job& job) {
-  const auto& with = job.options;
+  const auto& options = job.options;
   auto flat = job.start->at(flat_weights).to(at::kDouble);
   std::int64_t replayed = 0;
-  for (std::int64_t epoch = 0; epoch < with.epochs; ++epoch)
-    for (std::int64_t first = 0; first < job.samples.size(); first += with.batch_rows) {
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch)
+    for (std::int64_t first = 0; first < job.samples.size(); first += options.batch_rows) {
       std::vector<std::int64_t> own, second;
-      for (auto i = first; i < std::min(first + with.batch_rows, job.samples.size()); ++i)
+      for (auto i = first; i < std::min(first + options.batch_rows, job.samples.size()); ++i)
         own.push_back(i);
-      for (std::int64_t i = 0; i < std::min(with.replay_rows, job.replay.samples.size()); ++i)
+      for (std::int64_t i = 0; i < std::min(options.replay_rows, job.replay.samples.size()); ++i)
         second.push_back(replayed++ % job.replay.samples.size());
       flat = flat.detach().set_requires_grad(true);
       auto loss = set_loss(job, job.samples, job.annotations, own, flat);
       if (!second.empty())
-        loss = loss + with.replay_weight * set_loss(job, job.replay.samples, job.replay.annotations, second, flat);
+        loss = loss + options.replay_weight * set_loss(job, job.replay.samples, job.replay.annotations, second, flat);
       loss.backward();
-      flat = flat.detach() - with.learning_rate * flat.grad();
+      flat = flat.detach() - options.learning_rate * flat.grad();
     }
   return flat.to(at::kFloat);
 }

@@ -79,7 +79,7 @@ TEST_CASE("class means and predictions equal inclearn's", "[icarl]") {
     upload.put(class_counts_name, at::full({3}, static_cast<double>(places.size()), at::kFloat));
     server.add(upload);
   }
-  server.take();
+  server.update();
   CHECK(largest_difference_of(server.means(), listed_tensor(theirs["means"], {3, 8})) < 1e-6);
   const auto answers = unit(formula_tensor("icarl.queries", {20, 8})).mm(server.means().t()).argmax(1);
   CHECK(at::equal(answers, labels_of(theirs["answers"])));
@@ -87,14 +87,14 @@ TEST_CASE("class means and predictions equal inclearn's", "[icarl]") {
 
 TEST_CASE("class means pool all rows, have length 1, and persist for classes without uploads", "[icarl]") {
   class_mean_sums server;
-  server.take();
+  server.update();
   CHECK_FALSE(server.means().defined());
   server.add(*sums_of({3, 4, 0, 0}, {2, 0}));
   server.add(*sums_of({3, 4, 0, 0}, {2, 0})); // doubled rows have the same direction
-  server.take();
+  server.update();
   CHECK(largest_difference_of(server.means(), at::tensor({0.6, 0.8, 0.0, 0.0}, at::kDouble)) < 1e-7);
   server.add(*sums_of({0, 0, 0, 5}, {0, 1}));
-  server.take();
+  server.update();
   CHECK(largest_difference_of(server.means(), at::tensor({0.6, 0.8, 0.0, 1.0}, at::kDouble)) < 1e-7);
 }
 

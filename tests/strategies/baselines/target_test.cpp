@@ -31,23 +31,23 @@ model_ref classifier() {
 }
 
 target_settings few_steps() {
-  target_settings with{
+  target_settings settings{
       .shape = image, .scale = {0.02F, 0.02F, 0.02F}, .shift = {-2.0F, -2.0F, -2.0F}, .seen_classes = 4};
-  with.code = 5, with.filters = 3, with.rounds = 3, with.steps = 2, with.batch = 6;
-  with.student_steps = 3, with.student_batch = 4;
-  return with;
+  settings.code = 5, settings.filters = 3, settings.rounds = 3, settings.steps = 2, settings.batch = 6;
+  settings.student_steps = 3, settings.student_batch = 4;
+  return settings;
 }
 
-program_job pool_job(const target_settings& with, std::uint64_t seed = 1) {
+program_job pool_job(const target_settings& settings, std::uint64_t seed = 1) {
   const auto net = classifier();
   auto in = std::make_shared<tensor_map>();
   const auto teacher = initial_weights(*net, 1) + 0.05 * drawn({net->size()}, 9).abs();
   in->put(flat_weights, teacher);
   in->put("student", teacher + 0.1 * drawn({net->size()}, 10)); // they agree on most images
-  return {.body = target_program(net, with), .in = in, .stream = {.seed = seed, .purpose = first_method_purpose}};
+  return {.body = target_program(net, settings), .in = in, .stream = {.seed = seed, .purpose = first_method_purpose}};
 }
-tensor_map pool_of(const target_settings& with, std::uint64_t seed = 1) {
-  return tensors_of(run_by_width({pool_job(with, seed)}, 1)[0]);
+tensor_map pool_of(const target_settings& settings, std::uint64_t seed = 1) {
+  return tensors_of(run_by_width({pool_job(settings, seed)}, 1)[0]);
 }
 
 } // namespace
@@ -73,18 +73,19 @@ TEST_CASE("TARGET distills old classes on images and learns new ones on own rows
 }
 
 TEST_CASE("TARGET's generator takes one step per round, however many steps its copy takes") {
-  auto with = few_steps();
-  with.steps = 4;
+  auto settings = few_steps();
+  settings.steps = 4;
   const auto net = classifier();
   const auto teacher = initial_weights(*net, 1), student = initial_weights(*net, 2);
-  const auto generator = image_generator(image, with.code, with.filters);
+  const auto generator = image_generator(image, settings.code, settings.filters);
   const auto start = initial_weights(*generator, 1);
-  const target_draws drawn_once{.labels = at::arange(with.batch, at::kLong) % 4, .codes = drawn({with.batch, 5}, 3)};
+  const target_draws drawn_once{.labels = at::arange(settings.batch, at::kLong) % 4,
+                                .codes = drawn({settings.batch, 5}, 3)};
   std::map<outer_step, at::Tensor> after;
   for (const auto outer : {outer_step::first_order, outer_step::reptile}) {
-    with.outer = outer;
+    settings.outer = outer;
     target_generator_state now{.generator = adam(start.unsqueeze(0))};
-    const auto round = target_round(*net, *generator, with, teacher, student, now, drawn_once);
+    const auto round = target_round(*net, *generator, settings, teacher, student, now, drawn_once);
     CHECK(round.losses.size() == 4);
     for (const auto& step : round.losses) {
       CHECK(step.total == Approx(10.0 * step.statistics + 0.5 * step.labels + step.adversary).epsilon(1e-5));
@@ -100,47 +101,47 @@ TEST_CASE("TARGET's generator takes one step per round, however many steps its c
 }
 
 TEST_CASE("TARGET's pool has one batch per round in name order, with the same bits in any stack") {
-  auto with = few_steps();
-  const auto whole = pool_of(with);
+  auto settings = few_steps();
+  const auto whole = pool_of(settings);
   CHECK(whole.at("images").sizes() == at::IntArrayRef{18, 3, side, side});
   CHECK(whole.at("labels").max().item<std::int64_t>() < 4);
-  CHECK_FALSE(at::equal(whole.at("images"), pool_of(with, 2).at("images")));
-  with.most = 13; // 0-0.png .. 2-0.png
-  const auto cut = pool_of(with);
+  CHECK_FALSE(at::equal(whole.at("images"), pool_of(settings, 2).at("images")));
+  settings.most = 13; // 0-0.png .. 2-0.png
+  const auto cut = pool_of(settings);
   CHECK(at::equal(cut.at("images"), whole.at("images").narrow(0, 0, 13)));
   CHECK(at::equal(cut.at("labels"), whole.at("labels").narrow(0, 0, 13)));
-  check_program({pool_job(with, 1), pool_job(with, 2), pool_job(with, 3)});
+  check_program({pool_job(settings, 1), pool_job(settings, 2), pool_job(settings, 3)});
 }
 
 TEST_CASE("TARGET's generator fools the student after the warm-up, never with fewer rounds") {
-  auto with = few_steps();
-  const auto objective = [&] { return pool_of(with).at("objective").clone(); };
+  auto settings = few_steps();
+  const auto objective = [&] { return pool_of(settings).at("objective").clone(); };
   const auto never = objective(); // three rounds, and a warm-up of 20
-  with.adversary = 0.0;
+  settings.adversary = 0.0;
   CHECK(at::equal(objective(), never));
-  with.adversary = 100.0;
+  settings.adversary = 100.0;
   CHECK(at::equal(objective(), never));
-  with.warm_up = 2;
+  settings.warm_up = 2;
   const auto fooling = objective();
   CHECK(fooling[0].item<double>() == never[0].item<double>());
   CHECK(fooling[1].item<double>() != never[1].item<double>());
   // What the student learns after the first round shows only in the next one.
-  with.warm_up = 1;
+  settings.warm_up = 1;
   const auto learned = objective();
-  with.student_rate = 5.0;
+  settings.student_rate = 5.0;
   const auto other = objective();
   CHECK(learned[1].item<double>() == other[1].item<double>());
   CHECK(learned[2].item<double>() != other[2].item<double>());
 }
 
 TEST_CASE("the rate of TARGET's student falls by half a cosine over all rounds") {
-  target_settings with{.rounds = 200};
-  CHECK(with.rate_of_student(0) == Approx(0.2));
-  CHECK(with.rate_of_student(100) == Approx(0.1001));
-  CHECK(with.rate_of_student(200) == Approx(2e-4));
-  CHECK(with.uses_adversary());
-  with.rounds = 10;
-  CHECK_FALSE(with.uses_adversary());
+  target_settings settings{.rounds = 200};
+  CHECK(settings.rate_of_student(0) == Approx(0.2));
+  CHECK(settings.rate_of_student(100) == Approx(0.1001));
+  CHECK(settings.rate_of_student(200) == Approx(2e-4));
+  CHECK(settings.uses_adversary());
+  settings.rounds = 10;
+  CHECK_FALSE(settings.uses_adversary());
 }
 
 namespace {

@@ -14,8 +14,8 @@ struct options {
 /// Uses the mean change of the clients as a gradient, and takes a step with momentum.
 class server final : public averaging_server {
 public:
-  server(const method_setup& setup, const options& with)
-      : averaging_server(setup), options_(with), velocity_(at::zeros_like(weights())) {}
+  server(const method_setup& setup, const options& options)
+      : averaging_server(setup), options_(options), velocity_(at::zeros_like(weights())) {}
   task<void> close_round(server_context&, const round_info&) override {
     const auto before = weights();
     average();

@@ -45,7 +45,7 @@ private:
   void change_host(std::size_t s);
   void forward_pending(std::size_t s);
 
-  void serve(open_task&) { federation_->take(toy_.plans.at(server_task_++)); }
+  void serve(open_task&) { federation_->handle(toy_.plans.at(server_task_++)); }
   void serve(open_round& in);
   void serve(evaluate& in);
   void serve(deliveries& in);
@@ -204,7 +204,7 @@ void player::route(Command& wanted) {
     const auto s = wanted.to.value;
     if (journals_.empty())
       return to_shards_.at(s).push_back(std::move(wanted));
-    journals_.at(s).take(std::move(wanted));
+    journals_.at(s).record(std::move(wanted));
     forward_pending(s);
   } else if constexpr (requires { wanted.to; })
     to_parties_.at(index_of(wanted.to)).push_back(std::move(wanted));
@@ -224,10 +224,10 @@ void player::step_shard(std::size_t s) {
   }
   auto report = shards_[s].take_report();
   if (journals_.empty())
-    return federation_->take(report);
+    return federation_->handle(report);
   for (auto& issued : report.issued)
     issued.compute_duration = {}; // not sent over the network
-  const auto wrong = journals_[s].take(std::move(report));
+  const auto wrong = journals_[s].record(std::move(report));
   require(wrong.empty(), wrong.c_str(), s);
   forward_pending(s);
 }
@@ -236,7 +236,7 @@ void player::forward_pending(std::size_t s) {
   for (auto& wanted : journals_[s].take_commands())
     to_shards_[s].push_back(std::move(wanted));
   for (auto& report : journals_[s].take_reports())
-    federation_->take(report);
+    federation_->handle(report);
 }
 
 /// Loses the host with all messages in transit to and from it.
@@ -276,12 +276,12 @@ void player::serve(open_round& in) {
   opened_round answer{.in = std::make_shared<const broadcast>(std::move(made)),
                       .bytes = toy_.broadcast_bytes,
                       .initial_payload_bytes = toy_.once_bytes};
-  federation_->take(answer);
+  federation_->handle(answer);
 }
 
 void player::serve(evaluate& in) {
   const task_id last{static_cast<std::uint32_t>(in.masks.size() - 1)};
-  federation_->take(server_.evaluate(last, in.masks.back()));
+  federation_->handle(server_.evaluate(last, in.masks.back()));
 }
 
 // -- all parties ------------------------------------------------------------------------------------------------------
@@ -300,14 +300,14 @@ void player::serve(deliveries& in) {
 void player::serve(take_step& in) {
   if (in.to == party_id::proxy) {
     const auto digest = proxy_.advise(as_number(in.model));
-    return federation_->take(step_taken{.digest = digest,
-                                        .advice = as_tensors(proxy_.advice),
-                                        .advice_bytes = toy_proxy::advice_bytes,
-                                        .model_bytes = toy_proxy::model_bytes});
+    return federation_->handle(step_taken{.digest = digest,
+                                          .advice = as_tensors(proxy_.advice),
+                                          .advice_bytes = toy_proxy::advice_bytes,
+                                          .model_bytes = toy_proxy::model_bytes});
   }
   const auto digest = server_.step();
   out_.models.push_back(server_.model);
-  federation_->take(step_taken{.digest = digest, .advice = as_tensors(server_.model)});
+  federation_->handle(step_taken{.digest = digest, .advice = as_tensors(server_.model)});
 }
 
 void player::persist(party_id who, archive& state) {
@@ -324,13 +324,13 @@ void player::persist(party_id who, archive& state) {
 void player::serve(save_state& in) {
   persist(in.to, in.so_far);
   saved_state answer{.state = std::move(in.so_far)};
-  federation_->take(answer);
+  federation_->handle(answer);
 }
 
 void player::serve(restore_state& in) {
   persist(in.to, in.sections);
   restored_state answer{.sections = std::move(in.sections)};
-  federation_->take(answer);
+  federation_->handle(answer);
 }
 
 // -- recorder ---------------------------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ namespace {
 using words = std::vector<std::int64_t>;
 
 /// Log-probabilities of the next word after each prefix, from a table; missing entries are 1e-6.
-words best_of(const beam_settings& with, const std::map<words, std::map<std::int64_t, double>>& table) {
-  beam_search search(with);
+words best_of(const beam_settings& settings, const std::map<words, std::map<std::int64_t, double>>& table) {
+  beam_search search(settings);
   while (!search.is_over()) {
-    std::vector<float> likely(static_cast<std::size_t>(with.beams * with.words), std::log(1e-6F));
+    std::vector<float> likely(static_cast<std::size_t>(settings.beams * settings.words), std::log(1e-6F));
     for (std::size_t beam = 0; beam < search.beginnings().size(); ++beam)
       if (const auto found = table.find(search.beginnings()[beam]); found != table.end())
         for (const auto& [word, probability] : found->second)
-          likely[beam * static_cast<std::size_t>(with.words) + static_cast<std::size_t>(word)] =
+          likely[beam * static_cast<std::size_t>(settings.words) + static_cast<std::size_t>(word)] =
               std::log(static_cast<float>(probability));
     search.advance(likely);
   }
