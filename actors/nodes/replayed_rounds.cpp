@@ -116,7 +116,7 @@ void replayed_rounds::compute(assignment given, executor& on, const std::stop_to
         rounds.release(std::move(alone));
     }
     for (auto& batch : rounds.take_batches())
-      rounds.take(batch.ids, run_batch(batch.jobs, on, busy_ns, &watch));
+      rounds.on_batch_done(batch.ids, run_batch(batch.jobs, on, busy_ns, &watch));
   }
 }
 
