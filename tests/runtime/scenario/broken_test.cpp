@@ -127,7 +127,8 @@ TEST_CASE("settings that move pixels are refused for token rows, and domains for
                              probe_sections);
   CHECK(folder.refusal("b.toml") ==
         "b.toml:6:13: error: tasks.transform = \"domains\": \"mnist\" has no domains; expected another transform, or a "
-        "data set with domains: arrays, csv, digits, folder, nico-common, nico-unique, open-image, pacs\n");
+        "data set with domains: arrays, csv, digits, folder, nico-common, nico-unique, open-image, pacs, "
+        "shakespeare-roles\n");
 }
 
 TEST_CASE("a run in which no client ever responds gives a warning", "[scenario]") {
