@@ -139,7 +139,7 @@ private:
   node_address address_;         // address of the listening socket
   recorder_stopwatch listening_; // since listen()
   bool is_listening_ = false;
-  std::mutex mutex_;             // guards the members up to hooks_
+  std::mutex mutex_; // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<node_state> nodes_;
   std::map<connection_id, std::string> peers_; // addresses of all connections
