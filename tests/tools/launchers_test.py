@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -83,7 +84,7 @@ class Launchers(NodesCase):
         folder = self.out()
         first, killed, _ = self.ranks(3, scenario, "--out", folder, *words(LONG))
         while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
-            pass
+            time.sleep(0.01)
         killed.kill()
         found, said = self.ended(first, folder)
         self.assertEqual(found["run_digest"], alone, said)
@@ -176,7 +177,7 @@ class Launchers(NodesCase):
         folder = self.out()
         first, *others = self.ranks(3, "scenarios/smoke/fedprox.toml", "--out", folder, *words(LONG))
         while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
-            pass
+            time.sleep(0.01)
         first.terminate()
         self.ends([first], 130)
         for said in self.ends(others, 130):
@@ -186,7 +187,7 @@ class Launchers(NodesCase):
         """Starts three ranks and kills rank 0 once it computes. Returns the others."""
         first, *others = self.ranks(3, "scenarios/smoke/fedprox.toml", "--out", folder, *words([*LONG, *settings]))
         while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
-            pass
+            time.sleep(0.01)
         first.kill()
         first.wait()
         return others
