@@ -1,5 +1,6 @@
 #include "runtime/modules/contracts/operator_work.hpp"
 #include <algorithm>
+#include <cmath>
 #include <map>
 namespace mneme {
 namespace {
@@ -135,6 +136,33 @@ double pooling_work(const operator_call& call) {
   return 4.0 * numbers_of(rows) * std::max(window / shrunk, 1.0) + results;
 }
 
+/// Each result is the mean or maximum of the inputs in its window, whose sides are those of the inputs divided by those
+/// of the results, rounded up.
+double adaptive_pooling_work(const operator_call& call) {
+  const auto rows = call.tensor("self");
+  const auto sides = call.integers("output_size");
+  if (!rows.defined() || rows.dim() < static_cast<std::int64_t>(sides.size()) || sides.empty())
+    return 0.0;
+  const auto axes = static_cast<std::int64_t>(sides.size());
+  double work = 4.0;
+  for (std::int64_t axis = 0; axis < rows.dim(); ++axis) {
+    const auto size = static_cast<double>(rows.size(axis));
+    const auto pooled = axis - (rows.dim() - axes);
+    const auto side = pooled < 0 ? size : static_cast<double>(sides[static_cast<std::size_t>(pooled)]);
+    work *= side > 0 ? side * (std::ceil(size / side) + (pooled < 0 ? 0.0 : 1.0)) : 1.0;
+  }
+  return std::max(work, 4.0 * numbers_of(rows));
+}
+
+/// LibTorch computes one output feature at a time, which takes 0.1 ms with gradients: much longer than its
+/// multiplications.
+double bilinear_work(const operator_call& call) {
+  constexpr double per_feature = 1e7;
+  const auto weight = call.tensor("weight");
+  const auto features = weight.defined() && weight.dim() > 0 ? static_cast<double>(weight.size(0)) : 0.0;
+  return pairs_work(call) + per_feature * features;
+}
+
 using work_function = double (*)(const operator_call&);
 
 std::map<std::string, work_function, std::less<>> every_function() {
@@ -149,13 +177,16 @@ std::map<std::string, work_function, std::less<>> every_function() {
   add({"linear"}, linear_work);
   add({"matmul", "mm", "bmm", "mv", "dot", "addmm", "addmm_", "addmv", "addbmm", "baddbmm"}, matrix_work);
   add({"einsum"}, einsum_work);
-  add({"bilinear", "tensordot", "inner", "outer", "ger", "kron", "cdist", "cosine_similarity"}, pairs_work);
+  add({"bilinear"}, bilinear_work);
+  add({"tensordot", "inner", "outer", "ger", "kron", "cdist", "cosine_similarity"}, pairs_work);
   add({"scaled_dot_product_attention", "_native_multi_head_attention"}, attention_work);
   add({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell"}, recurrent_work);
-  add({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d",
-       "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-       "adaptive_max_pool2d", "adaptive_max_pool3d", "im2col", "col2im"},
+  add({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "im2col",
+       "col2im"},
       pooling_work);
+  add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+       "adaptive_max_pool2d", "adaptive_max_pool3d"},
+      adaptive_pooling_work);
   return table;
 }
 

@@ -37,3 +37,22 @@ TEST_CASE("work of a matrix product is its number of matrices, with axes broadca
       work("aten::addmm", {{"self", at::zeros({50})}, {"mat1", at::zeros({30, 40})}, {"mat2", at::zeros({40, 50})}}) ==
       30 * 40 * 50);
 }
+
+TEST_CASE("work of an adaptive pool is its results times their windows") {
+  const auto pooled = [](at::IntArrayRef rows, std::vector<std::int64_t> sides) {
+    return work("aten::adaptive_avg_pool2d",
+                {{"self", at::zeros({1}).expand(rows)}, {"output_size", std::move(sides)}});
+  };
+  CHECK(pooled({2, 4, 8, 8}, {1, 1}) == 4.0 * 2 * 4 * 9 * 9);
+  CHECK(pooled({2, 4, 1000, 9}, {3, 1048576}) == 4.0 * 2 * 4 * 3 * 335 * 1048576 * 2);
+}
+
+TEST_CASE("work of a bilinear layer grows with its features, which LibTorch computes one by one") {
+  const auto bilinear = [](std::int64_t features) {
+    return work("aten::bilinear", {{"input1", at::zeros({2, 3})},
+                                   {"input2", at::zeros({2, 4})},
+                                   {"weight", at::zeros({1}).expand({features, 3, 4})}});
+  };
+  CHECK(bilinear(40) == 6.0 * 8 * 12 * 40 + 40e7);
+  CHECK(bilinear(1 << 20) > 1e13);
+}
