@@ -35,10 +35,10 @@ expected<std::uint16_t> node_pool::listen() {
   static_cast<void>(program_fingerprint()); // computed now and cached: hashing the program file takes longer than a
                                             // node waits
   auto port = loop_.listen(settings_.listen);
-  if (port)
+  if (port) {
     address_.port = *port;
-  is_listening_ = port.has_value();
-  listening_ = {};
+    listening_.emplace();
+  }
   return port;
 }
 
@@ -164,7 +164,7 @@ node_pool::~node_pool() {
       if (node.reached != stage::away)
         send_end(node, outcome_, "the run is over");
     const auto waits = [&] {
-      return is_listening_ && missing_ranks() > 0 && listening_.seconds() < starting_seconds && !is_interrupted();
+      return listening_ && missing_ranks() > 0 && listening_->seconds() < starting_seconds && !is_interrupted();
     };
     if (waits() && settings_.log)
       settings_.log("the run has ended; this process waits up to 30 s for ranks that have not joined, and ends them");

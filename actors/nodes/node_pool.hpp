@@ -136,10 +136,9 @@ private:
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> ready_nodes_and_workers() const;
 
   const node_pool_settings settings_;
-  node_address address_;         // address of the listening socket
-  recorder_stopwatch listening_; // since listen()
-  bool is_listening_ = false;
-  std::mutex mutex_; // guards the members up to hooks_
+  node_address address_;                        // address of the listening socket
+  std::optional<recorder_stopwatch> listening_; // time since listen() succeeded
+  std::mutex mutex_;                            // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<node_state> nodes_;
   std::map<connection_id, std::string> peers_; // addresses of all connections

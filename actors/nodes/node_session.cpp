@@ -120,7 +120,7 @@ std::string device_of_rank(const std::string& setting, std::int64_t local_rank) 
   if (!resolved || !resolved->starts_with("cuda:"))
     return setting;
   const auto device = [](std::int64_t index) { return "cuda:" + std::to_string(index); };
-  std::int64_t devices = 1; // the resolved device is one
+  std::int64_t devices = 1; // cuda:0 exists, because a CUDA device was resolved
   while (resolve_device(device(devices)))
     ++devices;
   return device(local_rank % devices);

@@ -94,7 +94,7 @@ void replayed_rounds::run(const std::stop_token& stop) {
 
 /// Runs each job as a separate batch, which does not change results on a CPU.
 void replayed_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
-  std::atomic<std::int64_t> busy_ns = 0; // run_batch() requires it; nobody reads it
+  std::atomic<std::int64_t> busy_ns = 0; // run_batch() requires it; the value is unused
   stop_watch watch(*run_, stop);
   lone_client client(*run_);
   shard rounds({}, *run_, client);

@@ -2,7 +2,8 @@
 namespace mneme {
 namespace {
 
-/// Empty if the part is not linked. A function-local static, since registrations run before main().
+/// The registered functions; null if actors/nodes is not linked. A function-local static, because registrations run
+/// before main().
 node_support& registered_nodes() {
   static node_support support;
   return support;

@@ -112,9 +112,9 @@ struct node_settings {
 
 enum class node_exit : std::uint8_t {
   run_over, ///< The run is over.
-  left,     ///< Interrupted: the node has no shards any more.
-  overdue,  ///< Interrupted, and the grace period is over: other hosts rerun its rounds.
-  idle,     ///< No run within the idle timeout.
+  left,     ///< Interrupted, and all shards have moved to other hosts.
+  overdue,  ///< Interrupted, and the grace period is over: other hosts rerun the node's rounds.
+  idle,     ///< No run was found within the idle timeout.
   lost,     ///< A rank has lost its run, and the run has not come back.
 };
 struct node_outcome {

@@ -235,7 +235,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
 
 /// Newest intact checkpoint of a run.
 struct starting_point {
-  resume_state_ref past{}; ///< Errors of newer checkpoints.
+  resume_state_ref past{}; ///< Null if no checkpoint is intact.
   std::filesystem::path file{};
   diagnostics broken{}; ///< Errors of newer checkpoints, which are damaged.
 };

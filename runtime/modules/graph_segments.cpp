@@ -97,7 +97,7 @@ exported_program segment_program(const graph_view& graph, const graph_segment& s
                                  call->place));
     for (const auto slot : slots_read(*call)) {
       if (slot == whole.rows_slot && slot != segment.from && !computes_size(*call))
-        throw no_layer(fmt::format("{}: it reads the rows besides its other input", call->place));
+        throw no_layer(fmt::format("{}: it reads the rows in addition to its other input", call->place));
       needed.insert(slot);
     }
     part.calls.push_back(*call);

@@ -5,19 +5,19 @@
 #include "runtime/modules/row_form.hpp"
 namespace mneme {
 
-/// The operators that compute one value from another. All others read the part's results through `to` only.
+/// The operators that compute the value `to` from the value `from`. Operators outside the segment read `to` only.
 struct graph_segment {
   std::int32_t from = -1, to = -1; ///< Slots.
   /// The text that stands for the segment in a list of layers.
   [[nodiscard]] std::string text() const;
 };
 
-/// Dependence of values on the rows.
+/// The dominators of each value in the graph that leads from the rows to it.
 class row_flow {
 public:
   explicit row_flow(const graph_view& graph);
-  /// Returns the last value before `slot` through which it depends on the rows, and which a layer can return: its first
-  /// axis is the rows, and it has 2 to 4 axes. Throws no_layer if the slot holds no such value.
+  /// Returns the nearest earlier value through which `slot` depends on the rows in all ways, and which a layer can
+  /// return: its first axis is the rows, and it has 2 to 4 axes. Throws no_layer if a layer cannot return `slot`.
   [[nodiscard]] std::int32_t before(std::int32_t slot) const;
   /// True if a layer can return the value.
   [[nodiscard]] bool is_layer_value(std::int32_t slot) const;
@@ -33,8 +33,8 @@ private:
   std::map<std::int32_t, node> nodes_; // values that depend on the rows
 };
 
-/// The operators of the segment, and the operators on constants that they read. Throws no_layer if they read another
-/// value, or if they update running statistics in training mode.
+/// Returns the program of the segment: its operators, and the operators on constants that they read. Throws no_layer if
+/// they also read the rows, or if they update running statistics in training mode.
 /// @param training false: the segment runs in evaluation mode throughout
 [[nodiscard]] exported_program segment_program(const graph_view& graph, const graph_segment& segment, bool training);
 
@@ -45,8 +45,9 @@ struct segment_layer_options {
   bool training = false;            ///< Training passes run in training mode.
   std::int64_t row_bytes = 0;       ///< See module_shape::row_bytes.
 };
-/// The segment as a layer. Its models are computed one by one. Passes throw std::runtime_error with the file's name if
-/// an operator fails, a result has another shape than `graph` says, or memory exceeds the limit of a module's pass.
+/// Returns a layer that runs the segment for one model after the other. Passes throw std::runtime_error with the file's
+/// name if an operator fails, a result has another shape than `graph` says, or memory exceeds the limit of a module's
+/// pass.
 [[nodiscard]] foreign_layer make_segment_layer(const graph_view& graph, const graph_segment& segment,
                                                exported_program program, const segment_layer_options& options);
 

@@ -49,6 +49,11 @@ void install_limited_allocator() {
 
 } // namespace
 
+std::int64_t module_memory::limit_of_pass(std::int64_t working_set, std::int64_t rows, std::int64_t row_bytes) {
+  constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
+  return fixed_bytes + times * (working_set - rows * std::max<std::int64_t>(row_bytes - row_bytes_max, 0));
+}
+
 module_memory::module_memory(std::int64_t bytes_max) : bytes_max_(bytes_max), outer_(memory_of_thread) {
   install_limited_allocator();
   memory_of_thread = {.bytes_left = bytes_max, .is_limited = true};

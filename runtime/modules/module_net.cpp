@@ -229,13 +229,8 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
   return values;
 }
 
-/// Memory limit in bytes for one model's pass over this many rows. It is generous: 1 GiB plus three times the bytes of
-/// all operator results. At most 256 MiB are counted per row, because row_bytes may be far above the memory in use at
-/// one time.
 std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
-  constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
-  const auto result_bytes = std::min(shape_.row_bytes, row_bytes_max);
-  return fixed_bytes + times * (working_set(rows) - rows * (shape_.row_bytes - result_bytes));
+  return module_memory::limit_of_pass(working_set(rows), rows, shape_.row_bytes);
 }
 
 std::runtime_error module_net::failure(const std::string& step, const std::string& reason) const {

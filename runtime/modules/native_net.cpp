@@ -12,7 +12,7 @@ namespace {
 
 // Axes: B rows, P weights of a model.
 
-// Different numbers, so that an axis of another meaning is not taken for the rows.
+// The numbers differ, so that the comparison finds an axis that was taken for the rows because of its size.
 constexpr std::int64_t compared_rows = 5, sized_rows = 7;
 constexpr double tolerance = 1e-4; // of the largest score; rounding errors of deep nets in float32
 

@@ -5,7 +5,7 @@
 namespace mneme {
 
 /// A module as layers, or the reasons why it has no equivalent. Operators without a layer become segments of the net
-/// (graph_segments.hpp) if a layer with weights is left besides the head.
+/// (graph_segments.hpp) if a layer with weights remains in addition to the head.
 struct native_net {
   model_ref net{};             ///< Null if the module has no equivalent.
   graph_layers described{};    ///< The layers of `net`; its `unmatched` holds the reasons if there is no net.

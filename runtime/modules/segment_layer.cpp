@@ -19,16 +19,16 @@ namespace {
 
 using shape = graph_view::shape;
 
-/// What all copies of a segment's layer share.
+/// Data that all copies of a segment's layer share.
 struct segment_parts {
   exported_program program{};
   graph_segment segment{};
   segment_layer_options options{};
-  shape row_sizes{}, in{}, out{}; ///< Of one row: the net's rows, input and output of the segment.
+  shape row_sizes{}, in{}, out{}; ///< Sizes for one row: the net's row, the segment's input and its output.
   /// [tensors of the program] Index of the parameter, or nullopt for a constant.
   std::vector<std::optional<std::size_t>> parameter_of{};
-  std::int64_t weights = 0;    ///< Numbers of all parameters.
-  std::int64_t kept_bytes = 0; ///< Of one row: the results of all operators.
+  std::int64_t weights = 0;    ///< Number of values in all parameters.
+  std::int64_t kept_bytes = 0; ///< Bytes of the results of all operators, for one row.
 };
 
 class segment_layer final : public function_layer {
@@ -117,11 +117,10 @@ private:
     return mode;
   }
 
-  /// Memory limit of a pass in bytes; see module_net.
   [[nodiscard]] std::int64_t limit(std::int64_t rows) const {
-    constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
-    return fixed_bytes + times * (parts_->weights * static_cast<std::int64_t>(sizeof(float)) +
-                                  rows * std::min(parts_->options.row_bytes, row_bytes_max));
+    const auto row_bytes = parts_->options.row_bytes;
+    const auto weight_bytes = parts_->weights * static_cast<std::int64_t>(sizeof(float));
+    return module_memory::limit_of_pass(weight_bytes + rows * row_bytes, rows, row_bytes);
   }
 
   std::shared_ptr<const segment_parts> parts_;

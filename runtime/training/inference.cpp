@@ -311,7 +311,7 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& output
   }
 }
 
-/// Adds the predictions of the second and later tokens of the block's rows to `out`. @param logits [b T, classes]
+/// Adds the predictions of the second and later tokens of the block's rows to `out`. @param scores [b T, classes]
 void evaluate_tokens(evaluate_output& out, const evaluate_job& job, const block& outputs, const at::Tensor& scores) {
   const auto logits = scores.cpu().contiguous();
   const auto classes = logits.size(1), tokens = logits.size(0) / outputs.rows;

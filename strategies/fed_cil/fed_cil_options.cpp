@@ -20,17 +20,20 @@ std::vector<preset> fed_cil_presets() {
       "[model]\nname = \"identity\"\n[data]\nresize = 32\n[tasks]\ncount = 5\n[rounds]\nper_task = 40\n";
   // Learning rates: main.py:89 for gray images; main.py:99 and serverbase.py:63 for CIFAR-10, where the moments of
   // clients are reset in each task (userbase.py:80).
-  return {{.name = "official",
-           .meaning = "a run of the official code on gray images: its losses, draws, replay, nets, initialization and "
-                      "counts; the scenario sets its five clients",
-           .toml = run + "gan_rate = 1e-4\ngan_beta2 = 0.99\ngan_decay = 1e-5\nmoments = \"kept\"\n" + around},
-          {.name = "official-cifar10",
-           .meaning = "the same with its optimizers for CIFAR-10; its deeper nets with dropout are not implemented",
-           .toml = run + "gan_rate = 2e-4\ngan_beta2 = 0.999\ngan_decay = 0.0\nmoments = \"each-task\"\n" + around},
-          {.name = "as-published",
-           .meaning = "only losses, labels, latent vectors, replay and consolidation of preset \"official\": for nets "
-                      "of features, with the scenario's counts",
-           .toml = game}};
+  return {
+      {.name = "official",
+       .meaning = "a run of the official code on gray images: its losses, draws, replay, nets, initialization and "
+                  "counts; the scenario sets its five clients",
+       .toml = run + "gan_rate = 1e-4\ngan_beta2 = 0.99\ngan_decay = 1e-5\nmoments = \"kept\"\n" + around},
+      {.name = "official-cifar10",
+       .meaning =
+           "as preset \"official\", with the official optimizers for CIFAR-10; the deeper nets with dropout of that "
+           "run are not implemented",
+       .toml = run + "gan_rate = 2e-4\ngan_beta2 = 0.999\ngan_decay = 0.0\nmoments = \"each-task\"\n" + around},
+      {.name = "as-published",
+       .meaning = "only losses, labels, latent vectors, replay and consolidation of preset \"official\": for nets "
+                  "of features, with the scenario's counts",
+       .toml = game}};
 }
 
 void options::keys(key_table& table) {

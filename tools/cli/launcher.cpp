@@ -99,18 +99,19 @@ std::uint16_t port_of_job(const reader& from) {
 /// Port of rank 0 under torchrun, which listens on MASTER_PORT itself. A MASTER_PORT that torchrun chose lies in
 /// Linux's ephemeral range, where the next port often belongs to an outgoing connection; the result lies below that
 /// range.
-std::uint16_t port_beside_torchrun(std::int64_t master_port) {
+std::uint16_t port_under_torchrun(std::int64_t master_port) {
   constexpr std::int64_t ephemeral_min = 32'768;
   return static_cast<std::uint16_t>(master_port + 1 < ephemeral_min ? master_port + 1 : 10'000 + master_port % 20'000);
 }
 
+/// Port of rank 0: MASTER_PORT, or under torchrun one derived from it; without MASTER_PORT, one derived from the job.
 std::uint16_t port_of(reader& from, bool is_torchrun) {
   const auto port = from.number("MASTER_PORT", 1);
   if (!port)
     return port_of_job(from);
   if (*port > 65'535)
     from.fail("MASTER_PORT", fmt::format("is {}; expected a port in [1, 65535]", *port));
-  return is_torchrun ? port_beside_torchrun(*port) : static_cast<std::uint16_t>(*port);
+  return is_torchrun ? port_under_torchrun(*port) : static_cast<std::uint16_t>(*port);
 }
 
 std::string node_list_of(const reader& from) {

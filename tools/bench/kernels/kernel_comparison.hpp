@@ -24,9 +24,7 @@ struct figures {
   double our_us = 0.0, their_us = 0.0; ///< Microseconds per call for all models; the minimum over many calls.
   double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< LibTorch's time divided by mneme's: median and range of
                                                         ///< five runs.
-  bool equal_bits = false;                              ///< placed: true if a model's bits do not depend on the
-                                                        ///< alignment of its operands. grouped: true if they do not
-                                                        ///< depend on the other models.
+  bool equal_bits = false;                              ///< true: both results are bitwise equal.
   // True if a model's bits depend neither on the alignment of its operands (placed) nor on the other models (grouped).
   bool ours_placed = false, theirs_placed = false;
   bool ours_grouped = false, theirs_grouped = false;
