@@ -257,7 +257,7 @@ GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
 # Files that may read the clock, for example to measure the timeouts of peers.
-MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^tools/live/http_limits")
+MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/")
 
 
 def clocks_and_generators(tree):

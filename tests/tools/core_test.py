@@ -50,6 +50,13 @@ class Core(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn("MNEME_NODES=ON", done.stderr)
 
+    def test_pages_are_refused_with_the_switch(self):
+        for words in (["--serve", "0"], ["--metrics", "127.0.0.1:0"]):
+            done = subprocess.run([CORE, "run", "scenarios/smoke/fedavg.toml", *words], cwd=ROOT, capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("MNEME_LIVE=ON", done.stderr)
+
 
 if __name__ == "__main__":
     run_tests()

@@ -22,7 +22,8 @@ NAMES = {
     "PNG": ("libpng", "libpng", "libpng"), "ICU": ("icu", "icu4c", "icu"), "OpenSSL": ("openssl", "openssl", "openssl"),
     "SQLite3": ("sqlite", "sqlite", "sqlite"), "mimalloc": ("mimalloc", "mimalloc", "mimalloc"),
     "TOMLPLUSPLUS": ("tomlplusplus", "tomlplusplus", "tomlplusplus"), "CLI11": ("cli11", "cli11", "cli11"),
-    "EXPECTED": ("tl-expected", "tl-expected", "tl-expected"), "HTTPLIB": ("cpp-httplib", "cpp-httplib", "httplib"),
+    "EXPECTED": ("tl-expected", "tl-expected", "tl-expected"),
+    "MICROHTTPD": ("libmicrohttpd", "libmicrohttpd", "libmicrohttpd"),
     "XXHASH": ("xxhash", "xxhash", "xxHash"),
 }
 

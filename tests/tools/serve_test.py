@@ -154,6 +154,24 @@ class Serve(unittest.TestCase):
             refused.exception.close()
         self.assertIn("<main>", self.get(address, Host=f"localhost:{port}")[0])
 
+    def status(self, port, text):
+        """Status code of the response to this request."""
+        return int(self.raw(port, text.encode()).split(b" ", 2)[1])
+
+    def test_malformed_requests_are_refused(self):
+        _, _, port = self.run_served()
+        for status, hosts in ((200, ("localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]", "[::1]:80")),
+                              (421, ("localhost.rebound.example", "127.0.0.1.rebound.example:80", "", "[", "[::1",
+                                     "10.0.0.1"))):
+            for host in hosts:
+                self.assertEqual(self.status(port, f"HEAD / HTTP/1.1\r\nHost: {host}\r\n\r\n"), status, host)
+        local = "Host: localhost\r\n"
+        for status, request in ((400, "GET / HTTP/1.1\r\n\r\n"), (400, f"GET / HTTP/1.1\r\n{local}{local}\r\n"),
+                                (404, f"GET /none HTTP/1.1\r\n{local}\r\n"),
+                                (405, f"POST / HTTP/1.1\r\n{local}Content-Length: 99999999999\r\n\r\n"),
+                                (431, f"GET / HTTP/1.1\r\n{local}A: {'a' * 40000}\r\n\r\n")):
+            self.assertEqual(self.status(port, request), status, request[:60])
+
     def test_a_thousand_ranges_need_no_additional_memory(self):
         run, address, port = self.run_served()
         page = self.get(address)[0]

@@ -1,5 +1,6 @@
 #include "tools/cli/metrics_option.hpp"
 #include "runtime/base/node_address.hpp"
+#include "tools/cli/http_pages.hpp"
 #include "tools/cli/secret_file.hpp"
 #include <algorithm>
 namespace mneme {
@@ -29,17 +30,16 @@ expected<metrics_starter> metrics_option(const metrics_arguments& arguments, std
                                    "' is not on the loopback, where metrics need a token; expected "
                                    "MNEME_METRICS_TOKEN=$(openssl rand -hex 32) in the environment, or "
                                    "--metrics-token FILE");
-  return metrics_starter([address = *address, token = *token](
-                             process_state state, std::FILE* log) -> expected<std::shared_ptr<metrics_server>> {
-    auto server =
-        metrics_server::listening({.host = address.host, .port = address.port, .token = token}, std::move(state));
-    if (!server)
-      return tl::unexpected(server.error());
-    const auto port = static_cast<std::uint16_t>((*server)->port());
+  return metrics_starter([address = *address, token = *token](process_state state,
+                                                              std::FILE* log) -> expected<std::shared_ptr<const void>> {
+    auto pages = serve_state({.host = address.host, .port = address.port, .token = token}, std::move(state));
+    if (!pages)
+      return tl::unexpected(pages.error());
+    const auto port = static_cast<std::uint16_t>(pages->port);
     std::fprintf(log, "metrics at http://%s/metrics\n",
                  reachable_address({.host = address.host, .port = port}).text().c_str());
     std::fflush(log);
-    return std::shared_ptr<metrics_server>(std::move(*server));
+    return std::move(pages->server);
   });
 }
 

@@ -1,20 +1,37 @@
 #include "tools/cli/serving.hpp"
-#include "tools/live/run_metrics.hpp"
+#include "tools/cli/http_pages.hpp"
+#include "tools/cli/run_metrics.hpp"
+#include <cctype>
 #include <charconv>
 #include <cstdio>
+#include <fmt/format.h>
 namespace mneme {
 namespace {
 
-expected<std::unique_ptr<live_server>> serve_report(const std::string& port, const std::string& token,
-                                                    const std::shared_ptr<live_view>& view) {
+/// Encodes all bytes that are not letters, digits or one of "-._~" as %XX.
+std::string query_text(std::string_view text) {
+  std::string encoded;
+  for (const char c : text)
+    encoded +=
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~").find(c) != std::string_view::npos
+            ? std::string(1, c)
+            : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  return encoded;
+}
+
+/// Starts the report, and prints its URL with the token. With a token, all machines are served.
+expected<std::shared_ptr<const void>> start_report(const std::string& port, const std::string& token,
+                                                   const std::shared_ptr<live_view>& view) {
   int number = -1;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size() || number < 0 || number > 65535)
     return failed("", "--serve = '" + port + "': expected a port in [0, 65535]; 0 selects a free port");
-  auto server = live_server::listening({.port = number, .token = token}, view);
-  if (server)
-    std::fprintf(stderr, "live report at %s\n", (*server)->address().c_str());
-  return server;
+  auto pages = serve_report({.host = token.empty() ? "127.0.0.1" : "0.0.0.0", .port = number, .token = token}, view);
+  if (!pages)
+    return tl::unexpected(pages.error());
+  std::fprintf(stderr, "live report at http://127.0.0.1:%d/%s%s\n", pages->port,
+               token.empty() ? "" : "?token=", query_text(token).c_str());
+  return std::move(pages->server);
 }
 
 } // namespace
@@ -26,10 +43,10 @@ expected<serving> serving_option(const std::string& port, const std::string& tok
     return serving{};
   serving shown{.view = std::make_shared<live_view>()};
   if (!port.empty()) {
-    auto server = serve_report(port, token, shown.view);
+    auto server = start_report(port, token, shown.view);
     if (!server)
       return tl::unexpected(server.error());
-    shown.server = std::move(*server);
+    shown.report = std::move(*server);
   }
   if (metrics) {
     auto server = metrics(state_of_run(shown.view), stderr);

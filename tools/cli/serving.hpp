@@ -1,14 +1,13 @@
 /// serving: implements the options --serve and --metrics of commands that run scenarios.
 #pragma once
+#include "runtime/results/live_view.hpp"
 #include "tools/cli/metrics_option.hpp"
-#include "tools/live/live_server.hpp"
 namespace mneme {
 
 /// Live view and the servers of the two options; all are null without them. The destructor stops the servers.
 struct serving {
   std::shared_ptr<live_view> view{};
-  std::unique_ptr<live_server> server{};
-  std::shared_ptr<metrics_server> metrics{};
+  std::shared_ptr<const void> report{}, metrics{};
 };
 
 /// Starts the servers and prints their addresses on stderr. Fails if a port is invalid or in use.

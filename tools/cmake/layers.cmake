@@ -32,8 +32,8 @@ optional_layer(MNEME_NODES actors/nodes base kernels method training results fed
 
 layer(tools/charts)
 layer(tools/study base formats options results scenario charts)
-layer(tools/live base results study protocol)
-layer(tools/cli base formats kernels options settings models data method training scenario run study live)
+layer(tools/cli base formats kernels options settings models data method training results scenario run study protocol)
+optional_layer(MNEME_LIVE tools/live base study cli)
 
 if(MNEME_PORTABLE)
   target_link_libraries(mneme_portable PRIVATE Eigen3::Eigen)
@@ -58,8 +58,10 @@ if(MNEME_DIFFUSION)
 endif()
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_study PRIVATE Eigen3::Eigen SQLite::SQLite3 nlohmann_json::nlohmann_json)
-target_include_directories(mneme_live SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
-target_link_libraries(mneme_live PRIVATE ${HTTPLIB_LIBRARY})
+if(MNEME_LIVE)
+  target_include_directories(mneme_live SYSTEM PRIVATE ${MICROHTTPD_INCLUDE})
+  target_link_libraries(mneme_live PRIVATE ${MICROHTTPD_LIBRARY})
+endif()
 target_link_libraries(mneme_cli PUBLIC mneme_command_line PRIVATE nlohmann_json::nlohmann_json)
 
 # Layers that only read, check, transfer and write are compiled with options for a short build. Layers that compute or

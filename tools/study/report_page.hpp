@@ -17,7 +17,7 @@ struct run_progress {
 /// Makes a page with figures, a table of results, a comparison, configurations, digests and warnings. The page loads no
 /// other file, follows the preference for dark or light, and can be used with the keyboard alone.
 /// @param warnings one line each
-/// @param live if set, the page updates itself from the server's "events" (live_server.hpp)
+/// @param live if set, the page updates itself from the server's "events" (tools/live/live_pages.cpp)
 [[nodiscard]] std::string report_page(const std::vector<run_group>& groups, const report_drawing& drawing,
                                       const std::vector<std::string>& warnings,
                                       const std::optional<run_progress>& live = {});

@@ -20,7 +20,7 @@
         nativeBuildInputs = with pkgs; [ cmake ninja help2man ];
         buildInputs = with pkgs; [
           torch catch2_3 eigen nlohmann_json zlib xz libjpeg libpng icu openssl sqlite mimalloc tomlplusplus cli11 tl-expected
-          httplib xxHash
+          libmicrohttpd xxHash
         ];
         dontConfigure = true;
         buildPhase = ''

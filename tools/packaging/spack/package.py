@@ -33,7 +33,7 @@ class MnemeFcl(Package):
     depends_on("tomlplusplus")
     depends_on("cli11")
     depends_on("tl-expected")
-    depends_on("cpp-httplib")
+    depends_on("libmicrohttpd")
     depends_on("xxhash")
 
     def install(self, spec, prefix):

@@ -1,4 +1,4 @@
-#include "tools/live/run_metrics.hpp"
+#include "tools/cli/run_metrics.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
