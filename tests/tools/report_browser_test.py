@@ -125,6 +125,9 @@ class ReportBrowserTest(unittest.TestCase):
         for _ in range(3):
             self.browser.press("ArrowRight")
         self.assertEqual(self.told()[0], "round 3")
+        self.browser.value("new Promise(done => { addEventListener('scroll', () => requestAnimationFrame(done), "
+                           "{once: true}); scrollBy(0, 40); })")
+        self.assertEqual(self.told()[0], "round 3")
         self.browser.value("document.querySelectorAll('.legend input').forEach(choice => choice.click())")
         self.assertFalse(self.browser.value("[...document.querySelectorAll('#matrix-1, #accuracy-tasks-2')].some("
                                             "figure => figure.style.display !== 'none')"))

@@ -127,6 +127,7 @@ const describePart = (part, pointer) => {
   place(pointer ? pointer.x : area.right, pointer ? pointer.y : area.top);
 };
 let pointer = null;
+let keyAction = null;  // what the last key showed or hid; kept until the pointer or the focus moves
 const updateTooltip = () => {
   const under = pointer && document.elementFromPoint(pointer.x, pointer.y);
   const svg = under && under.closest('figure svg[role=img]');
@@ -139,15 +140,26 @@ const updateTooltip = () => {
   describeCurves(svg, low + (high - low) * (at - left) / (right - left), pointer);
 };
 for (const kind of ['pointermove', 'pointerdown'])
-  document.addEventListener(kind, (event) => { pointer = { x: event.clientX, y: event.clientY }; updateTooltip(); });
-document.documentElement.addEventListener('pointerleave', () => { pointer = null; hide(); });
-addEventListener('scroll', hide, { passive: true });
-document.addEventListener('focusout', hide);
+  document.addEventListener(kind, (event) => {
+    const still = pointer && pointer.x === event.clientX && pointer.y === event.clientY;
+    if (keyAction && still)  // browsers repeat the last move after the page has scrolled
+      return;
+    keyAction = null;
+    pointer = { x: event.clientX, y: event.clientY };
+    updateTooltip();
+  });
+document.documentElement.addEventListener('pointerleave', () => {
+  pointer = null;
+  if (!keyAction)
+    hide();
+});
+addEventListener('scroll', () => keyAction ? keyAction() : hide(), { passive: true });
+document.addEventListener('focusout', () => { keyAction = null; hide(); });
 document.addEventListener('keydown', (event) => {
   const svg = event.target.closest && event.target.closest('figure svg[role=img]');
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (event.key === 'Escape')
-    return hide();
+    return (keyAction = hide)();
   if (!svg || !step)
     return;
   event.preventDefault();
@@ -159,10 +171,12 @@ document.addEventListener('keydown', (event) => {
   const last = Number(svg.dataset.stop ?? (step > 0 ? -1 : stops.length));
   const stop = Math.max(0, Math.min(stops.length - 1, last + step));
   svg.dataset.stop = stop;
-  if (svg.dataset.plot)
-    describeCurves(svg, stops[stop], null);
-  else
-    describePart(stops[stop], null);
+  keyAction = () => {
+    if (!svg.isConnected)  // an update has replaced the figure
+      return hide();
+    return svg.dataset.plot ? describeCurves(svg, stops[stop], null) : describePart(stops[stop], null);
+  };
+  keyAction();
 });
 )";
 
