@@ -38,7 +38,7 @@ int compare_folders(const compare_arguments& arguments) {
                                           .sweep_order = sweep_order_of(arguments.folders)});
   if (!table)
     return print_errors(table.error());
-  print_warnings(table->left_out, warning_style::text);
+  print_warnings(table->warnings, warning_style::text);
   std::fputs(printable(comparison_text(*table, format->second)).c_str(), stdout);
   return exit_done;
 }

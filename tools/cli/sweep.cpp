@@ -354,7 +354,7 @@ private:
       print_errors(table.error());
       return false;
     }
-    print_warnings(table->left_out, warning_style::text);
+    print_warnings(table->warnings, warning_style::text);
     std::printf("\n%s", printable(comparison_text(*table, comparison_format::text)).c_str());
     return true;
   }

@@ -1,6 +1,7 @@
 #include "tools/study/comparison.hpp"
 #include "tools/study/suggested_name.hpp"
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -63,6 +64,26 @@ std::vector<std::string> differing_keys(const std::vector<const stored_run*>& ru
     if (points.size() > 1)
       keys.push_back(key);
   return keys;
+}
+
+/// A warning if rows that are labelled by methods come from other data, tasks or clients, too.
+diagnostics unequal_experiments(const std::vector<stored_run>& runs, const std::vector<std::string>& labels) {
+  const auto is_of_method = [](const std::string& key) { return key.starts_with("strategy."); };
+  if (!std::all_of(labels.begin(), labels.end(), is_of_method))
+    return {};
+  std::vector<const stored_run*> all;
+  for (const auto& run : runs)
+    all.push_back(&run);
+  auto keys = differing_keys(all);
+  constexpr std::array<std::string_view, 6> sections{"data.",    "tasks.",     "partition.",
+                                                     "clients.", "enrolment.", "devices."};
+  std::erase_if(keys, [&](const std::string& key) {
+    return std::none_of(sections.begin(), sections.end(), [&](auto section) { return key.starts_with(section); });
+  });
+  if (keys.empty())
+    return {};
+  return {{"", fmt::format("the rows also differ in {}: their differences are not those of the methods alone",
+                           fmt::join(keys, ", "))}};
 }
 
 using cells_of_runs = std::map<std::vector<std::string>, std::vector<const stored_run*>, label_order>;
@@ -311,9 +332,9 @@ std::vector<std::string> metric_names(const std::vector<stored_run>& runs) {
 }
 
 expected<comparison> compare_runs(const std::vector<stored_run>& given, const comparison_request& request) {
-  auto left_out = runs_not_done(given);
+  auto warnings = runs_not_done(given);
   if (auto errors = unfit_runs(given); !errors.empty()) {
-    append(errors, left_out);
+    append(errors, warnings);
     return tl::unexpected(std::move(errors));
   }
   std::vector<stored_run> runs;
@@ -333,7 +354,8 @@ expected<comparison> compare_runs(const std::vector<stored_run>& given, const co
   if (!errors.empty())
     return tl::unexpected(std::move(errors));
 
-  comparison table{.by = keys, .column_key = request.columns, .left_out = std::move(left_out)};
+  append(warnings, unequal_experiments(runs, every_key));
+  comparison table{.by = keys, .column_key = request.columns, .warnings = std::move(warnings)};
   table.columns = columns_of(runs, request, request.metrics.empty() ? usual_metrics : request.metrics);
   for (const auto& [labels, members] : grouped(runs, keys))
     table.rows.push_back(row_of(labels, members, table, errors));

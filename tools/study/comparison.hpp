@@ -42,7 +42,7 @@ struct comparison {
   std::vector<compared_column> columns{};
   std::vector<compared_row> rows{}; ///< Sorted by label, numeric labels by value.
   std::size_t baseline = 0;
-  diagnostics left_out{}; ///< Runs that are not done, with reasons.
+  diagnostics warnings{}; ///< Runs that are not done, with reasons; keys of the experiment in which methods differ.
 };
 
 /// Compares the runs that are done. Fails with all errors: damaged runs, different versions, two runs with equal row,

@@ -110,6 +110,20 @@ TEST_CASE("runs that cannot be compared are all named") {
   CHECK(has_message(wrong.error(), "fedprox2", "is damaged"));
 }
 
+TEST_CASE("a comparison of methods on different data has a warning") {
+  const scratch_folder here;
+  auto runs = six_runs(here.path());
+  for (std::size_t at = 3; at < 6; ++at) { // those of fedprox
+    runs[at].keys["data.name"] = "cifar100";
+    runs[at].keys["training.learning_rate"] = "0.2";
+  }
+  const auto table = compare_runs(runs, {.metrics = {"final_accuracy"}});
+  REQUIRE(table);
+  REQUIRE(table->warnings.size() == 1);
+  CHECK(has_message(table->warnings, "", "the rows also differ in data.name: their differences are not those of the"));
+  CHECK(compare_runs(runs, {.by = {"strategy.name", "data.name"}, .metrics = {"final_accuracy"}})->warnings.empty());
+}
+
 TEST_CASE("runs that are not done are left out, each with its reason") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
@@ -121,9 +135,9 @@ TEST_CASE("runs that are not done are left out, each with its reason") {
   REQUIRE(table);
   CHECK(*table->rows[0].cells[0].statistics.mean == Approx(53.5)); // (50 + 57) / 2
   CHECK(table->rows[1].seeds == std::set<std::int64_t>{1, 3});
-  REQUIRE(table->left_out.size() == 2);
-  CHECK(has_message(table->left_out, "fedavg2", "left out: the run is interrupted; finish it with `mneme resume"));
-  CHECK(has_message(table->left_out, "fedprox2", "left out: the run is failed (client 3: NaN); finish it with"));
+  REQUIRE(table->warnings.size() == 2);
+  CHECK(has_message(table->warnings, "fedavg2", "left out: the run is interrupted; finish it with `mneme resume"));
+  CHECK(has_message(table->warnings, "fedprox2", "left out: the run is failed (client 3: NaN); finish it with"));
   for (auto& run : runs)
     run.status = "interrupted";
   const auto none = compare_runs(runs, {});
