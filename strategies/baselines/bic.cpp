@@ -1,6 +1,6 @@
 // BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019. The
-// last layer is biased towards new classes. BiC corrects it by two numbers that are fitted on a small balanced
-// hold-out. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
+// last layer is biased towards new classes. BiC corrects this bias with two numbers, which are fitted on a small
+// balanced hold-out set. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
 //     L = lambda KD + (1 - lambda) CE,  KD = -sum over old classes c of softmax(q' / T)_c log softmax(z / T)_c.
 // q' are the teacher's logits, with those of its newest task corrected to alpha q + beta. Stage 2 freezes all weights:
 //     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out.

@@ -1,7 +1,7 @@
 // iCaRL: S.-A. Rebuffi, A. Kolesnikov, G. Sperl and C. H. Lampert, "iCaRL: Incremental Classifier and Representation
-// Learning", CVPR 2017. One sigmoid per class (Algorithm 3), exemplars by herding (Algorithm 4), and
-// nearest-mean-of-exemplars classification (Algorithm 1). For all rows, the previous model's sigmoids replace the old
-// columns of the target:
+// Learning", CVPR 2017. The method has one sigmoid per class (Algorithm 3), exemplars selected by herding (Algorithm
+// 4), and nearest-mean-of-exemplars classification (Algorithm 1). For all rows, the targets of old classes are the
+// previous model's sigmoids:
 //     loss = sum over rows and classes of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
 //
 // Official code: takes the mean over rows and all 100 classes from the first task on, which suits its rate of 2.0.

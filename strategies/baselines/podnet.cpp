@@ -1,18 +1,18 @@
 // PODNet: A. Douillard, M. Cord, C. Ollion, T. Robert and E. Valle, "PODNet: Pooled Outputs Distillation for
-// Small-Tasks Incremental Learning", ECCV 2020. Distills pooled maps of all stages and the final features of the
-// previous model; each class has ten proxies. With g = sqrt(n / s), n classes seen and s new ones:
+// Small-Tasks Incremental Learning", ECCV 2020. The pooled maps of all stages and the final features of the previous
+// model are distilled; each class has ten proxies. With g = sqrt(n / s), n classes seen and s new ones:
 //     L = NCA(z, y) + flat g (1 - cos(x, x~)) + spatial g mean over stages of |u - v|  (proxy_rehearsal.hpp).
-// The first task has NCA only. Head rows of old classes are frozen. After a task, the whole head is tuned on equally
-// many rows of each class. In the paper's NCA, the margin applies to the correct class only, and that class is left out
-// of the sum.
+// In the first task, only the NCA term is used. Head rows of old classes are frozen. After a task, the whole head is
+// tuned on equally many rows of each class. In the paper's NCA, the margin applies to the correct class only, and that
+// class is left out of the sum.
 //
-// Official code (inclearn): in its NCA the margin cancels (nca_rows). New proxies start at k-means centers. Every
-// gradient element is clamped to [-5, 5].
+// Official code (inclearn): the margin has no effect in its NCA, because it cancels (nca_rows). New proxies start at
+// k-means centers. Every gradient element is clamped to [-5, 5].
 //
 // Ours: federated as described in rehearsal.hpp, with the official NCA. The head is tuned in the last round of a task,
 // with the rest of the net in evaluation mode. The server draws new proxies, as in PyCIL: k-means centers of different
 // clients do not correspond, so their mean is meaningless. Gradients are not clamped (training.clip_norm limits their
-// length). The stages of a ResNet-18 are its four.
+// length). A ResNet-18 has four stages.
 #include "strategies/baselines/proxy_rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <cmath>

@@ -3,19 +3,21 @@
 // the global model, without data. From task 2 on, clients minimize
 //     CE over the new classes of real rows + k KD over the old classes of the images,
 //     KD = -mean sum_c softmax(z_old / T)_c log softmax(z / T)_c, with z_old the logits of the previous task's model.
-// Real rows and images pass the net separately. In a server round, a copy of the generator G and the codes descend
+// Real rows and images are passed through the net separately. In a server round, a copy of the generator G and the
+// latent codes are trained to minimize
 //     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree.
-// The batch of the lowest loss is stored. G takes one step along the sum of the copy's gradients, or 67 times the
-// copy's change.
+// The batch with the lowest loss is stored. Then G takes one step along the sum of the copy's gradients, or along 67
+// times the change of the copy.
 //
 // Official code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit 78cb9c0): KD has no factor T^2.
-// CIFAR-100 has 10 server rounds and a warm-up of 20, so no student is trained and the last term is absent (preset
-// "official"). Tiny-ImageNet has both (preset "official-tiny"). A client's epoch ends with the shorter of its two
-// loaders. A step has 8000 / ceil(rows of the data / (clients * tasks * batch)) images.
+// For CIFAR-100, it has 10 server rounds and a warm-up of 20 rounds, so no student is trained and the last term is
+// never used (preset "official"). For Tiny-ImageNet, both are used (preset "official-tiny"). A client's epoch ends when
+// the shorter of its two data loaders ends. A step has 8000 / ceil(rows of the data / (clients * tasks * batch))
+// images.
 //
 // Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). Epochs pass all real
-// rows unless epoch_ends = "shorter"; then the next shuffle fills the last batch of images. Head rows of future classes
-// keep their initial values. Every round sends the images, as bytes.
+// rows unless epoch_ends = "shorter"; then rows of the next shuffle fill the last batch of images. Head rows of future
+// classes keep their initial values. Every broadcast contains the images, as bytes.
 #include "runtime/base/ceil_div.hpp"
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"

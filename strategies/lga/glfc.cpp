@@ -4,10 +4,11 @@
 // global models on images that it reconstructs from the gradients of prototypes.
 //
 // Official code (github.com/conditionWang/FCIL, commit 11e161a, without a license): has sigmoid losses. It never resets
-// its best score (`best_reset`), so a teacher can stay for many tasks. New clients are drawn into cohorts.
+// its best score (`best_reset`), so one model can remain the teacher for many tasks. New clients are drawn into
+// cohorts.
 //
-// Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper, "official" the
-// official code without its bugs, "released" with those that change results.
+// Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper. Preset
+// "official" follows the official code without its bugs, and "released" includes the bugs that change results.
 #include "strategies/lga/gradient_compensation.hpp"
 #include <ATen/ATen.h>
 namespace mneme {

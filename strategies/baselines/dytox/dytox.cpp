@@ -2,9 +2,9 @@
 // eXpansion", CVPR 2022. Every task has a token and a head on a shared encoder (convit.hpp). With n classes seen, s new
 // ones and lam = distillation (n - s) / n:
 //     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target).
-// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head. It
-// separates the new classes from each other and from all old ones. Its target is 0 for an old class and y - (n - s) + 1
-// for a new one. The first task has BCE only.
+// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head, which
+// separates the new classes from each other and from all old classes. Its target is 0 for an old class and y - (n - s)
+// + 1 for a new one. In the first task, only the BCE term is used.
 //
 // Official code: computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
 // encoder and tunes all tokens, heads and the decoder by BCE on equally many rows per class. Stochastic depth stays on.
@@ -12,9 +12,9 @@
 // Ours: federated as described in rehearsal.hpp; the tuning is in the last round of a task. The net holds tokens and
 // heads of all tasks from the start, and those of later tasks keep their initial values. The server averages all
 // weights and draws a new divergence head for each task. Exemplars are herded on the tokens of finished tasks, without
-// augmentation. The rate is constant within a round. The warm-up is a separate job at its mean rate, in the first round
-// of a task. Repeated augmentation is omitted, and weight decay also covers biases. LGA names a ResNet-18 for all
-// methods; here DyTox has the paper's transformer.
+// augmentation. The learning rate is constant within a round. The warm-up is a separate training job in the first round
+// of a task, at the mean rate of the warm-up. Repeated augmentation is omitted, and weight decay also covers biases.
+// LGA's comparison has a ResNet-18 for all methods; our DyTox has the transformer of its own paper.
 #include "strategies/baselines/dytox/convit.hpp"
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"

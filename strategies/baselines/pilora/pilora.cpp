@@ -2,19 +2,19 @@
 // Class-Incremental Learning", ECCV 2024. A frozen transformer gets a LoRA of queries and values per task, and a center
 // c per class instead of a head. With dist_c = |f(x) - c| / sqrt(d), a client minimizes over all classes of the run
 //     L = CE(-dist, y) + .001 dist_y + .01 sum |A| + .5 sum_{s < t} sum |A^s A^T|.
-// Only LoRA (A, B) and centers of the current task are trained. A client uploads both, and each class's mean feature
-// during training. The server averages LoRAs by rows and weights centers by their distances to these means
-// (center_weights).
+// Only the LoRA (A, B) and the centers of the current task are trained. A client uploads both, together with the mean
+// feature of each class during training. The server averages LoRAs, weighted by numbers of rows, and averages centers,
+// weighted by their distances to these mean features (center_weights).
 //
-// Official code: the evaluated net has room for one LoRA only, which stays that of task 1 (evaluate = "released"). Each
-// client gets a new split of the rows in every round. Training stops early on test rows. For a class without rows, all
-// centers have weight 0.1, which fits ten clients only.
+// Official code: the evaluated net holds only one LoRA, which always remains that of task 1 (evaluate = "released").
+// The rows are split over clients again in every round. Training stops early by the accuracy on test rows. For a class
+// without rows, all centers have weight 0.1, which is correct only for ten clients.
 //
 // Ours: by default the LoRAs of all tasks are summed, as the paper says. The split is fixed for a task, training never
 // stops early, and a class without rows gets the plain mean of the centers. A client without rows still counts in the
-// mean of centers, as in the official code. Every round sends the centers and A of earlier tasks, which STSA's count of
-// bytes omits. A client round costs about two thirds of one of FedAvg on the whole transformer (docs/benchmarks.md),
-// because frozen weights need no gradients.
+// mean of centers, as in the official code. Every broadcast contains the centers and the matrices A of earlier tasks;
+// STSA's comparison does not count these bytes. A client round costs about two thirds of a round of FedAvg on the whole
+// transformer (docs/benchmarks.md), because frozen weights need no gradients.
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
