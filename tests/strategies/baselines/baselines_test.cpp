@@ -275,7 +275,7 @@ TEST_CASE("FedET's enhancers need a frozen net and distill from those of the pre
   auto frozen = setup_of("mlp");
   frozen.trainable = trainable_part::head;
   CHECK(method->check(frozen).empty());
-  // A linear net is only a head: the enhancers then equal Fed-LwF with another weight.
+  // A linear net is only a head, so the variant "enhancer" equals Fed-LwF with another weight.
   const two_tasks enhancer("fed-et", {{"variant", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
   CHECK(at::equal(enhancer.after[1], lwf.after[1]));
 }
