@@ -28,7 +28,7 @@ namespace mneme::fedhaf_method {
 
 namespace {
 
-/// Ablations of Table 3. Each omits what the text of its section says it omits.
+/// Ablations of Table 3. Each omits the parts named in the text of its section.
 enum class ablation_kind : std::uint8_t {
   none,
   cross_entropy,        ///< Without head splitting: new rows are compared over all classes seen.
@@ -42,7 +42,7 @@ enum class stage2_labels : std::uint8_t { first_task, always, never };
 /// Gradient of the module if module and head are trained together.
 enum class one_stage_gradient : std::uint8_t {
   joint,     ///< Gradient of the sum of all losses, as printed in eq. 7.
-  as_staged, ///< Gradient of stage 2: without KD, and with CE as stage2_ce says.
+  as_staged, ///< Gradient of stage 2: without KD; stage2_ce selects the use of CE.
 };
 
 struct options {

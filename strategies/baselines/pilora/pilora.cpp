@@ -10,7 +10,7 @@
 // The rows are split over clients again in every round. Training stops early by the accuracy on test rows. For a class
 // without rows, all centers have weight 0.1, which is correct only for ten clients.
 //
-// Ours: by default the LoRAs of all tasks are summed, as the paper says. The split is fixed for a task, training never
+// Ours: by default the LoRAs of all tasks are summed, as in the paper. The split is fixed for a task, training never
 // stops early, and a class without rows gets the plain mean of the centers. A client without rows still counts in the
 // mean of centers, as in the official code. Every broadcast contains the centers and the matrices A of earlier tasks;
 // STSA's comparison does not count these bytes. A client round costs about two thirds of a round of FedAvg on the whole
