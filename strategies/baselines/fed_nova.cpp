@@ -110,7 +110,7 @@ private:
   options options_;
   transmitted_weights transmitted_;
   at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
-  std::map<std::string, weighted_average> moves_; // one per tensor that travels
+  std::map<std::string, weighted_average> moves_; // one per uploaded tensor
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
   at::Tensor slow_;                               // b [P]
 };

@@ -46,7 +46,7 @@ public:
   }
 };
 
-/// Converts control variates [P] to the tensors that travel, and back. For each tensor of weights that travels, there
+/// Converts control variates [P] to the tensors that are sent, and back. For each tensor of weights that is sent, there
 /// is one for its control variates.
 class control_variates {
 public:

@@ -416,7 +416,7 @@ augmentation_kind osi_server::view() const {
 }
 
 /// Selects E_t (eqs. 13-15) and returns positions in `fresh`. Scores are gradient norms |d loss / d theta| (eq. 13), or
-/// as `criterion` says.
+/// those that `criterion` selects.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_info& info,
                                                    const labeled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);

@@ -1,17 +1,16 @@
 // STSA and STSA-E: closed-form spatial-temporal statistics aggregation (arXiv 2506.01327, WWW 2026). FedAvg with a
 // cosine head adapts the net in task 1; then the net is frozen. In every task, each client uploads sums over its
-// features once. With the features X and one-hot labels Y of client k, a fixed random matrix W_R and the ridge
-// parameter gamma, the server solves a ridge regression for all classes seen:
+// features once. X are the features and Y the one-hot labels of client k, and W_R is a fixed random matrix. The server
+// solves a ridge regression for all classes seen:
 //     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
 // In STSA-E, a client splits its rows into `dummies` parts and uploads only C_k and the class counts of each part; the
-// server estimates G (eqs. 10-11). In Table 3, PILoRA or Fed-CPrompt adapts the net in task 1 instead (adapter =
-// "pilora").
+// server estimates G (eqs. 10-11). In Table 3, PILoRA or Fed-CPrompt adapts the net in task 1 (`adapter`).
 //
 // Official code: predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
 //
 // Ours: preset "paper" has linear scores and no clamp, preset "official" the cosine and the clamp. statistics_sums.cpp
-// computes eqs. 7, 8, 10 and 11, in one class each for STSA and STSA-E.
+// computes eqs. 7, 8, 10 and 11.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
 #include "runtime/storage/parameters.hpp"

@@ -7,7 +7,7 @@ namespace mneme {
 
 constexpr std::size_t http_head_bytes_max = 8192;
 
-/// What to do next with a connection.
+/// Next action for a connection.
 enum class http_verdict {
   unfinished, ///< Wait for more bytes.
   whole,      ///< The request can be answered.

@@ -125,7 +125,7 @@ def generator_of(adapter):
 
 
 def synthesised(adapter, running, is_maml):
-    """Rounds of GlobalSynthesizer.synthesize, whose generator fools the student from round WARM_UP on."""
+    """Rounds of GlobalSynthesizer.synthesize, with the adversarial loss term from round WARM_UP on."""
     generator, draws = generator_of(adapter), Draws()
     Views.identity, Views.given = False, draws.offsets
     maker = adapter.code.GlobalSynthesizer(
