@@ -143,10 +143,10 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
                                  "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, AFC's weights for CIFAR-100",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and AFC's weights for CIFAR-100",
              .toml = training},
             {.name = "official",
-             .meaning = "the same with the herding of AFC's official code",
+             .meaning = "like preset paper, with the herding of AFC's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training}};
   }
   void prepare(const method_setup& setup) override {

@@ -152,12 +152,13 @@ public:
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 6, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 2e-4\n";
-    return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates scaled to its 200 epochs",
-             .toml = training + "augment = \"crop-flip-jitter\"\n"},
-            {.name = "official",
-             .meaning = "the same with the penalty of BiC's official code",
-             .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
+    return {
+        {.name = "paper",
+         .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates scaled to these 200 epochs",
+         .toml = training + "augment = \"crop-flip-jitter\"\n"},
+        {.name = "official",
+         .meaning = "like preset paper, with the penalty of BiC's official code",
+         .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {
     auto needed = rehearsing_method::needs();

@@ -119,11 +119,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of DDE's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of DDE's official code "
+                        "scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and augmentation of DDE's official code",
+             .meaning = "like preset paper, with the herding and augmentation of DDE's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {

@@ -208,9 +208,9 @@ public:
                   "Features that the server draws per class after a round; 0: no replay.");
     table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000},
                   "Epochs of the head on the drawn features.");
-    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of these epochs.");
+    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of strategy.replay_passes.");
     table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0},
-                 "Learning rate of these epochs (plain SGD).");
+                 "Learning rate of strategy.replay_passes (plain SGD).");
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }

@@ -122,11 +122,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of LUCIR's official code for "
-                        "CIFAR-100 scaled to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of LUCIR's official "
+                        "code for CIFAR-100 scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the form and the weight in the README of GeoDL's official code",
+             .meaning = "like preset paper, with the form and the weight in the README of GeoDL's official code",
              .toml = "[strategy]\nform = \"difference\"\nweight = 10.0\n" + training + "augment = \"crop-flip\"\n"}};
   }
   diagnostics check(const method_setup& setup) const override {

@@ -66,12 +66,12 @@ public:
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of iCaRL's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of iCaRL's official "
+                        "code scaled to these 200 epochs",
              .toml = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nschedule = \"step\"\n"
                      "milestones = [7, 9]\nfactor = 0.2\nweight_decay = 1e-5\naugment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and the momentum of iCaRL's official code",
+             .meaning = "like preset paper, with the herding and the momentum of iCaRL's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\n"
                      "schedule = \"step\"\nmilestones = [7, 9]\nfactor = 0.2\nmomentum = 0.9\nweight_decay = 2e-5\n"
                      "augment = \"crop-flip\"\n"}};

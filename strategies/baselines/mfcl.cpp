@@ -168,10 +168,10 @@ std::vector<preset> mfcl::presets() const {
            .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
            .toml = of_epochs(2, 128)},
           {.name = "official",
-           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients a round",
+           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients per round",
            .toml = official},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: a generator with one more upsampling stage",
+           .meaning = "a run of the official code on Tiny-ImageNet: a generator with one more upsampling stage",
            .toml = official + "upsamplings = 3\n"}};
 }
 
@@ -191,7 +191,7 @@ void making_keys(key_table& table, mfcl_settings& making) {
   table.number("label_weight", making.labels, {.low = 0.0},
                "Weight of the cross-entropy of the model on generated images.");
   table.number("label_temperature", making.temperature, {.low = 0.0, .open_low = true},
-               "Temperature in this cross-entropy.");
+               "Temperature of the generator's cross-entropy.");
   table.number("information_weight", making.information, {.low = 0.0},
                "Weight of the class-balance term (information entropy) of generated images.");
   table.number("statistics_weight", making.statistics, {.low = 0.0}, "Weight of matching batch-norm statistics.");

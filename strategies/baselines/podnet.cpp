@@ -58,11 +58,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
                                  "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, PODNet's weights for classification "
-                        "by the largest logit",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and PODNet's weights for "
+                        "classification by the largest logit",
              .toml = training},
             {.name = "official",
-             .meaning = "the same with nearest-mean classification and its weights in the official code",
+             .meaning = "like preset paper, with nearest-mean classification and the official code's weights for it",
              .toml = "[strategy]\nspatial = 5.0\nreadout = \"nme\"\nexemplars = \"repeats\"\n" + training}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

@@ -79,11 +79,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 1e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of SS-IL's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of SS-IL's official "
+                        "code scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the exemplars of SS-IL's official code, the first rows of each class",
+             .meaning = "like preset paper, with the exemplars of SS-IL's official code, the first rows of each class",
              .toml = "[strategy]\nexemplars = \"first\"\nreplay_rows = 32\n" + training + "augment = \"crop-flip\"\n"}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

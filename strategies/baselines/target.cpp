@@ -174,7 +174,8 @@ std::vector<preset> target::presets() const {
            .meaning = "a run of the official code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
            .toml = own + "replay_rows = 500\n"},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
+           .meaning =
+               "a run of the official code on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
            .toml = own + "replay_rows = 250\ngenerator_rounds = 200\ngenerator_steps = 50\ngenerator_rate = 2e-4\n"
                          "outer_step = \"reptile\"\nstatistics_weight = 0.1\nlabel_weight = 0.1\n"
                          "student_temperature = 5.0\n"}};
@@ -187,8 +188,9 @@ void making_keys(key_table& table, target_settings& making) {
   table.integer("generator_steps", making.steps, {.low = 1, .high = 100'000},
                 "Adam steps of the generator's copy and the latent vectors per round.");
   table.integer("generator_batch", making.batch, {.low = 1, .high = 100'000}, "Images per round.");
-  table.number("generator_rate", making.rate, {.low = 0.0, .open_low = true},
-               "Learning rate of the copy; the generator's rate is this times the steps of a round.");
+  table.number(
+      "generator_rate", making.rate, {.low = 0.0, .open_low = true},
+      "Learning rate of the generator's copy; that of the generator is strategy.generator_steps times as large.");
   table.number("code_rate", making.code_rate, {.low = 0.0}, "Learning rate of the latent vectors.");
   table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Width of a latent vector.");
   table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
@@ -212,7 +214,7 @@ void making_keys(key_table& table, target_settings& making) {
   table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Momentum of the student.");
   table.number("student_decay", making.student_decay, {.low = 0.0}, "Weight decay of the student.");
   table.number("student_temperature", making.student_temperature, {.low = 0.0, .open_low = true},
-               "Temperature of the student's distillation; the loss is multiplied by its square.");
+               "Temperature T of the student's distillation; the loss is multiplied by T^2.");
 }
 
 void target::keys(key_table& table) {

@@ -183,7 +183,7 @@ public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override {
     return {{.name = "official",
-             .meaning = "a run of the official code: 100 rounds a task, its schedule, augmentation and head",
+             .meaning = "a run of the official code: its schedule, augmentation and head, and 100 rounds per task",
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
@@ -313,7 +313,8 @@ void dream_keys(key_table& table, synthesis_settings& dreams) {
                 "Rounds after the warm-up without the adversarial term, in which the student is trained.");
   table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Adam steps per round.");
   table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images per round.");
-  table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true}, "Adam's learning rate.");
+  table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true},
+               "Learning rate of Adam in the generator's training.");
   table.integer("generator_width", dreams.filters, {.low = 1, .high = 65'536},
                 "Filters of the generator's last convolution; earlier ones have twice as many.");
   table.flag("generator_views", dreams.views,

@@ -49,8 +49,9 @@ public:
              .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\n" + released},
             {.name = "released",
-             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
-                        "that is never reset",
+             .meaning =
+                 "the official code with the bugs that change results: exemplars that are selected twice, a best score "
+                 "that is never reset",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"never\"\n" + released}};
   }
 

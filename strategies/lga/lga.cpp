@@ -293,8 +293,9 @@ public:
              .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\nexemplars = \"greedy\"\n" + released},
             {.name = "released",
-             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
-                        "that is reset once, new clients that never take part",
+             .meaning =
+                 "the official code with the bugs that change results: exemplars that are selected twice, a best score "
+                 "that is reset once, new clients that never take part",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"second-task\"\npool = \"fixed\"\n" +
                      released}};
   }

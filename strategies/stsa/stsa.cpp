@@ -371,7 +371,7 @@ method_needs stsa::needs() const {
 diagnostics stsa::check_adaptation(const method_setup& setup) const {
   const auto adapter = adapting_method(options_.adapter);
   if (options_.adapter.rate > 0.0 && options_.adapter.kind != adapter_kind::pilora)
-    return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": there is no low-rank part; "
+    return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": no low-rank adapter exists; "
                                       "expected 0, or training.learning_rate"}};
   if (options_.adaptation == adaptation_kind::none) {
     if (!adapter)
@@ -451,11 +451,11 @@ void stsa::keys(key_table& table) {
       "adapter", options_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
       "federated: method (with its defaults) that adapts a frozen vit in task 1, in place of FedAvg of the whole net. "
-      "Its low-rank parts or prompts are kept, its centers or head are discarded (Table 3).");
+      "Its low-rank adapters or prompts are kept, its centers or head are discarded (Table 3).");
   table.omit_default_from_digest();
   table.number(
       "adapter_rate", options_.adapter.rate, {.low = 0.0},
-      "adapter = \"pilora\": learning rate of the low-rank part (pilora's strategy.low_rank_rate); 0: its default.");
+      "adapter = \"pilora\": learning rate of the low-rank adapter (pilora's strategy.low_rank_rate); 0: its default.");
   table.omit_default_from_digest();
   table.integer("adaptation_rounds", options_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");

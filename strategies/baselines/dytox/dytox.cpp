@@ -91,7 +91,8 @@ public:
                  "Weight of the divergence head's loss; 0: no divergence head.");
     table.integer("tuning_epochs", options_.tuning_epochs, {.low = 0, .high = 100'000},
                   "Epochs on balanced rows with a frozen encoder, in the last round of every task except the first.");
-    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true}, "Learning rate of these epochs.");
+    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true},
+                 "Learning rate of strategy.tuning_epochs.");
     table.integer("warmup_epochs", options_.warmup_epochs, {.low = 0, .high = 100'000},
                   "Warm-up epochs in the first round of a task, at the mean rate of a linear rise from 1e-6.");
     table.number("rate_min", options_.rate_min, {.low = 0.0}, "Final learning rate of a schedule.");
@@ -103,10 +104,10 @@ public:
                                  "learning_rate = 1.25e-4\nschedule = \"cosine\"\nweight_decay = 1e-6\n"
                                  "augment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, DyTox's rates for CIFAR-100",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and DyTox's rates for CIFAR-100",
              .toml = common + training},
             {.name = "official",
-             .meaning = "the same with the herding of DyTox's official code",
+             .meaning = "like preset paper, with the herding of DyTox's official code",
              .toml = common + "exemplars = \"repeats\"\n" + training}};
   }
   diagnostics check(const method_setup& setup) const override;
