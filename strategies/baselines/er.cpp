@@ -24,7 +24,8 @@ namespace {
 // Axes: K models, B rows of a step.
 
 enum draws : std::uint32_t { place_draw = first_method_purpose };
-constexpr const char *rows_name = "rows", *met_name = "met"; // memory: [n] int64; [2] int64: rows presented, last task
+// Tensors of the memory: row numbers [n] int64; number of rows presented and last task, [2] int64.
+constexpr const char *rows_name = "rows", *met_name = "met";
 
 enum class buffer_selection : std::uint8_t { reservoir, ring };
 enum class joint_loss : std::uint8_t { together, sum };
