@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layout rules as a test: tidy.py [ROOT] prints `path:line: rule: problem` and fails if there is any problem.
 
-The rules are heuristics over text, not a compiler. The docstring of each rule says what it checks.
+The rules are heuristics over text, not a compiler. The docstring of each rule states what it checks.
 """
 import ast
 import collections

@@ -68,7 +68,7 @@ private:
   assignment_table<active_round> rounds_;
   train_job last_training_; // training of last_kind_, without rows and weights
   job_kind last_kind_;
-  bool at_once_ = false;            // true: the rounds that are being started run without a release
+  bool at_once_ = false;            // true: jobs of rounds that start now run without waiting for a release
   std::size_t answers_missing_ = 0; // number of running clients; the barrier waits for them
   std::size_t batches_missing_ = 0; // number of ready or running batches; the barrier waits for them, too
   wave_report report_;              // the report being built

@@ -1,4 +1,4 @@
-/// run_end: how a run ends.
+/// run_end: the outcome of a run.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include <string>

@@ -48,8 +48,8 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
 }
 
 /// Lists the keys whose values differ between the two nets, such as "width = 8, there width = 16". Adapters and
-/// low-rank parts may be added to a net that has none: flat_parameters() keeps their initial values if the file lacks
-/// them.
+/// low-rank adapters may be added to a net that has none: flat_parameters() keeps their initial values if the file
+/// lacks them.
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto wanted = keys_of(settings), found = keys_of(trained);
   const auto value_there = [&](const std::string& name) {

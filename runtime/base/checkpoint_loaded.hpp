@@ -3,7 +3,7 @@
 namespace mneme {
 
 /// Call after loading a checkpoint. If a MNEME_CHECK fails later, the cause may be a checkpoint that was forged with a
-/// valid checksum. The process says so and exits with code 1 instead of aborting.
+/// valid checksum. The process reports this and exits with code 1 instead of aborting.
 void mark_checkpoint_loaded();
 
 } // namespace mneme

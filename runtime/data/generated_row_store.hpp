@@ -13,9 +13,10 @@ struct row_format {
   std::int64_t classes = 0;            ///< Exclusive upper bound of labels; 0: unknown.
 };
 
-/// Generated rows travel as tensors in broadcasts, uploads and memories, which count their bytes. The same two tensors
-/// always give the same data set. The rows of a broadcast are therefore in memory only once, and once per device, for
-/// any number of clients. The store does not keep data sets alive; a data set is freed with its last user. Thread-safe.
+/// Generated rows are stored as tensors in broadcasts, uploads and memories, which count their bytes. The same two
+/// tensors always give the same data set. The rows of a broadcast are therefore in memory only once, and once per
+/// device, for any number of clients. The store does not keep data sets alive; a data set is freed with its last user.
+/// Thread-safe.
 class generated_row_store {
 public:
   /// @param format properties of the run's data

@@ -47,8 +47,8 @@ std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
   return fmt::format("the file ends after {} bytes, before the chunk IEND is complete", bytes.size());
 }
 
-/// Decodes one image: call start(), then decode() if start() returned true. Both functions must not have local objects
-/// with destructors, because libpng leaves them by longjmp() on errors.
+/// Decodes one image: call start(), then decode() if start() returned true. Neither function may have local
+/// objects with destructors, because libpng leaves them by longjmp() on errors.
 class png_decoder {
 public:
   /// @param bytes must outlive this object

@@ -96,7 +96,7 @@ public:
   /// result may have memory and counts, but no upload.
   virtual task<client_result> client_observe(client_context& ctx, const broadcast& in) const;
   /// True if every upload holds the client's trained model: `flat_weights` of the run's net, or those of its parameters
-  /// that travel, by name. evaluation.personal = "local" requires it.
+  /// that are sent, by name. evaluation.personal = "local" requires it.
   [[nodiscard]] virtual bool uploads_models() const { return false; }
   /// Creates the server half. Called after prepare().
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;

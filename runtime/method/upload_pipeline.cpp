@@ -161,7 +161,7 @@ client_result upload_pipeline::processed(const client_context& ctx, const broadc
     add_gaussian(update, uploads_.noise_multiplier * uploads_.clip_norm, upload_key(ctx, upload_purpose::client_noise));
   if (uploads_.compresses()) {
     const auto* const error = uploads_.error_feedback ? ctx.memory().find(upload_error_name) : nullptr;
-    if (error && error->numel() == std::ssize(update)) // a method may change which tensors travel
+    if (error && error->numel() == std::ssize(update)) // a method may change which tensors are sent
       for (std::size_t i = 0; i < update.size(); ++i)
         update[i] += error->const_data_ptr<float>()[i];
     auto wanted = update;

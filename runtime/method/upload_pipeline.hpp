@@ -16,7 +16,7 @@ namespace mneme {
 /// those of methods.
 enum class upload_purpose : std::uint32_t { attackers = 0x8000, attack_noise, client_noise, server_noise, rounding };
 
-/// Name of the client memory that holds the error of compression, float32, one entry per weight that travels.
+/// Name of the client memory that holds the error of compression, float32, one entry per uploaded weight.
 inline constexpr const char* upload_error_name = "uploads.error";
 
 /// Wraps a method. Let w be the weights of a broadcast and w_k those of client k's upload. Clients compute

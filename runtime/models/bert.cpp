@@ -8,7 +8,8 @@ namespace {
 /// parameter names of BertForSequenceClassification in the library transformers. It consists of token and position
 /// embeddings, blocks of attention and MLP with a normalization after each, and a tanh layer on the first token. The
 /// default sizes are those of the tiny model of Turc et al. 2019. Padding tokens are masked. Unlike in transformers,
-/// attention weights have no dropout. With low-rank parts (low_rank.hpp) the body, including the tanh layer, is frozen.
+/// attention weights have no dropout. With low-rank adapters (low_rank.hpp) the body, including the tanh layer, is
+/// frozen.
 ///
 /// With model.causal it is a causal language model instead (Radford et al. 2018, section 3.1): a token attends to
 /// itself and the tokens before it, and a linear layer computes the scores of the next token of each position.

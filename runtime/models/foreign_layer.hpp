@@ -5,7 +5,7 @@
 namespace mneme {
 
 struct foreign_layer {
-  /// Where build_layers() has placed the layer.
+  /// Position of the layer in the net, set by build_layers().
   struct place {
     std::vector<std::int64_t> offsets{}; ///< Of the parameters within [P].
     std::uint64_t number = 0;            ///< Index among the drawing layers of the net; set if `draws`.

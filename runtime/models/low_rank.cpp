@@ -9,18 +9,20 @@ namespace mneme {
 
 void low_rank_options::keys(key_table& table, std::vector<std::string> allowed) {
   allowed_ = std::move(allowed);
-  table.integer("low_rank", rank_, {.low = 0, .high = 4096},
-                "Rank of low-rank parts (LoRA) of the linear layers in model.low_rank_targets: only these parts and "
-                "the head are trained and sent, the body is sent once; 0: none.");
+  table.integer(
+      "low_rank", rank_, {.low = 0, .high = 4096},
+      "Rank of low-rank adapters (LoRA) of the linear layers in model.low_rank_targets: only these adapters and "
+      "the head are trained and sent, the body is sent once; 0: none.");
   table.omit_default_from_digest();
-  table.texts("low_rank_targets", targets_,
-              fmt::format("Linear layers of each block that have a low-rank part, of: {}.", fmt::join(allowed_, ", ")));
+  table.texts(
+      "low_rank_targets", targets_,
+      fmt::format("Linear layers of each block that have a low-rank adapter, of: {}.", fmt::join(allowed_, ", ")));
   table.omit_default_from_digest();
   table.number("low_rank_alpha", alpha_, {.low = 0.0, .high = 1e6},
-               "A low-rank part is multiplied by this number / model.low_rank; 0: the part is not scaled.");
+               "A low-rank adapter is multiplied by this number / model.low_rank; 0: the adapter is not scaled.");
   table.omit_default_from_digest();
   table.number("low_rank_dropout", dropout_, {.low = 0.0, .high = 0.99},
-               "Probability that a value of a low-rank part's input is dropped in training.");
+               "Probability that a value of a low-rank adapter's input is dropped in training.");
   table.omit_default_from_digest();
 }
 
@@ -35,10 +37,11 @@ std::string low_rank_options::error(const std::string& net, std::int64_t width) 
                                : alpha_ != 0.0               ? "model.low_rank_alpha"
                                : dropout_ != 0.0             ? "model.low_rank_dropout"
                                                              : nullptr;
-    return unused ? fmt::format("{} has no effect, because the net has no low-rank parts; expected model.low_rank > 0, "
-                                "or remove the key",
-                                unused)
-                  : "";
+    return unused
+               ? fmt::format("{} has no effect, because the net has no low-rank adapters; expected model.low_rank > 0, "
+                             "or remove the key",
+                             unused)
+               : "";
   }
   if (rank_ > width)
     return fmt::format("model.low_rank = {} is more than the {} channels of a token of {}; expected model.low_rank <= "

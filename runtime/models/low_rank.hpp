@@ -1,4 +1,4 @@
-/// low_rank: low-rank parts (LoRA) of a net's linear layers: keys, parameters and formula.
+/// low_rank: low-rank adapters (LoRA) of a net's linear layers: keys, parameters and formula.
 ///
 /// E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
 #pragma once
@@ -7,8 +7,8 @@ namespace mneme {
 
 // Axes: M rows or tokens, in and out channels of a linear layer, r rank.
 
-/// Keys of nets whose body is frozen and has low-rank parts: y = x W^T + b + scale() B A dropout(x), with A [r, in] and
-/// B [out, r]. Parts and head are trained.
+/// Keys of nets whose body is frozen and has low-rank adapters: y = x W^T + b + scale() B A dropout(x), with A [r, in]
+/// and B [out, r]. Adapters and head are trained.
 class low_rank_options {
 public:
   /// Declares model.low_rank and the other keys. @param allowed words of model.low_rank_targets
@@ -24,7 +24,7 @@ public:
   [[nodiscard]] bool has(std::string_view target) const;
   /// Returns the error of the keys, which names them; "" if there is none. @param width channels of a token
   [[nodiscard]] std::string error(const std::string& net, std::int64_t width) const;
-  /// Suffix of the net's identity; "" without low-rank parts.
+  /// Suffix of the net's identity; "" without low-rank adapters.
   [[nodiscard]] std::string text() const;
 
 private:
@@ -33,7 +33,7 @@ private:
   double alpha_ = 0.0, dropout_ = 0.0;
 };
 
-/// The parameters A and B of a low-rank part.
+/// The parameters A and B of a low-rank adapter.
 struct low_rank_parameters {
   parameter down{}, up{};
 };

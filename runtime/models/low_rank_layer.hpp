@@ -1,4 +1,4 @@
-/// low_rank_layer: scale B A x for every token x, the low-rank parts of a linear layer (low_rank.hpp).
+/// low_rank_layer: scale B A x for every token x, the low-rank adapters of a linear layer (low_rank.hpp).
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {

@@ -29,7 +29,7 @@ void add_attention_inputs(network_builder& to, const std::array<std::string, 3>&
 /// @param causal true: a token attends to itself and the tokens before it only; requires padding = -1
 void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding = -1,
                    bool causal = false);
-/// A low-rank part of a linear layer: name of the part, and the layer's output channels that it changes.
+/// A low-rank adapter of a linear layer: name of the part, and the layer's output channels that it changes.
 struct low_rank_part {
   std::string name{};
   std::int64_t first = 0, count = 0;
@@ -39,7 +39,7 @@ struct low_rank_part {
 /// All parts share the mask of the dropout. Without parts the net is not changed.
 void add_low_rank(network_builder& to, network_place x, const low_rank_options& options,
                   const std::vector<low_rank_part>& parts);
-/// Like add_tokens_linear(). If the options contain `target`, also adds a low-rank part of the same name.
+/// Like add_tokens_linear(). If the options contain `target`, also adds a low-rank adapter of the same name.
 void add_tokens_linear(network_builder& to, const std::string& name, const tokens_linear_options& layer,
                        const low_rank_options& options, const char* target);
 /// Returns the parts of the concatenated matrices of queries, keys and values: PREFIXquery and so on, or PREFIXqkv.

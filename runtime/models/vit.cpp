@@ -8,8 +8,8 @@ namespace {
 
 /// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", with timm's names; by default it
 /// is the base model with patches of 16 pixels. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body
-/// is frozen. An adapter is a trained bottleneck parallel to a block's MLP, with zero output at first. Low-rank parts
-/// (low_rank.hpp) freeze the body, too.
+/// is frozen. An adapter is a trained bottleneck parallel to a block's MLP, with zero output at first. Low-rank
+/// adapters (low_rank.hpp) freeze the body, too.
 ///
 /// The image tower of CLIP (Radford et al. 2021, "Learning Transferable Visual Models From Natural Language
 /// Supervision") differs in a normalization before the first block, a patch embedding without bias, epsilons of 1e-5
@@ -83,25 +83,25 @@ private:
 
   [[nodiscard]] std::string prompts_error() const {
     if (clip_)
-      return "the method adds prompts or low-rank parts to a vit, which clip is not; expected model.name = \"vit\"";
+      return "the method adds prompts or low-rank adapters to a vit, which clip is not; expected model.name = \"vit\"";
     for (const auto* const blocks : {&prompts().blocks, &prompts().general})
       for (const auto block : *blocks)
         if (block >= depth_)
-          return (prompts().form == prompt_form::low_rank ? "a low-rank part" : "a prompt") +
+          return (prompts().form == prompt_form::low_rank ? "a low-rank adapter" : "a prompt") +
                  std::string(" of block ") + std::to_string(block) + " is outside a vit of " + std::to_string(depth_) +
                  " blocks, which are counted from 0; expected smaller numbers in strategy.blocks, or a larger "
                  "model.depth";
     if (prompts().form == prompt_form::low_rank && prompts().rank > width_)
-      return "a low-rank part of rank " + std::to_string(prompts().rank) + " exceeds a vit of width " +
+      return "a low-rank adapter of rank " + std::to_string(prompts().rank) + " exceeds a vit of width " +
              std::to_string(width_) + ", whose matrices have at most that rank; expected strategy.rank <= model.width";
     if (!head().hidden.empty())
       return prompts().form == prompt_form::low_rank
-                 ? "a vit with low-rank parts ends with a center per class; expected no model.head_hidden"
+                 ? "a vit with low-rank adapters ends with a center per class; expected no model.head_hidden"
                  : "a vit with prompts ends with one linear layer; expected no model.head_hidden";
     if (adapter_ == 0)
       return "";
     return prompts().form == prompt_form::low_rank
-               ? "a vit is adapted by low-rank parts or by adapters; expected model.adapter = 0"
+               ? "a vit has either low-rank adapters or bottleneck adapters; expected model.adapter = 0"
                : "a vit is adapted by prompts or by adapters; expected model.adapter = 0";
   }
 
@@ -187,11 +187,11 @@ private:
 
 const model_registration vit_line{
     {.name = "vit",
-     .summary = "vision transformer as in timm; optional adapters or low-rank parts (LoRA) in a frozen body",
+     .summary = "vision transformer as in timm; optional bottleneck or low-rank adapters (LoRA) in a frozen body",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(false); }}};
 const model_registration clip_line{
     {.name = "clip",
-     .summary = "image tower of CLIP; optional adapters or low-rank parts (LoRA) in a frozen body",
+     .summary = "image tower of CLIP; optional bottleneck or low-rank adapters (LoRA) in a frozen body",
      .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<vit_kind>(true); }}};
 
 } // namespace

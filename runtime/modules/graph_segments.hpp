@@ -46,8 +46,8 @@ struct segment_layer_options {
   std::int64_t row_bytes = 0;       ///< See module_shape::row_bytes.
 };
 /// Returns a layer that runs the segment for one model after the other. Passes throw std::runtime_error with the file's
-/// name if an operator fails, a result has another shape than `graph` says, or memory exceeds the limit of a module's
-/// pass.
+/// name if an operator fails, a result does not have the shape that `graph` states, or memory exceeds the limit of a
+/// module's pass.
 [[nodiscard]] foreign_layer make_segment_layer(const graph_view& graph, const graph_segment& segment,
                                                exported_program program, const segment_layer_options& options);
 

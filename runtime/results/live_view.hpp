@@ -27,7 +27,7 @@ struct live_pace {
 struct live_run {
   std::filesystem::path folder{}; ///< Empty if no run has started.
   std::string status{};           ///< "running"; after the end, the status in summary.json.
-  std::string pending{};          ///< What the run is preparing; empty once it has started.
+  std::string pending{};          ///< Current step of the preparation; empty once the run has started.
   std::vector<timeline_bin> course{};
   std::vector<evaluation_record> evaluations{};
   live_pace pace{};

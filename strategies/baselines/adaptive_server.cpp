@@ -53,7 +53,7 @@ void adaptive_method::keys(key_table& table) {
   table.number("beta_1", options_.beta_1, {.low = 0.0, .high = 0.999999},
                "beta_1: decay of the running mean of the clients' mean change.");
   table.number("beta_2", options_.beta_2, {.low = 0.0, .high = 0.999999},
-               "beta_2: decay of the running mean of its square.");
+               "beta_2: decay of the running mean of the squared mean change.");
   table.number("tau", options_.tau, {.low = 0.0, .open_low = true},
                "tau: added to the root of the second moment; a larger value makes the step less adaptive.");
   table.choice("second_moment", options_.start,

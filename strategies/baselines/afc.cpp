@@ -1,19 +1,19 @@
 // AFC: M. Kang, J. Park and B. Han, "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature
-// Consolidation", CVPR 2022. AFC has PODNet's proxies and NCA loss. It distills feature maps and weights every channel
+// Consolidation", CVPR 2022. AFC uses PODNet's proxies and NCA loss. It distills feature maps and weights every channel
 // by its importance I for the loss. With n classes seen and s new ones:
 //     L = NCA(z, y) + distillation sqrt(n / s) mean over stages l of mean over channels c of I_lc |u_lc - v_lc|.
-// u_lc is the vector of squared values of a channel, divided by its length (proxy_rehearsal.hpp); v_lc is the
-// teacher's. At the end of a task, after the head was tuned, I_lc = mean over rows of sum over pixels of (d NCA / d
-// map_lc)^2. It is divided by its mean over the channels of the stage. The paper weights squared distances of the maps
-// themselves.
+// u_lc is the vector of squared values of a student's channel, divided by its length (proxy_rehearsal.hpp); v_lc is the
+// same for the teacher. Importance is computed at the end of a task, after the head was tuned: I_lc is the mean over
+// rows of the sum over pixels of (d NCA / d map_lc)^2, divided by its mean over the channels of the stage. The formula
+// in the paper weights squared distances of the maps instead.
 //
 // Official code: computes the formula above. It measures importance in training mode from gradients of batch means, so
-// a row of a smaller batch counts more.
+// rows of smaller batches have more weight.
 //
 // Ours: federated as described in rehearsal.hpp. In the last round of a task, each participating client measures
-// importance on its rows without augmentation, in evaluation mode, every row counting equally. It measures its own
-// trained model, or the received one with importance = "received". The server averages the importances and sends them
-// with the teacher. Until it has any, all channels have weight 1.
+// importance on its rows without augmentation, in evaluation mode, with equal weights. It measures its own trained
+// model, or the received model with importance = "received". The server averages the importances and sends them with
+// the teacher. Before the first measurement, all channels have weight 1.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/proxy_rehearsal.hpp"
@@ -143,10 +143,10 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
                                  "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, AFC's weights for CIFAR-100",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and AFC's weights for CIFAR-100",
              .toml = training},
             {.name = "official",
-             .meaning = "the same with the herding of AFC's official code",
+             .meaning = "like preset paper, with the herding of AFC's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training}};
   }
   void prepare(const method_setup& setup) override {

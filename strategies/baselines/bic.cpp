@@ -1,6 +1,6 @@
 // BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019. The
-// last layer is biased towards new classes. BiC corrects it by two numbers that are fitted on a small balanced
-// hold-out. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
+// last layer is biased towards new classes. BiC corrects this bias with two numbers, which are fitted on a small
+// balanced hold-out set. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
 //     L = lambda KD + (1 - lambda) CE,  KD = -sum over old classes c of softmax(q' / T)_c log softmax(z / T)_c.
 // q' are the teacher's logits, with those of its newest task corrected to alpha q + beta. Stage 2 freezes all weights:
 //     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out.
@@ -152,12 +152,13 @@ public:
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 6, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 2e-4\n";
-    return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates scaled to its 200 epochs",
-             .toml = training + "augment = \"crop-flip-jitter\"\n"},
-            {.name = "official",
-             .meaning = "the same with the penalty of BiC's official code",
-             .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
+    return {
+        {.name = "paper",
+         .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates scaled to these 200 epochs",
+         .toml = training + "augment = \"crop-flip-jitter\"\n"},
+        {.name = "official",
+         .meaning = "like preset paper, with the penalty of BiC's official code",
+         .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {
     auto needed = rehearsing_method::needs();

@@ -1,7 +1,7 @@
 // DDE: X. Hu, K. Tang, C. Miao, X.-S. Hua and H. Zhang, "Distilling Causal Effect of Data in Class-Incremental
 // Learning", CVPR 2021. DDE adds two terms to a base method, from task 2 on:
-// - DCE averages a row's softmax with that of its neighbors, its 10 nearest new rows in the old feature space. With p =
-//   softmax(z) of the row and p' the neighbors' mean softmax:
+// - DCE averages a row's softmax with that of its neighbors, the 10 new rows that are nearest in the old feature space.
+//   With p = softmax(z) of the row and p' the mean softmax of the neighbors:
 //       loss = -log((p_y + p'_y) / 2).  Its gradient is that of cross-entropy times p_y / (p_y + p'_y).
 // - TDE removes the mean direction h of the features (|h| = 1) from the logits at test time:
 //       z' = z - alpha (x . h) (W h).
@@ -9,12 +9,12 @@
 // Official code: built on LUCIR with a cosine head. It evaluates the 10 neighbors of every row with the current net in
 // every step. h is a running mean over the steps. No public code combines DDE with iCaRL.
 //
-// Ours: the base is softmax iCaRL, federated as in rehearsal.hpp: DCE, distillation by cross-entropy at T = 2, a linear
-// head and herding. Once per round, each client searches the neighbors among its own rows, without augmentation. Their
-// softmax comes from the model at the start of each epoch, in evaluation mode, which saves ten forward passes per row.
-// Therefore every epoch is a separate training job, and the momentum starts at 0. A client without new rows minimizes
-// plain cross-entropy. h is the mean feature of a client's rows under its trained model; the server averages over
-// clients.
+// Ours: the base is iCaRL with softmax, federated as in rehearsal.hpp: DCE, distillation by cross-entropy at T = 2, a
+// linear head and herding. Once per round, each client searches the neighbors among its own rows, without augmentation.
+// The softmax of neighbors is computed by the model at the start of each epoch, in evaluation mode. This saves ten
+// forward passes per row. Therefore every epoch is a separate training job, and the momentum starts at 0. A client
+// without new rows minimizes plain cross-entropy. h is the mean feature of a client's rows under its trained model; the
+// server averages over clients.
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/linear_head.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -119,11 +119,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of DDE's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of DDE's official code "
+                        "scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and augmentation of DDE's official code",
+             .meaning = "like preset paper, with the herding and augmentation of DDE's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n" + training + "augment = \"crop-flip\"\n"}};
   }
   method_needs needs() const override {

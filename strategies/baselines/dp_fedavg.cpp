@@ -3,7 +3,7 @@
 //     u_k = (w_k - w) min(1, S / |w_k - w|),
 // and the server computes
 //     w = w + (sum_k u_k + z S N(0, I)) / |C|,
-// which hides whether one client took part (user-level differential privacy).
+// which hides whether a particular client took part (user-level differential privacy).
 //
 // Ours: FedAvg with the keys of [uploads]: S is uploads.clip_norm, z is uploads.noise_multiplier, and the defaults of
 // this method set both to 1. Cohorts have a fixed size; the paper draws each client independently. Every client has

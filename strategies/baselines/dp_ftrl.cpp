@@ -7,8 +7,8 @@
 // the sampling of clients. With momentum b (section 3.2, DP-FTRLM) the model moves by v_t = b v_{t-1} + d_t, where d_t
 // is the noisy mean update of round t.
 //
-// Ours: the plain estimator of a prefix sum; the paper also has a variance-reduced one. One tree covers the run, and it
-// is not restarted. The noise of a node is drawn from its key, so no noise is stored. S is uploads.clip_norm and z is
+// Ours: uses the plain estimator of a prefix sum; the paper also has a variance-reduced one. One tree covers the whole
+// run. The noise of a tree node is drawn from a key, so no noise is stored. S is uploads.clip_norm and z is
 // uploads.noise_multiplier.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/ATen.h>

@@ -4,13 +4,13 @@
 // - reservoir: a uniform sample of all rows so far (Algorithm 2; Vitter 1985, Algorithm R). The n-th row draws an index
 //   from 0 .. n - 1 and replaces the buffered row with that index, if there is one.
 // - ring: the last buffer / C rows of each of the C classes of the run (Algorithm 3).
-// The loss is the mean over both kinds of rows together; loss = "sum" adds the two means instead.
+// The loss is the mean over current and buffered rows together; loss = "sum" adds the two means instead.
 //
 // Public code (mammoth): presents a row to the buffer again in every epoch, and updates the buffer in every step.
 //
 // Ours: the buffer changes once per task, in the client's first delivered round, and each row is presented once. The
-// memory holds row numbers, so replayed rows are augmented like others. They are taken from one shuffle of the buffer
-// after another.
+// memory holds row numbers, so replayed rows are augmented like other rows. Training iterates over shuffles of the
+// buffer.
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/TensorOperators.h>
@@ -24,7 +24,8 @@ namespace {
 // Axes: K models, B rows of a step.
 
 enum draws : std::uint32_t { place_draw = first_method_purpose };
-constexpr const char *rows_name = "rows", *met_name = "met"; // memory: [n] int64; [2] int64: rows presented, last task
+// Tensors of the memory: row numbers [n] int64; number of rows presented and last task, [2] int64.
+constexpr const char *rows_name = "rows", *met_name = "met";
 
 enum class buffer_selection : std::uint8_t { reservoir, ring };
 enum class joint_loss : std::uint8_t { together, sum };

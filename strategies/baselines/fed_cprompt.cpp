@@ -1,17 +1,18 @@
 // Fed-CPrompt: G. Bagwe, X. Yuan, M. Pan and L. Zhang, "Fed-CPrompt: Contrastive Prompt for Rehearsal-Free Federated
-// Continual Learning", ICML 2023 workshop. Fed-CODAP's components, with a softmax of A, and a contrastive loss between
-// models. Every row has three class tokens [d]: a under the trained prompts, p under the broadcast prompts, and n under
-// the prompts at the end of the previous task.
+// Continual Learning", ICML 2023 workshop. The method uses the components of Fed-CODAP, with a softmax of A, and adds a
+// contrastive loss between models. Every row has three class tokens [d]: a with the trained prompts, p with the
+// broadcast prompts, and n with the prompts at the end of the previous task.
 //     L = CE over the task's classes + contrast L_c,
 //     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2.
 //
-// Official code: sums over the batch inside one hinge (reduction = "sum"). It draws all components before the first
+// Official code: sums over the batch inside the relu (reduction = "sum"). It draws all components before the first
 // task. In the first round of a task, clients continue from their own weights. Training stops early on validation rows.
 //
-// Ours: L_c has means over rows as the paper writes, by default. Components are drawn per task as in Fed-CODAP. Clients
-// start every round from the broadcast and never stop early. All clients are in the same task, so the paper's
-// components of the next task are omitted. From task 2 on, a client round costs about 2.3 times one of FedAvg on the
-// whole transformer (docs/benchmarks.md), because two more models process every row.
+// Ours: by default, L_c has means over rows, as in the text of the paper. Components are drawn per task as in
+// Fed-CODAP. Clients start every round from the broadcast and never stop early. All clients are in the same task, so we
+// omit the components that the paper prepares for the next task. From task 2 on, a client round costs about 2.3 times
+// as much as a round of FedAvg on the whole transformer (docs/benchmarks.md), because two additional models process
+// every row.
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>

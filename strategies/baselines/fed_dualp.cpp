@@ -1,15 +1,16 @@
 // Fed-DualP: Z. Wang et al., "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning", ECCV 2022,
-// averaged by FedAvg (as in STSA's comparison), in the prefix form of section 4.3. Some blocks read a prompt shared by
-// all tasks (G), others one of the task (E). Training reads the task's slot, and a client minimizes
+// averaged by FedAvg (as in STSA's comparison), as prefix tuning (section 4.3). Some blocks read a prompt that all
+// tasks share (G), others a prompt of the task (E), which has a slot t with key k_t. In training, a client uses the
+// slot of its task and minimizes
 //     L = CE over the task's classes + match sum over blocks of (1 - cos(q(x), k_t))   (eq. 7).
-// At test time, each block reads the slot whose key is closest to q(x), the class token of the frozen transformer (eq.
-// 6).
+// In tests, each block reads the slot whose key is closest to q(x), the class token of the frozen transformer (eq. 6).
 //
 // Official code: CODA-Prompt's version sums the match term over rows. Fed-CPrompt's version omits it, so its keys are
 // never trained (match = 0).
 //
-// Ours: the match term is a mean over rows. Keys share no parameter with the rest, so this factor has no effect under
-// Adam. At test time, only slots of tasks so far are candidates (all_slots = true: all slots). The rate is constant.
+// Ours: the match term is a mean over rows. Only the keys depend on it, so the factor between sum and mean has no
+// effect with Adam. In tests, only the slots of tasks so far are candidates (all_slots = true: all slots). The learning
+// rate is constant.
 #include "strategies/baselines/prompting.hpp"
 namespace mneme::fed_dualp_method {
 namespace {

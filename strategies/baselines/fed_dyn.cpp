@@ -6,8 +6,8 @@
 //
 // Official code: evaluates the mean of the clients' models, as we do.
 //
-// Ours: n counts the clients that have uploaded so far. h and g_k persist across tasks unless `reset` is set. Uploads
-// are weighted as in FedAvg, and running statistics are only averaged.
+// Ours: n is the number of clients that have uploaded so far. h and g_k persist across tasks unless `reset` is set.
+// Uploads are weighted as in FedAvg. Running statistics are averaged without the correction by h.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>

@@ -1,18 +1,18 @@
-// FedET: two methods of 2023 share this name; the key `variant` selects one. Both are reconstructions: an abstract of
-// the first and an outline of the second were available, but no code.
+// FedET: two methods of 2023 share this name; the key `variant` selects one. Both are reconstructions: only an abstract
+// of the first and an outline of the second were available, and no code.
 //
 // elastic-transfer: Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics". Weights that were
 // important for the client's or other clients' earlier tasks are regularized. A client minimizes
 //     CE + l1 / 2 sum_j O_c,j (w_j - w*_c,j)^2 + l2 / 2 sum_j O_g,j (w_j - w_g,j)^2.
-// O_c and w*_c are its own importance and model of the last task it took part in. The server sends w_g, the
-// importance-weighted mean of all client models so far, and O_g, the mean of their importances. Importance is the
+// O_c and w*_c are the client's own importance and model of the last task in which it took part. The server sends w_g,
+// the importance-weighted mean of all client models so far, and O_g, the mean of their importances. Importance is the
 // Fisher information of the task's rows at the client's model (Kirkpatrick et al. 2017). Clients upload it in the last
 // round of a task.
 //
 // enhancer: Liu et al., "FedET: A Communication-Efficient Federated Class-Incremental Learning Framework Based on
 // Enhanced Transformer", IJCAI 2023. The transformer is frozen. Adapters and head, the enhancer, are trained and
-// averaged. Clients distill the previous task's enhancer on its classes. Ours has one group of enhancers and no
-// distillation on the server.
+// averaged. Clients distill the enhancer of the previous task on the classes of that task. Our version has one group of
+// enhancers and no distillation on the server.
 #include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>

@@ -1,18 +1,18 @@
 // Fed-EWC: J. Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017, eq. 3, averaged
 // by FedAvg (as in the comparisons of TARGET and STSA). For task t > 1, a client minimizes
 //     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2
-// Here, w* is the model at the end of the previous task. F is the Fisher information, the mean squared gradient of each
-// row's loss, averaged over clients.
+// w* is the model at the end of the previous task. F is the Fisher information: the mean of the squared gradients of
+// single rows, averaged over clients.
 //
-// Official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py): squares the gradients of batch losses, with
-// an upper bound. It blends F over tasks: F = a F_old + (1 - a) F_new, with a the share of the classes that are old. It
-// adds the penalty to a net that is not trained, so the penalty has no effect. Its Fisher pass in training mode updates
-// the running statistics after every local training.
+// Official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py): squares the gradients of batch losses and
+// limits the result. Over tasks it computes F = a F_old + (1 - a) F_new, where a is the share of old classes. It adds
+// the penalty to a net that is not trained, so the penalty has no effect. After every local training, the computation
+// of F runs in training mode and updates the running statistics.
 //
-// Ours: preset "paper" has row gradients (fisher = "sample") and adds F over tasks (fisher_over_tasks = "add"); the
-// bound `fisher_max` is ours. Preset "official" trains without the penalty (ewc_mode = "repo_noop") and updates the
-// running statistics by a second pass (fisher_updates_batch_norm). The defaults have the penalty, with batch gradients,
-// the bound and the blend.
+// Ours: preset "paper" uses gradients of single rows (fisher = "sample") and adds F over tasks (fisher_over_tasks =
+// "add"); the limit `fisher_max` is not in the paper. Preset "official" trains without the penalty (ewc_mode =
+// "repo_noop") and updates the running statistics in a second pass (fisher_updates_batch_norm). The defaults use the
+// penalty, gradients of batches, the limit and the weighted sum over tasks.
 #include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>

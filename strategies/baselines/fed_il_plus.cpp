@@ -1,10 +1,10 @@
-// FedIL+: a name in OSI-FL's comparison, for which we found no paper and no code.
+// FedIL+: a method in OSI-FL's comparison, for which we found neither paper nor code.
 //
 // Ours is an interpretation: FedAvg whose clients distill the previous task's model on its classes (T = 2), and whose
 // server replays class prototypes. In its first round of a task, a client uploads the mean and variance of the features
-// of each of its classes, once. After every round, the server trains only the head, on normal features drawn from all
-// received prototypes. The features come from the model of the round in which they were sent. They stay valid if the
-// body is frozen (model.trainable = "head"), and become outdated otherwise.
+// of each of its classes. After every round, the server trains only the head, on features drawn from normal
+// distributions with these means and variances. Prototypes are computed with the model of the round in which they are
+// sent. They stay valid if the body is frozen (model.trainable = "head"), and become outdated otherwise.
 #include "strategies/baselines/old_model_distillation.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -208,9 +208,9 @@ public:
                   "Features that the server draws per class after a round; 0: no replay.");
     table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000},
                   "Epochs of the head on the drawn features.");
-    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of these epochs.");
+    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of strategy.replay_passes.");
     table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0},
-                 "Learning rate of these epochs (plain SGD).");
+                 "Learning rate of strategy.replay_passes (plain SGD).");
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }

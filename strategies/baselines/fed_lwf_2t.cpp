@@ -2,13 +2,14 @@
 // pervasive services", 2021, on FedHAF's net. For task t > 1, a client minimizes
 //     L = a CE + b KD(teacher 1) + (1 - a - b) KD(teacher 2),
 //     KD = KL(softmax(z_teacher / T) || softmax(z / T)) over the old classes, a mean over rows.
-// Teacher 1 is the client's own model at the end of the last task it took part in. Teacher 2 is the server's model.
+// Teacher 1 is the client's own model at the end of the last task in which it took part. Teacher 2 is the server's
+// model.
 //
 // Public code (FedCIL's re-implementation): has a = b = 1/3 and does not multiply KD by T^2. Its teacher 2 is the model
-// that the round starts from.
+// at the start of the round.
 //
-// Ours: a, b and KD as in FedCIL. Teacher 2 is the server's model before the task (teacher2 = "received": that of the
-// round). For a client without a teacher 1, teacher 2 gets the weight of both.
+// Ours: a, b and KD are those of FedCIL. Teacher 2 is the server's model before the task (teacher2 = "received": the
+// model at the start of the round). For a client without teacher 1, teacher 2 has the weight of both.
 #include "strategies/shared/row_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include <fmt/format.h>

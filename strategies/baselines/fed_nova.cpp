@@ -1,15 +1,17 @@
 // FedNova: J. Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
-// NeurIPS 2020. The server divides a client's change by |a_i|_1, the total weight of its local steps. So a client does
-// not count more because it takes more steps. With p_i = n_i / n over the clients of the round:
+// NeurIPS 2020. The server divides the change of client i by |a_i|_1, the total weight of its local steps. A client
+// that takes more steps therefore has no more influence. With p_i = n_i / n, the client's share of the round's rows:
 //     x = x - tau_eff sum_i p_i eta d_i,  eta d_i = (x - x_i) / |a_i|_1.
-// After tau SGD steps, |a|_1 = tau. With momentum rho it is the sum of (1 - rho^k) / (1 - rho) over k = 1 .. tau, and
-// with a proximal term mu the sum of (1 - eta mu)^k over k = 0 .. tau - 1. tau_eff is sum_i p_i tau_i.
+// For tau steps of plain SGD, |a|_1 = tau. With momentum rho, |a|_1 is the sum of (1 - rho^k) / (1 - rho) over k = 1 ..
+// tau. With a proximal term mu, it is the sum of (1 - eta mu)^k over k = 0 .. tau - 1. The effective number of steps is
+// tau_eff = sum_i p_i tau_i.
 //
-// Official code: has this tau_eff only with a proximal term; otherwise tau_eff = sum_i p_i |a_i|_1. It can combine
-// momentum and proximal term, and has a slow server momentum: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b.
+// Official code: uses this tau_eff only with a proximal term; otherwise tau_eff = sum_i p_i |a_i|_1. Momentum and
+// proximal term can be combined. The server can use a momentum beta: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b.
 //
-// Ours: `effective_steps` selects tau_eff: "steps" (paper), "weights", or "auto" (official). They differ only under
-// momentum or a proximal term. `server_momentum` is beta. Running statistics are only averaged.
+// Ours: `effective_steps` selects tau_eff: "steps" (paper), "weights" (sum_i p_i |a_i|_1), or "auto" (as the official
+// code). The choice matters only with momentum or a proximal term. `server_momentum` is beta. Running statistics are
+// averaged without normalization by steps.
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
@@ -108,7 +110,7 @@ private:
   options options_;
   transmitted_weights transmitted_;
   at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
-  std::map<std::string, weighted_average> moves_; // one per tensor that travels
+  std::map<std::string, weighted_average> moves_; // one per uploaded tensor
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
   at::Tensor slow_;                               // b [P]
 };

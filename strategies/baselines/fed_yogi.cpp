@@ -6,8 +6,8 @@
 //
 // Flower's implementation starts with v = 0 instead of tau^2 (preset "flower").
 //
-// Ours: as Algorithm 2 (preset "paper"). In asynchronous runs, Delta is the update by FedBuff or FedAsync. Running
-// statistics are only averaged.
+// Ours: computes Algorithm 2 (preset "paper"). In asynchronous runs, Delta is the update of FedBuff or FedAsync.
+// Running statistics are averaged without the Yogi step.
 #include "strategies/baselines/adaptive_server.hpp"
 namespace mneme::fed_yogi_method {
 namespace {

@@ -6,7 +6,7 @@ namespace mneme {
 
 // Axes: R rows of a step, D features, r directions of a subspace.
 
-/// Form of the geodesic term: one minus a cosine similarity, or a squared distance, both under G.
+/// Form of the geodesic term: one minus a cosine similarity, or a squared distance, both with the metric G.
 enum class geodesic_form : std::uint8_t { cosine, difference };
 
 /// Returns the first left singular vectors [D, r] of the transposed features, after each row's own mean has been

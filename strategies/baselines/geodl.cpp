@@ -1,18 +1,20 @@
 // GeoDL: C. Simon, P. Koniusz and M. Harandi, "On Learning the Geodesic Path for Incremental Learning", CVPR 2021.
-// Distills features along the geodesic between the subspaces of old and new features. a_i and b_i are the unit features
-// of teacher and student. Ps and Pt [D, r] span their subspaces, R spans the complement of Ps, and Th are the principal
-// angles: Ps' Pt = U1 cos(Th) V', R' Pt = -U2 sin(Th) V'.
+// Features are distilled along the geodesic between the subspaces of old and new features. a and b are the unit
+// features of teacher and student for a row. Ps and Pt [D, r] span the two subspaces, R spans the complement of Ps, and
+// Th are the principal angles: Ps' Pt = U1 cos(Th) V', R' Pt = -U2 sin(Th) V'.
 //     G = [Ps U1, R U2] [[L1, L2], [L2, L3]] [Ps U1, R U2]',
 //     L1 = (1 + sin 2Th / 2Th) / 2,  L2 = (cos 2Th - 1) / 4Th,  L3 = (1 - sin 2Th / 2Th) / 2,
 //     L = CE + weight sqrt(n_old / s) geo,  geo = mean of 1 - a' G b / sqrt(a' G a  b' G b)  (form = "cosine").
 //
-// Official code: takes the first r = min(B, D) - 2 left singular vectors of features less the mean of their own D
-// entries, and so do we. It approximates G by 60 arbitrary vectors of R and one Newton-Schulz step per inverse. The
-// command in its README uses geo = mean of (b - a)' G (b - a) (form = "difference"), on maps pooled to 2 x 2.
+// Official code: subtracts from each feature vector the mean of its D entries; the first r = min(B, D) - 2 left
+// singular vectors then span the subspace. We do the same. The official code approximates G by 60 arbitrary vectors of
+// R and one Newton-Schulz step per inverse. The command in its README uses geo = mean of (b - a)' G (b - a) (form =
+// "difference"), on maps pooled to 2 x 2.
 //
-// Ours: federated as described in rehearsal.hpp. G is exact, in float64, and has no gradient. Both forms read the
-// features. The paper combines GeoDL with iCaRL "without its distillation", of which no code exists: ours has softmax,
-// a linear head, herding and nearest-mean classification. A step of fewer than four rows has no geodesic term.
+// Ours: federated as described in rehearsal.hpp. G is computed exactly, in float64, and has no gradient. Both forms
+// read the features of the last layer. The paper combines GeoDL with iCaRL "without its distillation", for which no
+// code exists; ours has softmax, a linear head, herding and nearest-mean classification. Steps of fewer than four rows
+// have no geodesic term.
 #include "strategies/baselines/geodesic_flow.hpp"
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/ATen.h>
@@ -120,11 +122,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of LUCIR's official code for "
-                        "CIFAR-100 scaled to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of LUCIR's official "
+                        "code for CIFAR-100 scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the form and the weight in the README of GeoDL's official code",
+             .meaning = "like preset paper, with the form and the weight in the README of GeoDL's official code",
              .toml = "[strategy]\nform = \"difference\"\nweight = 10.0\n" + training + "augment = \"crop-flip\"\n"}};
   }
   diagnostics check(const method_setup& setup) const override {

@@ -1,7 +1,7 @@
 // iCaRL: S.-A. Rebuffi, A. Kolesnikov, G. Sperl and C. H. Lampert, "iCaRL: Incremental Classifier and Representation
-// Learning", CVPR 2017. One sigmoid per class (Algorithm 3), exemplars by herding (Algorithm 4), and
-// nearest-mean-of-exemplars classification (Algorithm 1). For all rows, the previous model's sigmoids replace the old
-// columns of the target:
+// Learning", CVPR 2017. The method has one sigmoid per class (Algorithm 3), exemplars selected by herding (Algorithm
+// 4), and nearest-mean-of-exemplars classification (Algorithm 1). For all rows, the targets of old classes are the
+// previous model's sigmoids:
 //     loss = sum over rows and classes of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
 //
 // Official code: takes the mean over rows and all 100 classes from the first task on, which suits its rate of 2.0.
@@ -66,12 +66,12 @@ public:
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of iCaRL's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of iCaRL's official "
+                        "code scaled to these 200 epochs",
              .toml = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nschedule = \"step\"\n"
                      "milestones = [7, 9]\nfactor = 0.2\nweight_decay = 1e-5\naugment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the herding and the momentum of iCaRL's official code",
+             .meaning = "like preset paper, with the herding and the momentum of iCaRL's official code",
              .toml = "[strategy]\nexemplars = \"repeats\"\n[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\n"
                      "schedule = \"step\"\nmilestones = [7, 9]\nfactor = 0.2\nmomentum = 0.9\nweight_decay = 2e-5\n"
                      "augment = \"crop-flip\"\n"}};

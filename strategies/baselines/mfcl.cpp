@@ -1,7 +1,7 @@
 // MFCL: S. Babakniya, Z. Fabian, C. He, M. Soltanolkotabi and S. Avestimehr, "A Data-Free Approach to Mitigate
 // Catastrophic Forgetting in Federated Class Incremental Learning for Vision Tasks", NeurIPS 2023. After each task, the
-// server trains an image generator through the global model, without data. f are features and h is the head. h', f' and
-// the labels of generated images come from the previous model. From task 2 on, a client minimizes
+// server trains an image generator through the global model, without data. f are features and h is the head; f' and h'
+// are those of the previous model, which also labels the generated images. From task 2 on, a client minimizes
 //     CE over the new classes of real rows + w_ft CE(h(stop(f)), y) over all classes
 //     + w_kd / O sum_c (h'(f)_c - h'(f')_c)^2 over the O old classes,
 // where the last two are means over real and generated rows. With u the model's logits of generated images x, p their
@@ -9,14 +9,14 @@
 //     CE(u / 1000, argmax u) + (1 + sum_c p_c log p_c / log C) + 50 KL(N(running) || N(batch)) + 1e-3 |x - S x|^2.
 //
 // Official code (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b; preset "official"): passes real and generated
-// rows together and twice, so running statistics are updated twice per step. The rate falls exponentially from 0.1 to
-// 0.01 in a task. 5 of 50 clients participate per round. Tiny-ImageNet has one more upsampling (preset "official-tiny")
-// and rotated images, which we omit.
+// rows together through the net, twice per step, so running statistics are updated twice. The learning rate falls
+// exponentially from 0.1 to 0.01 within a task. 5 of 50 clients participate per round. For Tiny-ImageNet, the generator
+// has one more upsampling layer (preset "official-tiny"), and rotated images are added, which we omit.
 //
 // Ours: the steps match the official classes (docs/fidelity.md). A client generates the images of all steps before its
-// training. Head rows of future classes keep their initial values. Every round sends generator and previous model. From
-// task 2 on, a client round costs about 7 times one of FedAvg with preset "official", and 2.7 times with "paper"
-// (docs/benchmarks.md).
+// training. Head rows of future classes keep their initial values. Every broadcast contains the generator and the
+// previous model. From task 2 on, a client round costs about 7 times as much as a round of FedAvg with preset
+// "official", and 2.7 times as much with "paper" (docs/benchmarks.md).
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
@@ -168,10 +168,10 @@ std::vector<preset> mfcl::presets() const {
            .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
            .toml = of_epochs(2, 128)},
           {.name = "official",
-           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients a round",
+           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients per round",
            .toml = official},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: a generator with one more upsampling stage",
+           .meaning = "a run of the official code on Tiny-ImageNet: a generator with one more upsampling stage",
            .toml = official + "upsamplings = 3\n"}};
 }
 
@@ -191,7 +191,7 @@ void making_keys(key_table& table, mfcl_settings& making) {
   table.number("label_weight", making.labels, {.low = 0.0},
                "Weight of the cross-entropy of the model on generated images.");
   table.number("label_temperature", making.temperature, {.low = 0.0, .open_low = true},
-               "Temperature in this cross-entropy.");
+               "Temperature of the generator's cross-entropy.");
   table.number("information_weight", making.information, {.low = 0.0},
                "Weight of the class-balance term (information entropy) of generated images.");
   table.number("statistics_weight", making.statistics, {.low = 0.0}, "Weight of matching batch-norm statistics.");

@@ -4,12 +4,12 @@
 // z are a row's features in the trained net, and z_glob those in the received model. z_prev are the features in the
 // client's own model after its previous round.
 //
-// Official code: a client without a previous model trains by CE alone, and ours does, too. It adds two projection
-// layers before the head; NIID-Bench does not.
+// Official code: a client without a previous model trains with CE only; ours does the same. The official code adds two
+// projection layers before the head; NIID-Bench does not.
 //
-// Ours: z are the features that the head reads. A projection is a matter of the model (`hidden` of an mlp, a head with
-// hidden layers). One previous model is compared, as in the paper. check() rejects nets without a trained layer before
-// the head, because the term would have no effect.
+// Ours: z are the features that the head reads. To add a projection, choose a model with one (`hidden` of an mlp, a
+// head with hidden layers). As in the paper, one previous model is used. check() rejects nets without a trained layer
+// before the head, because the term would have no effect.
 #include "runtime/models/row_wise_model.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/row_losses.hpp"

@@ -1,18 +1,18 @@
 // PODNet: A. Douillard, M. Cord, C. Ollion, T. Robert and E. Valle, "PODNet: Pooled Outputs Distillation for
-// Small-Tasks Incremental Learning", ECCV 2020. Distills pooled maps of all stages and the final features of the
-// previous model; each class has ten proxies. With g = sqrt(n / s), n classes seen and s new ones:
+// Small-Tasks Incremental Learning", ECCV 2020. The pooled maps of all stages and the final features of the previous
+// model are distilled; each class has ten proxies. With g = sqrt(n / s), n classes seen and s new ones:
 //     L = NCA(z, y) + flat g (1 - cos(x, x~)) + spatial g mean over stages of |u - v|  (proxy_rehearsal.hpp).
-// The first task has NCA only. Head rows of old classes are frozen. After a task, the whole head is tuned on equally
-// many rows of each class. In the paper's NCA, the margin applies to the correct class only, and that class is left out
-// of the sum.
+// In the first task, only the NCA term is used. Head rows of old classes are frozen. After a task, the whole head is
+// tuned on equally many rows of each class. In the paper's NCA, the margin applies to the correct class only, and that
+// class is left out of the sum.
 //
-// Official code (inclearn): in its NCA the margin cancels (nca_rows). New proxies start at k-means centers. Every
-// gradient element is clamped to [-5, 5].
+// Official code (inclearn): the margin has no effect in its NCA, because it cancels (nca_rows). New proxies start at
+// k-means centers. Every gradient element is clamped to [-5, 5].
 //
 // Ours: federated as described in rehearsal.hpp, with the official NCA. The head is tuned in the last round of a task,
 // with the rest of the net in evaluation mode. The server draws new proxies, as in PyCIL: k-means centers of different
 // clients do not correspond, so their mean is meaningless. Gradients are not clamped (training.clip_norm limits their
-// length). The stages of a ResNet-18 are its four.
+// length). A ResNet-18 has four stages.
 #include "strategies/baselines/proxy_rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <cmath>
@@ -58,11 +58,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
                                  "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, PODNet's weights for classification "
-                        "by the largest logit",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and PODNet's weights for "
+                        "classification by the largest logit",
              .toml = training},
             {.name = "official",
-             .meaning = "the same with nearest-mean classification and its weights in the official code",
+             .meaning = "like preset paper, with nearest-mean classification and the official code's weights for it",
              .toml = "[strategy]\nspatial = 5.0\nreadout = \"nme\"\nexemplars = \"repeats\"\n" + training}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

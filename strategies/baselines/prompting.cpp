@@ -103,7 +103,9 @@ void prompting_server::draw_slots(at::Tensor& flat) const {
 // -- client half ------------------------------------------------------------------------------------------------------
 
 preset stsa_preset() {
-  return {"stsa", "as in STSA's comparison: 2 epochs, uniform means; its rate is not published",
+  return {"stsa",
+          "as in STSA's comparison, with 2 epochs and unweighted means; the learning rate of the comparison is not "
+          "published",
           "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
           "learning_rate = 1e-3\n"};
 }

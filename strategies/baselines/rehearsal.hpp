@@ -1,5 +1,5 @@
 /// rehearsal: shared base of the class-incremental methods in LGA's comparison (iCaRL, BiC, PODNet and others; Dong et
-/// al. 2023, Tables 1 to 8). Neither that paper nor its code says how they were federated, so the following is ours:
+/// al. 2023, Tables 1 to 8). Neither that paper nor its code states how they were federated, so the following is ours:
 ///
 /// - A client trains on its current rows and on exemplars of finished tasks. It selects the exemplars of a task in its
 ///   first round after the task, by features of the received model. A client that was not drawn for whole tasks selects
@@ -15,7 +15,7 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
-/// Whether the memory size counts for each client or for all clients together.
+/// Scope of the memory size: each client, or all clients together.
 enum class memory_scope : std::uint8_t { client, federation };
 /// Classification after the last round of a task.
 enum class class_readout : std::uint8_t { nearest_mean, argmax };

@@ -6,11 +6,12 @@
 // It uploads y_i and c_i+ - c_i. From the uploads S of a round and N clients, the server computes
 //     x = x + eta_g mean_S(y_i - x),  c = c + |S| / N mean_S(c_i+ - c_i).
 //
-// Public code (NIID-Bench): has option II, weights uploads by rows (preset "niid-bench") and draws the first control
-// variates like weights; they cancel in full rounds.
+// Public code (NIID-Bench): uses option II and weights uploads by rows (preset "niid-bench"). It draws initial control
+// variates like initial weights; their effects cancel if all clients take part in every round.
 //
 // Ours: uploads have equal weights, as in the paper. c_i changes when the upload arrives, so a client that drops out
-// keeps the old one. Control variates persist across tasks unless `reset` is set. Running statistics are only averaged.
+// keeps the old one. Control variates persist across tasks unless `reset` is set. Running statistics are averaged
+// without control variates.
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
@@ -45,7 +46,7 @@ public:
   }
 };
 
-/// Converts control variates [P] to the tensors that travel, and back. For each tensor of weights that travels, there
+/// Converts control variates [P] to the tensors that are sent, and back. For each tensor of weights that is sent, there
 /// is one for its control variates.
 class control_variates {
 public:

@@ -1,16 +1,18 @@
 // SS-IL: H. Ahn, J. Kwak, S. Lim, H. Bang, H. Kim and T. Moon, "SS-IL: Separated Softmax for Incremental Learning",
 // ICCV 2021. Old and new classes have separate softmaxes, so new rows never reduce the scores of old classes.
-// Distillation is per task. Every step has current rows and replayed exemplars; with T = 2 and means over both:
+// Distillation uses a separate softmax for each earlier task. Every step has current rows and replayed exemplars. With
+// T = 2 and means over all rows of the step:
 //     L = mean of CE(z over the block of y, y)
 //         + sum over earlier tasks k of T^2 mean of KL(softmax(q_k / T) || softmax(z_k / T)).
 // The prediction is the argmax over all logits.
 //
-// Official code: divides the rate of task t, from 0, by t + 1. It drops the last batch of an epoch and keeps the first
-// rows of a class as exemplars.
+// Official code: divides the learning rate of task t, counted from 0, by t + 1. It drops the last batch of an epoch and
+// keeps the first rows of a class as exemplars.
 //
 // Ours: federated as described in rehearsal.hpp. The rate is divided as in the official code. The label of a row
-// selects its softmax, since a client that stays in an old task has old rows as current ones. The last batch is kept,
-// without which clients with few rows would not train. Exemplars are herded; preset "official" has exemplars = "first".
+// selects its softmax, because the current rows of a client that keeps an old task have old classes. The last batch is
+// used; otherwise clients with few rows would not train. Exemplars are herded; preset "official" has exemplars =
+// "first".
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -77,11 +79,11 @@ public:
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
                                  "milestones = [4, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 1e-4\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, rates of SS-IL's official code scaled "
-                        "to its 200 epochs",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and rates of SS-IL's official "
+                        "code scaled to these 200 epochs",
              .toml = training + "augment = \"crop-flip-jitter\"\n"},
             {.name = "official",
-             .meaning = "the same with the exemplars of SS-IL's official code, the first rows of each class",
+             .meaning = "like preset paper, with the exemplars of SS-IL's official code, the first rows of each class",
              .toml = "[strategy]\nexemplars = \"first\"\nreplay_rows = 32\n" + training + "augment = \"crop-flip\"\n"}};
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

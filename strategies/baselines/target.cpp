@@ -3,19 +3,21 @@
 // the global model, without data. From task 2 on, clients minimize
 //     CE over the new classes of real rows + k KD over the old classes of the images,
 //     KD = -mean sum_c softmax(z_old / T)_c log softmax(z / T)_c, with z_old the logits of the previous task's model.
-// Real rows and images pass the net separately. In a server round, a copy of the generator G and the codes descend
+// Real rows and images are passed through the net separately. In a server round, a copy of the generator G and the
+// latent codes are trained to minimize
 //     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree.
-// The batch of the lowest loss is stored. G takes one step along the sum of the copy's gradients, or 67 times the
-// copy's change.
+// The batch with the lowest loss is stored. Then G takes one step along the sum of the copy's gradients, or along 67
+// times the change of the copy.
 //
 // Official code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit 78cb9c0): KD has no factor T^2.
-// CIFAR-100 has 10 server rounds and a warm-up of 20, so no student is trained and the last term is absent (preset
-// "official"). Tiny-ImageNet has both (preset "official-tiny"). A client's epoch ends with the shorter of its two
-// loaders. A step has 8000 / ceil(rows of the data / (clients * tasks * batch)) images.
+// For CIFAR-100, it has 10 server rounds and a warm-up of 20 rounds, so no student is trained and the last term is
+// never used (preset "official"). For Tiny-ImageNet, both are used (preset "official-tiny"). A client's epoch ends when
+// the shorter of its two data loaders ends. A step has 8000 / ceil(rows of the data / (clients * tasks * batch))
+// images.
 //
 // Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). Epochs pass all real
-// rows unless epoch_ends = "shorter"; then the next shuffle fills the last batch of images. Head rows of future classes
-// keep their initial values. Every round sends the images, as bytes.
+// rows unless epoch_ends = "shorter"; then rows of the next shuffle fill the last batch of images. Head rows of future
+// classes keep their initial values. Every broadcast contains the images, as bytes.
 #include "runtime/base/ceil_div.hpp"
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"
@@ -172,7 +174,8 @@ std::vector<preset> target::presets() const {
            .meaning = "a run of the official code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
            .toml = own + "replay_rows = 500\n"},
           {.name = "official-tiny",
-           .meaning = "the same on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
+           .meaning =
+               "a run of the official code on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
            .toml = own + "replay_rows = 250\ngenerator_rounds = 200\ngenerator_steps = 50\ngenerator_rate = 2e-4\n"
                          "outer_step = \"reptile\"\nstatistics_weight = 0.1\nlabel_weight = 0.1\n"
                          "student_temperature = 5.0\n"}};
@@ -185,8 +188,9 @@ void making_keys(key_table& table, target_settings& making) {
   table.integer("generator_steps", making.steps, {.low = 1, .high = 100'000},
                 "Adam steps of the generator's copy and the latent vectors per round.");
   table.integer("generator_batch", making.batch, {.low = 1, .high = 100'000}, "Images per round.");
-  table.number("generator_rate", making.rate, {.low = 0.0, .open_low = true},
-               "Learning rate of the copy; the generator's rate is this times the steps of a round.");
+  table.number(
+      "generator_rate", making.rate, {.low = 0.0, .open_low = true},
+      "Learning rate of the generator's copy; that of the generator is strategy.generator_steps times as large.");
   table.number("code_rate", making.code_rate, {.low = 0.0}, "Learning rate of the latent vectors.");
   table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Width of a latent vector.");
   table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
@@ -210,7 +214,7 @@ void making_keys(key_table& table, target_settings& making) {
   table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Momentum of the student.");
   table.number("student_decay", making.student_decay, {.low = 0.0}, "Weight decay of the student.");
   table.number("student_temperature", making.student_temperature, {.low = 0.0, .open_low = true},
-               "Temperature of the student's distillation; the loss is multiplied by its square.");
+               "Temperature T of the student's distillation; the loss is multiplied by T^2.");
 }
 
 void target::keys(key_table& table) {

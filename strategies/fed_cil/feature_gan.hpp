@@ -30,9 +30,9 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 /// - `features` with `labels`: a client's rows, drawn with replacement, or shuffled if `batches` is given;
 /// - `generators` with `fresh`: rows made by the generators in turn, with the fresh labels in turn;
 /// - `generators` with `own_classes`: every generator makes a batch of its own classes, and a step draws a
-///   class-balanced batch from all of them. `old_generator` with `old_classes` adds a replayed batch, and so does
-///   `old_generators` with `past_classes`, by the third rule. `server_generator` with `available` adds the consistency
-///   terms. Returns both nets.
+///   class-balanced batch from all of them. `old_generator` with `old_classes` adds a replayed batch. So does
+/// `old_generators` with `past_classes`, whose batch is class-balanced like that of `own_classes`. `server_generator`
+/// with `available` adds the consistency terms. Returns both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& training);
 
 /// Row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last batch is

@@ -5,17 +5,18 @@
 // agree on rows of the server's generator (consistency enforcement).
 //
 // Official code (github.com/daiqing98/FedCIL, commit c439de0; preset "official", with source lines in
-// fed_cil_options.cpp): multiplies the consistency terms by 0. A client replays its own last generator. Labels of fakes
-// are drawn from the classes so far and overwrite the first numbers of a code. Cross-entropy covers all classes of the
-// run. Consolidation draws from a pool of all generators. Weights start from N(0, 0.02^2), and batches come from
-// shuffles.
+// fed_cil_options.cpp): multiplies the consistency terms by 0. A client replays rows of its own previous generator.
+// Labels of generated rows are drawn from the classes so far and overwrite the first numbers of a latent code.
+// Cross-entropy covers all classes of the run. Consolidation draws rows from a pool of all generators. Initial weights
+// are drawn from N(0, 0.02^2), and batches come from shuffles.
 //
-// Ours: the steps match the official classes (docs/fidelity.md). Consistency terms count by default. By default the GAN
-// models features of a frozen backbone, as FedHAF does; preset "as-published" has the official rules for features.
-// Moments are kept in a client's memory. The server's critic is evaluated, not each client's. Generated rows are always
-// normalized by their batch. A client with fewer rows than a batch draws with replacement; the official code stops.
-// With pooled consolidation or own replay, uploads include the client's classes and its last generator. We omit the
-// official client split, EMNIST's longer codes (latent = 126) and the deeper CIFAR-10 nets.
+// Ours: the steps match the official classes (docs/fidelity.md). By default, consistency terms are used, and the GAN
+// models features of a frozen backbone, as in FedHAF's comparison; preset "as-published" applies the official rules to
+// features. The moments of Adam are kept in a client's memory. The server's critic is evaluated, not each client's.
+// Generated rows are always normalized by the statistics of their batch. A client with fewer rows than a batch draws
+// rows with replacement; the official code fails. With pooled consolidation, or if clients replay their own generators,
+// uploads include the client's classes and its previous generator. We omit the official client split, EMNIST's longer
+// codes (latent = 126) and the deeper CIFAR-10 nets.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/fed_cil/fed_cil_options.hpp"

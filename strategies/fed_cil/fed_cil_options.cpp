@@ -31,8 +31,8 @@ std::vector<preset> fed_cil_presets() {
            "run are not implemented",
        .toml = run + "gan_rate = 2e-4\ngan_beta2 = 0.999\ngan_decay = 0.0\nmoments = \"each-task\"\n" + around},
       {.name = "as-published",
-       .meaning = "only losses, labels, latent vectors, replay and consolidation of preset \"official\": for nets "
-                  "of features, with the scenario's counts",
+       .meaning = "losses, labels, latent vectors, replay and consolidation of preset official, for nets of features; "
+                  "the scenario sets all numbers",
        .toml = game}};
 }
 

@@ -4,7 +4,7 @@
 #include "strategies/fed_cil/gan_nets.hpp"
 namespace mneme::fed_cil_method {
 
-/// What happens to Adam's moments between rounds.
+/// Treatment of Adam's moments between rounds.
 enum class moments_rule : std::uint8_t {
   kept,      ///< Kept in the client's memory, and on the server.
   each_task, ///< Kept, but reset in a client's first round of a task.

@@ -1,22 +1,23 @@
 // FedHAF: federated class-incremental learning with a frozen backbone, a feature adjustment module F' and a head with
 // outputs F (OpenReview RvAvRC3cUW). A client trains in two stages: the head by cross-entropy and distillation (eqs. 4,
 // 5), then the module by distillation and balance of adjusted features (eqs. 2, 3). Both use the rows of the task and
-// exemplars of earlier tasks (eq. 6). Parameters and running statistics of the other part stay frozen. The server
-// averages both parts; the teacher is the model before the task.
+// exemplars of earlier tasks (eq. 6). In each stage, parameters and running statistics of the other part are frozen.
+// The server averages both parts. The teacher is the model before the task.
 //
 // Official code: none; neither the paper nor its OpenReview entry names a repository. So there is no preset "official",
 // and tests compute the equations by hand.
 //
-// Ours: the paper contradicts itself, so every reading is a key; presets "paper" and "recommended" select readings.
-// Stage 2 has no labels in the paper and would never train the module in task 1, so we add cross-entropy through the
-// frozen head in task 1 (stage2_ce). Eq. 2 is a mean over dimensions (fd_reduction). Eq. 3 compares mean lengths per
-// class (fb_division); old lengths are those of the model before the task (fb_reference). Eq. 5 is KL(present ||
-// before) over old classes at temperature 1, as printed. Cross-entropy covers new rows within their task ("paper"), or
-// all rows over all classes ("recommended"). adjustment_net.hpp corrects the impossible widths of Table 6. Module and
-// head are initialized once (reinit_each_task). Epochs, batch size, momentum and clipping are ours. A client selects a
-// share of each class as exemplars in its first round of a task (exemplar_rows_max is the paper's "fixed buffer size
-// B"). ablation = "stages" trains both parts together with the gradients of stage 2; with stages_gradient = "joint",
-// with those of eq. 7.
+// Ours: the paper contradicts itself, so keys select among its interpretations; presets "paper" and "recommended" set
+// these keys. Stage 2 has no labels in the paper and would never train the module in task 1. Therefore we add
+// cross-entropy through the frozen head in task 1 (stage2_ce). Eq. 2 is a mean over dimensions (fd_reduction). Eq. 3
+// compares mean lengths per class (fb_division); the lengths of old features are those of the model before the task
+// (fb_reference). Eq. 5 is KL(present || before) over old classes at temperature 1, as printed. Cross-entropy covers
+// new rows over the classes of their task ("paper"), or all rows over all classes ("recommended"). adjustment_net.hpp
+// corrects the inconsistent widths of Table 6. Module and head are initialized once (reinit_each_task). Epochs, batch
+// size, momentum and clipping are ours. A client selects a share of each class as exemplars in its first round of a
+// task (exemplar_rows_max is the paper's "fixed buffer size B"). ablation = "stages" trains both parts at the same
+// time: by default, the module gets the gradients of stage 2; with stages_gradient = "joint", both parts get those of
+// eq. 7.
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -27,7 +28,7 @@ namespace mneme::fedhaf_method {
 
 namespace {
 
-/// Ablations of Table 3. Each omits what the text of its section says it omits.
+/// Ablations of Table 3. Each omits the parts named in the text of its section.
 enum class ablation_kind : std::uint8_t {
   none,
   cross_entropy,        ///< Without head splitting: new rows are compared over all classes seen.
@@ -41,7 +42,7 @@ enum class stage2_labels : std::uint8_t { first_task, always, never };
 /// Gradient of the module if module and head are trained together.
 enum class one_stage_gradient : std::uint8_t {
   joint,     ///< Gradient of the sum of all losses, as printed in eq. 7.
-  as_staged, ///< Gradient of stage 2: without KD, and with CE as stage2_ce says.
+  as_staged, ///< Gradient of stage 2: without KD; stage2_ce selects the use of CE.
 };
 
 struct options {

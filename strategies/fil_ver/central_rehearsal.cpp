@@ -1,18 +1,18 @@
-// Central rehearsal: a single learner with all data of the current task, the centralized study of FIL-VER (arXiv
-// 2110.09695, section 5.1) and the upper bound of its federated study. A classifier with its encoder is trained by eq.
-// 9 (eq. 7 for point embeddings). A classifier on a frozen encoder is trained by cross-entropy on samples of its
-// embeddings (eq. 4). The key `system` selects the rehearsal:
+// Central rehearsal: a single learner with all data of the current task. It is the centralized study of FIL-VER (arXiv
+// 2110.09695, section 5.1) and the upper bound of its federated study. If the encoder is trained, it is trained
+// together with the classifier by eq. 9 (eq. 7 for point embeddings). If the encoder is frozen, the classifier is
+// trained by cross-entropy on samples of the embeddings (eq. 4). The key `system` selects the rehearsal:
 // - none: no rehearsal; naive: stored raw rows; offline: all tasks together;
 // - ebr: stored embeddings of a frozen encoder, `ebr_multiplier` times as many;
-// - noise: the same with a random encoder. With noise_scope = "rehearsal" it makes only the rehearsed vectors, and the
-//   classifier has the frozen encoder; with "all" it is the classifier's encoder, too.
+// - noise: the same with a random encoder. With noise_scope = "rehearsal", only the rehearsed vectors come from the
+//   random encoder, and the classifier uses the frozen one; with "all", the classifier uses the random encoder, too.
 //
 // Official code: none.
 //
-// Ours: with a frozen encoder, naive and ebr would be identical (multiplier 1), but the paper plots them as different.
-// So systems without embeddings train the encoder with the classifier, unless `encoder` is set. "16 times" counts
-// vectors; each is repeated at most ebr_repeat_cap times. The frozen encoder is trained on a tenth of every task
-// (vee_data), because one trained on a single permutation does not transfer.
+// Ours: with a frozen encoder, naive and ebr would be identical (multiplier 1), but the paper plots different curves.
+// Therefore systems without embeddings train the encoder with the classifier, unless `encoder` is set. The paper's "16
+// times" is the number of vectors; each is repeated at most ebr_repeat_cap times. The frozen encoder is trained on a
+// tenth of every task (vee_data), because one trained on a single permutation does not transfer.
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include <ATen/TensorOperators.h>

@@ -1,21 +1,21 @@
 // FIL-VER: federated incremental learning by variational embedding rehearsal (arXiv 2110.09695). Before the first
 // round, the server trains an encoder on task 1 (eq. 9; eq. 7 for point embeddings), freezes it and sends it to each
-// client once. FedAvg trains only a classifier on its embeddings (eq. 1). A client stores the means and log deviations
-// of its rows and trains on new samples z = mu + sigma e (eq. 4) of current and past tasks. It also sends a share
-// R_T^(j) of them to the server. The server pools them (eq. 10) and trains the averaged classifier on batches from the
-// pool (server-side training).
+// client once. FedAvg trains only a classifier on the embeddings (eq. 1). A client stores the means mu and log
+// deviations of the embeddings of its rows. It trains on new samples z = mu + sigma e (eq. 4) of current and past
+// tasks. It also sends a share R_T^(j) of these statistics to the server. The server pools them (eq. 10) and trains the
+// averaged classifier on batches from the pool (server-side training).
 //
 // Official code: none; the paper names no repository. So there is no preset "official", and tests compute the equations
 // by hand. The paper has no table of settings.
 //
 // Ours: Algorithm 1 contradicts the text; as in the text, clients and server also train on old tasks (client_rehearsal,
-// pool). Loops run E and S_max times, and E counts epochs. beta is 1e-5 times the KL divergence summed over the
-// embedding; larger values remove information that later tasks need (docs/results.md). Statistics are per row, with log
-// deviations in [-6, 3]. The encoder has 32 and 64 filters without padding and is trained on all of task 1 (vee_data).
-// Tests use means (embedding). The pool has 2,400 rows per task, balanced by label, and batches are balanced by task,
-// because a growing pool favors early tasks. A sample of a row is sent only once, since several reveal its mean
-// (sample_once). Enrollment tables reconstruct a lost figure: four clients, four tasks; the share of an absent
-// client is unused.
+// pool). The loops run E and S_max times, and E is a number of epochs. beta, the weight of the KL divergence summed
+// over the embedding, is 1e-5; larger values remove information that later tasks need (docs/results.md). Each row has
+// its own statistics, with log deviations in [-6, 3]. The encoder has layers of 32 and 64 filters without padding and
+// is trained on all of task 1 (vee_data). Tests use the means (embedding). The pool has 2,400 rows per task, balanced
+// by label. Batches are balanced by task, because a growing pool favors early tasks. A client sends only one sample of
+// a row, because several samples would reveal the mean (sample_once). The enrolment tables reconstruct a figure that is
+// not available: four clients and four tasks; the rows of an absent client are not used.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"

@@ -1,21 +1,23 @@
 // LANDER: federated class-incremental learning with text-anchored features and data-free replay (M.-T. Tran et al.,
-// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). The loss pulls a linear map
-// of the features towards a fixed embedding of the class's name, down to a radius. After each task, the server trains a
-// generator through its model, without data. Clients train on their rows and on generated images:
-//     task 1:  CE + l bound,  bound = relu(mean |map - anchor|^2 / E - r), one hinge per batch
+// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). "map" is a linear map of the
+// features. The loss moves it towards the class's anchor, a fixed embedding of the class name with E entries, until it
+// is within a radius r. After each task, the server trains an image generator through its model, without data. Clients
+// train on their own rows and on generated images:
+//     task 1:  CE + l bound,  bound = relu(mean over the batch of |map - anchor|^2 / E - r)
 //     later:   cur (CE over new classes + l bound) + pre (KD over old classes + |map - teacher's map|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
 //
 // Official code (github.com/tmtuan1307/LANDER, commit 44d7acc; preset "official"): passes real and replayed rows
-// separately, so each has its own batch statistics. A task ends with the start model of the round whose first epoch has
-// the lowest loss per step (task_model). So the last average is never chosen. The pool is truncated by file names
-// (pool_max). New head rows are drawn at the start of a task.
+// through the net separately, so each kind has its own batch statistics. The final model of a task is the model at the
+// start of the round whose first epoch has the lowest loss per step (task_model). Therefore the model after the last
+// round is never chosen. If the image pool has more than pool_max files, only the first ones in the order of file names
+// are used. New head rows are drawn at the start of a task.
 //
-// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The map is extra
-// rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with the moments of the
-// official ones. Head rows of future classes are subject to weight decay unless new_class_head = "drawn". Every round
-// sends the pool, as bytes. With few rounds or partial participation, the best round is often hardly trained;
-// task_model = "last-round" takes the last average.
+// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The linear map is
+// stored as additional rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with
+// the mean and deviation of the official embeddings. Head rows of future classes are subject to weight decay unless
+// new_class_head = "drawn". Every broadcast contains the pool, as bytes. With few rounds or partial participation, the
+// model that this rule selects is often hardly trained; task_model = "last-round" uses the model after the last round.
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
@@ -181,7 +183,7 @@ public:
   void keys(key_table& table) override;
   std::vector<preset> presets() const override {
     return {{.name = "official",
-             .meaning = "a run of the official code: 100 rounds a task, its schedule, augmentation and head",
+             .meaning = "a run of the official code: its schedule, augmentation and head, and 100 rounds per task",
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
@@ -311,7 +313,8 @@ void dream_keys(key_table& table, synthesis_settings& dreams) {
                 "Rounds after the warm-up without the adversarial term, in which the student is trained.");
   table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Adam steps per round.");
   table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images per round.");
-  table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true}, "Adam's learning rate.");
+  table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true},
+               "Learning rate of Adam in the generator's training.");
   table.integer("generator_width", dreams.filters, {.low = 1, .high = 65'536},
                 "Filters of the generator's last convolution; earlier ones have twice as many.");
   table.flag("generator_views", dreams.views,

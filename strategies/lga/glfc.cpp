@@ -4,10 +4,11 @@
 // global models on images that it reconstructs from the gradients of prototypes.
 //
 // Official code (github.com/conditionWang/FCIL, commit 11e161a, without a license): has sigmoid losses. It never resets
-// its best score (`best_reset`), so a teacher can stay for many tasks. New clients are drawn into cohorts.
+// its best score (`best_reset`), so one model can remain the teacher for many tasks. New clients are drawn into
+// cohorts.
 //
-// Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper, "official" the
-// official code without its bugs, "released" with those that change results.
+// Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper. Preset
+// "official" follows the official code without its bugs, and "released" includes the bugs that change results.
 #include "strategies/lga/gradient_compensation.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
@@ -48,8 +49,9 @@ public:
              .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\n" + released},
             {.name = "released",
-             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
-                        "that is never reset",
+             .meaning =
+                 "the official code with the bugs that change results: exemplars that are selected twice, a best score "
+                 "that is never reset",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"never\"\n" + released}};
   }
 

@@ -190,8 +190,9 @@ std::int64_t gradient_compensation_method::task_of_class(std::int64_t label) con
   return holder - tasks.begin();
 }
 
-/// Local training on the current rows and all exemplars, with an old model as teacher. In the round of a detection, the
-/// teacher is the best model of the latest task; in other rounds, that of the task before.
+/// Local training on the current rows and all exemplars, with an old model as teacher. The teacher is the best model of
+/// the latest task in a round in which the client detects a new task, and the best model of the task before in all
+/// other rounds.
 train_job gradient_compensation_method::training(const client_context& ctx, const broadcast& in,
                                                  const finding& after) const {
   const auto& memory = after.memory;

@@ -45,7 +45,7 @@ struct forgetting_terms {
   double distillation_factor = 1.0;
 };
 
-/// What a client knows of its classes, for the auxiliary tensors of a job.
+/// Information about a client's classes, for the auxiliary tensors of a job.
 struct forgetting_context {
   std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] task of each memorized class; -1: new class.
   std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest one.

@@ -4,18 +4,20 @@
 // prototypes from gradients and scores global models on noisy copies of their features (eqs. 11-14). It sends clients
 // the best model of the latest task and of the one before.
 //
-// Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Its quirks are
-// keys. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row twice
-// (`exemplars`). The best score is reset once (`best_reset`). New clients are never drawn (`pool`), and clients of an
-// old task keep all its rows (`old_clients`). Groups are drawn per task (`regroup`), and prototypes are perturbed as
-// unnormalized pixels (`perturbation`). We omit its bugs in reconstruction (8-bit overflow, augmentation, dropped
-// batches below 64, no labels from 100 on) and the entropy of augmented rows.
+// Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Keys select its
+// unusual choices. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row
+// twice (`exemplars`). The best score is reset only once (`best_reset`). New clients are never drawn into cohorts
+// (`pool`), and clients of an old task keep all rows of the task (`old_clients`). The groups of clients are drawn again
+// for each task (`regroup`), and prototypes are perturbed as unnormalized pixels (`perturbation`). We omit its bugs in
+// reconstruction (8-bit overflow, augmentation, dropped batches of fewer than 64 rows, no labels from 100 on), and its
+// use of augmented rows for the entropy.
 //
-// Ours: presets "paper", "official" (without bugs) and "released" (with bugs). The KL of eq. 9 is infinite for zeros in
-// labels, so it is a cross-entropy to the mixed label. Entropies and scores are computed without augmentation. The
-// noise scale comes from reconstructions, not training images, or is fixed (`noise_scale`). Gradients in the first
-// rounds of a task belong to it. Under softmax losses, clients of a confident net do not detect tasks and keep no
-// exemplars; under sigmoid losses they do (docs/results.md).
+// Ours: presets are "paper", "official" (without bugs) and "released" (with bugs). The KL divergence of eq. 9 is
+// infinite if a label has zeros, so we use the cross-entropy with the mixed label. Entropies and scores are computed
+// without augmentation. The noise scale is computed from reconstructions instead of training images, or is fixed
+// (`noise_scale`). Gradients that arrive in the first rounds of a task are assigned to this task. With softmax losses,
+// clients of a confident net do not detect new tasks and keep no exemplars; with sigmoid losses they do
+// (docs/results.md).
 #include "strategies/lga/gradient_compensation.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
@@ -291,8 +293,9 @@ public:
              .meaning = "the official code with its learning rates, without its bugs",
              .toml = "[strategy]\nexemplars = \"greedy\"\n" + released},
             {.name = "released",
-             .meaning = "the same with the bugs that change results: exemplars that are chosen twice, a best score "
-                        "that is reset once, new clients that never take part",
+             .meaning =
+                 "the official code with the bugs that change results: exemplars that are selected twice, a best score "
+                 "that is reset once, new clients that never take part",
              .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"second-task\"\npool = \"fixed\"\n" +
                      released}};
   }

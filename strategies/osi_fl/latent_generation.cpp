@@ -74,8 +74,8 @@ at::Tensor moment_map::moved(const at::Tensor& latents) const { return at::mm(la
 
 namespace {
 
-/// Handles one kind per slice: samples latents under the mean embedding of the kind's rows, and maps their moments to
-/// those of the rows.
+/// Handles one kind of rows (latent_generator.hpp) per slice: samples latents under the mean embedding of these rows,
+/// and maps the latents' moments to those of the rows.
 class match_moments final : public looped_program {
 public:
   match_moments(const latent_shape& shape, const generation_settings& settings)

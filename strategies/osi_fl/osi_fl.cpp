@@ -1,23 +1,25 @@
-// OSI-FL: one-shot incremental federated learning with a generating server. Every client uploads the mean embedding of
-// each of its classes once (eq. 9). The server generates images under these conditions by latent diffusion with
-// guidance (eqs. 2-5). It trains the global model on them and on retained images of earlier tasks (eq. 16). Then it
-// retains the p images per class with the largest loss gradients (eqs. 13-15). The key `mode` selects a variant.
-// `oscar` keeps all images and restarts every task from the initial model (eq. 12). `oscar-r` retains none and adds
-// lambda / 2 |w - w_(t-1)|^2. `oscar-il` retains none (eq. 11).
+// OSI-FL: one-shot incremental federated learning with a generative model on the server. Every client uploads the mean
+// embedding of each of its classes once (eq. 9). The server generates images conditioned on these embeddings by latent
+// diffusion with guidance (eqs. 2-5). It trains the global model on them and on retained images of earlier tasks (eq.
+// 16). Then it retains the p images per class with the largest loss gradients (eqs. 13-15). The key `mode` selects a
+// variant. `oscar` keeps all images and restarts every task from the initial model (eq. 12). `oscar-r` retains none and
+// adds lambda / 2 |w - w_(t-1)|^2. `oscar-il` retains none (eq. 11).
 //
 // Official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official"): trains the head of a pretrained
 // ResNet-18 by SGD with batch norms in training mode, over all classes. It retains the images with the largest loss
-// after the task, under one random view. We omit a rate that falls when the loss stalls and momentum across tasks. Its
-// federated baselines train one client per task (old_model_share = 0.5). The official OSCAR
-// (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025; preset "official-oscar") trains a whole net in
-// one task and keeps the epoch with the most correct rows. We omit its step schedule, which reads the loss as the epoch
-// number, and its different normalizations in training and test.
+// after the task, computed on one random augmentation. We omit its schedule, which lowers the rate when the loss
+// stalls, and its momentum, which continues across tasks. Its federated baselines train one client per task
+// (old_model_share = 0.5). The official OSCAR (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025;
+// preset "official-oscar") trains a whole net in one task and keeps the weights of the epoch with the highest training
+// accuracy. We omit its step schedule, which uses the loss as the epoch number, and its different normalizations in
+// training and test.
 //
-// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. `sd77x768` generates by Stable
-// Diffusion as the official code does, `embed512` by a small generator. Otherwise, the server trains an encoder and a
-// generator on public rows and sends each client the encoder once. p is the key `retained_per_class`; it counts images
-// per class and task. Scores are at theta_(t-1) as in eq. 13 (`scoring_model`). The loss covers the classes seen
-// (`loss_classes`). Tasks have equal weights, in eq. 12 as well (`replay`).
+// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. The condition `sd77x768` then
+// generates images with Stable Diffusion, as the official code does, and `embed512` with a small generator. Without
+// these keys, the server trains an encoder and a generator on public rows and sends each client the encoder once. p is
+// the key `retained_per_class`, a number of images per class and task. Images are scored with the model before the
+// task, theta_(t-1), as in eq. 13 (`scoring_model`). The loss covers the classes seen (`loss_classes`). Tasks have
+// equal weights, in eq. 12 as well (`replay`).
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
@@ -414,7 +416,7 @@ augmentation_kind osi_server::view() const {
 }
 
 /// Selects E_t (eqs. 13-15) and returns positions in `fresh`. Scores are gradient norms |d loss / d theta| (eq. 13), or
-/// as `criterion` says.
+/// those that `criterion` selects.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_info& info,
                                                    const labeled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);

@@ -108,7 +108,7 @@ void osi_options::keys(key_table& table) {
   table.path("generator_cache", cache,
              "Folder that caches trained parts for later runs, by a digest of their inputs; empty: none.");
   table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536},
-                "Rows per step in the training of these three.");
+                "Rows per step in the training of the encoder, the components and the denoiser.");
 }
 
 std::vector<preset> osi_options::presets() {

@@ -6,7 +6,7 @@ namespace mneme {
 // Axes: D features of the backbone, C classes, P parameters of the net.
 
 /// Start and end of the module's shortcut. The paper draws a shortcut between layers of different widths and does not
-/// say how they are matched.
+/// state how they are matched.
 enum class shortcut_form : std::uint8_t {
   hidden_projection, ///< From the first hidden block to the output, through a matrix.
   input_projection,  ///< From the input to the output, through a matrix.

@@ -115,7 +115,7 @@ at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
   return take_moved(sum_, base, scale);
 }
 
-// -- which tensors travel ---------------------------------------------------------------------------------------------
+// -- which tensors are sent -------------------------------------------------------------------------------------------
 
 transmitted_weights::transmitted_weights(model_ref net, trainable_part part) {
   const auto trained = trained_parameters(*net, part);

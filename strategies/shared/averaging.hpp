@@ -56,22 +56,22 @@ private:
 
 // -- the server half --------------------------------------------------------------------------------------------------
 
-/// Selects the tensors of a net that travel each round. If all weights are trained, they travel as one tensor. If only
-/// a head or adapters are trained, these travel, and the frozen weights are the initial payload.
+/// Selects the tensors of a net that are sent in each round. If all weights are trained, they are sent as one tensor.
+/// If only a head or adapters are trained, only these are sent, and the frozen weights are the initial payload.
 class transmitted_weights {
 public:
   transmitted_weights() = default;
   transmitted_weights(model_ref net, trainable_part part);
   [[nodiscard]] bool whole() const noexcept { return trained_.empty(); }
-  /// Returns the tensors of `flat` [P] that travel.
+  /// Returns the tensors of `flat` [P] that are sent.
   [[nodiscard]] tensors_ref pick(const at::Tensor& flat) const;
-  /// Number of parameters that travel, without running statistics.
+  /// Number of parameters that are sent, without running statistics.
   [[nodiscard]] std::int64_t parameters(const model& net) const;
-  /// Returns `base` [P] with the traveled tensors written into it.
+  /// Returns `base` [P] with the tensors `traveled` written into it.
   [[nodiscard]] at::Tensor complete(const at::Tensor& base, const tensor_map& traveled) const;
 
 private:
-  std::vector<parameter> trained_; // empty if all weights travel
+  std::vector<parameter> trained_; // empty if all weights are sent
 };
 
 /// Averages the uploads, weighted by rows or uniformly, and broadcasts the mean. In asynchronous runs it aggregates by
@@ -110,10 +110,9 @@ private:
   rounds_section rounds_;
   transmitted_weights transmitted_;
   at::Tensor weights_;                             // [P]
-  tensors_ref frozen_;                             // frozen weights, which are the initial payload; null if all weights
-                                                   // travel
-  std::map<std::string, weighted_average> sums_;   // one per tensor that travels
-  std::map<std::string, weighted_change> changes_; // FedBuff: one per tensor that travels
+  tensors_ref frozen_;                             // initial payload; null if no weights are frozen
+  std::map<std::string, weighted_average> sums_;   // one per uploaded tensor
+  std::map<std::string, weighted_change> changes_; // FedBuff: one per uploaded tensor
   double change_weight_ = 0.0;                     // FedBuff: sum of c_k
 };
 

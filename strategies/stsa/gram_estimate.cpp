@@ -17,7 +17,7 @@ void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count k
   const auto clients = static_cast<double>(kappa == client_count::total ? from.clients : holders);
   const auto counts = from.counts.unsqueeze(1); // [K', 1]
   const auto spread = clients > 1.0 ? (rows - 1.0) / (clients - 1.0) : 0.0;
-  if (clamp_b && rows < clients) { // the form E1 with b = 0
+  if (clamp_b && rows < clients) { // the official formula with b = 0
     if (spread > 0.0)
       add_gram(gram, (from.sums * (spread / counts).sqrt()).contiguous());
     return;

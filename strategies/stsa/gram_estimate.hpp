@@ -21,8 +21,8 @@ struct class_sums {
 /// c_k / N (STSA, eq. 11, in a form that is always positive semi-definite):
 ///     G = N m m^T + (N - 1) / (kappa - 1) sum_k n_k (c_k / n_k - m)(c_k / n_k - m)^T
 /// For kappa = 1 the scatter is omitted. Without rows nothing is added.
-/// @param clamp_b official variant for N < kappa: in the form E1, G = a sum_k c_k c_k^T / n_k - b (sum c_k)(sum c_k)^T,
-/// a negative b becomes 0, and a class with a = 0 adds nothing
+/// @param clamp_b official variant for N < kappa: in the official formula, G = a sum_k c_k c_k^T / n_k - b (sum
+/// c_k)(sum c_k)^T, a negative b becomes 0, and a class with a = 0 adds nothing
 void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count kappa, bool clamp_b);
 
 /// Variant of the estimate; see add_estimated_gram().

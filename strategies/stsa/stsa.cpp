@@ -1,15 +1,16 @@
 // STSA and STSA-E: closed-form spatial-temporal statistics aggregation (arXiv 2506.01327, WWW 2026). FedAvg with a
 // cosine head adapts the net in task 1; then the net is frozen. In every task, each client uploads sums over its
-// features once. The server solves a ridge regression for all classes seen:
+// features once. X are the features and Y the one-hot labels of client k, and W_R is a fixed random matrix. The server
+// solves a ridge regression for all classes seen:
 //     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
-// In STSA-E, a client uploads only C_k and the class counts of `dummies` parts, and the server estimates G (eqs.
-// 10-11). In Table 3, the first task of PILoRA or Fed-CPrompt adapts the net instead (adapter = "pilora").
+// In STSA-E, a client splits its rows into `dummies` parts and uploads only C_k and the class counts of each part; the
+// server estimates G (eqs. 10-11). In Table 3, PILoRA or Fed-CPrompt adapts the net in task 1 (`adapter`).
 //
 // Official code: predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
 //
 // Ours: preset "paper" has linear scores and no clamp, preset "official" the cosine and the clamp. statistics_sums.cpp
-// computes eqs. 7, 8, 10 and 11, in one class each for STSA and STSA-E.
+// computes eqs. 7, 8, 10 and 11.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
 #include "runtime/storage/parameters.hpp"
@@ -370,7 +371,7 @@ method_needs stsa::needs() const {
 diagnostics stsa::check_adaptation(const method_setup& setup) const {
   const auto adapter = adapting_method(options_.adapter);
   if (options_.adapter.rate > 0.0 && options_.adapter.kind != adapter_kind::pilora)
-    return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": there is no low-rank part; "
+    return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": no low-rank adapter exists; "
                                       "expected 0, or training.learning_rate"}};
   if (options_.adaptation == adaptation_kind::none) {
     if (!adapter)
@@ -450,11 +451,11 @@ void stsa::keys(key_table& table) {
       "adapter", options_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
       "federated: method (with its defaults) that adapts a frozen vit in task 1, in place of FedAvg of the whole net. "
-      "Its low-rank parts or prompts are kept, its centers or head are discarded (Table 3).");
+      "Its low-rank adapters or prompts are kept, its centers or head are discarded (Table 3).");
   table.omit_default_from_digest();
   table.number(
       "adapter_rate", options_.adapter.rate, {.low = 0.0},
-      "adapter = \"pilora\": learning rate of the low-rank part (pilora's strategy.low_rank_rate); 0: its default.");
+      "adapter = \"pilora\": learning rate of the low-rank adapter (pilora's strategy.low_rank_rate); 0: its default.");
   table.omit_default_from_digest();
   table.integer("adaptation_rounds", options_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");

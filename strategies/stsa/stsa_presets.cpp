@@ -43,7 +43,7 @@ weight_decay = 5e-4
            "ViT as in the official main.py: cosine read-out, negative coefficients clamped; 10 dummy clients as in the "
            "paper (main.py: 5)",
            with(transformer, official)},
-          {"paper-pilora", "Table 3: PILoRA's low-rank part of task 1, then statistics",
+          {"paper-pilora", "Table 3: PILoRA's low-rank adapter of task 1, then statistics",
            with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
           {"paper-cprompt", "Table 3: Fed-CPrompt's components of task 1, then statistics",
            with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};

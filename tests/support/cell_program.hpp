@@ -4,7 +4,7 @@
 #include <filesystem>
 namespace mneme::test {
 
-/// Starts sandboxes in the given way during its lifetime, afterwards again by the tests' own program.
+/// During its lifetime, sandboxes are started in the given way; afterwards by the program of the tests again.
 class cells_that_begin {
 public:
   explicit cells_that_begin(sandbox_start begin);

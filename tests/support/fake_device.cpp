@@ -24,8 +24,8 @@ constexpr auto kind = c10::DeviceType::PrivateUse1;
 
 // -- memory -----------------------------------------------------------------------------------------------------------
 
-/// The device's memory. Protection keys apply per thread, so a host thread that reads it is detected while others
-/// compute.
+/// The device's memory. Protection keys apply per thread. A read by a host thread is therefore detected even while
+/// other threads compute on the device.
 class device_memory {
 public:
   static device_memory& only() {

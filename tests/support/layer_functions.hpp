@@ -17,8 +17,7 @@ struct function_of_layer {
 };
 
 /// Computes a layer. @param inputs input of the net; null: `in`
-/// @param offsets of the layer's parameters, ascending; empty: 0 to P - 1. They allow parameters of known sizes to
-/// begin anywhere.
+/// @param offsets of the layer's parameters in `weights`, ascending; empty: 0 to P - 1
 inline function_of_layer run_function(const layer& tried, const at::Tensor& weights, const at::Tensor& in,
                                       const at::Tensor& d_out, class_range classes = {},
                                       const training_mode* training = nullptr, const at::Tensor* inputs = nullptr,

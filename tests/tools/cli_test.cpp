@@ -263,8 +263,9 @@ TEST_CASE("validate --cost prints computation and traffic as text and as JSON", 
   const auto text = mneme_in(here.path(), "validate a.toml --cost");
   CHECK(text.code == 0);
   CHECK(text.out.starts_with("a.toml: ok\n  rounds  2, with 8 client-rounds and 2 evaluations in "));
-  // 20 weights of 4 bytes and 2 rounds of 4 clients; all 80 rows once, 40 of them with 2 classes and 40 with 4; 4
-  // features: 2 * 4 * 2 operations forward and as many backward; 40, then 80 test rows.
+  // 20 weights of 4 bytes, 2 rounds of 4 clients. All 80 rows are used once, 40 of them with 2 classes and 40 with 4.
+  // With 4 features and 2 classes, a row takes 2 * 4 * 2 operations forward and as many backward. Evaluations have 40,
+  // then 80 test rows.
   const auto object = mneme_in(here.path(), "validate a.toml --cost --json");
   CHECK(object.code == 0);
   CHECK(contains(object.out, "\"client_rounds\":8,"));

@@ -1,4 +1,4 @@
-"""tools/gpu_check in a tree of fakes: commands, evaluation of their output, failures."""
+"""tools/gpu_check with fake programs: commands, evaluation of their output, failures."""
 import importlib.machinery
 import importlib.util
 import json

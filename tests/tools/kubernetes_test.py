@@ -133,7 +133,7 @@ class Kubernetes(NodesCase):
         self.validate(manifests.values())
 
     def test_an_upgrade_keeps_the_secret_of_the_cluster(self):
-        """Without a cluster, lookup() finds nothing; a copy of the chart has what it would return."""
+        """Without a cluster, lookup() finds nothing, so a copy of the chart contains its result."""
         folder = os.path.join(self.scratch.name, "chart")
         shutil.copytree(CHART, folder)
         path = os.path.join(folder, "templates", "around.yaml")

@@ -2,7 +2,7 @@
 the real data are missing.
 
 An image is the sum of a pattern of its class, a pattern of its domain (a quarter each) and noise, all drawn from
-SHAKE-256 of a name, so that every machine gets the same images. Results on them say nothing about real data.
+SHAKE-256 of a name, so that every machine gets the same images. Results on them do not apply to real data.
 """
 import gzip
 import hashlib

@@ -93,7 +93,7 @@ def integer(name):
 
 
 class SizedProgram(Program):
-    """The module with calls before its own that depend on the number of rows."""
+    """The module after additional calls that depend on the number of rows."""
 
     def __init__(self):
         super().__init__(entries())

@@ -76,7 +76,7 @@ class Nodes(NodesCase):
                 self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
 
     def test_two_nodes_give_the_digest_of_one_process_with_upload_steps(self):
-        """Error feedback travels in client memories; noise and rules are applied in the run's process."""
+        """Client memories contain the error feedback; noise and rules are applied in the run's process."""
         folder, scenarios = self.out(), {name: f"scenarios/smoke/{name}.toml"
                                          for name in ("uploads", "robust", "dp-fedavg", "dp-ftrl")}
         accept, _ = self.cluster(1, 1)

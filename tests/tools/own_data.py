@@ -55,7 +55,7 @@ class Pictures:
 
 
 class Numbers:
-    """Rows of eight numbers of four classes; some are in other units."""
+    """Rows of eight numbers in four classes; some of the numbers have other units."""
 
     NAMES = ["ant", "bee", "cat", "dog"]
     WIDTH = 8

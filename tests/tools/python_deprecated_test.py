@@ -117,7 +117,7 @@ class DeprecatedNames(unittest.TestCase):
         changes = resumed.source_changes
         self.assertEqual(len(changes), 1)
         shutil.move(os.path.join(folder, "source_changes.jsonl"), os.path.join(folder, "mended.jsonl"))
-        self.assertEqual(mneme.load(folder).source_changes, changes)  # of an older version
+        self.assertEqual(mneme.load(folder).source_changes, changes)  # the file name of an older version
         with self.assertRaisesRegex(TypeError, "mended is the old name of allow_source_change"):
             mneme.resume(folder, mended=True, allow_source_change=True)
 

@@ -105,7 +105,7 @@ def sum_of(*parts):
 
 
 def by_name(logits, labels, features, row_weight, side):
-    """Cross-entropy with a margin, and a pull of features; reads row_weight and side to check their values."""
+    """Cross-entropy with a margin, and a penalty on features; reads row_weight and side to check their values."""
     assert row_weight.shape == labels.shape and abs(float(row_weight.sum()) - 1) < 1e-6
     rows = functional.cross_entropy(logits - side["margin"], labels, reduction="none")
     return rows + 0.01 * (features ** 2).sum(1)

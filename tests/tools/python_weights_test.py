@@ -1,4 +1,4 @@
-"""mneme.weights() with a fake hub, and models whose low-rank parts are merged."""
+"""mneme.weights() with a fake hub, and models whose low-rank adapters are merged."""
 import os
 import sys
 import tempfile
@@ -109,7 +109,7 @@ class Merged(unittest.TestCase):
                      "training": {**chosen["training"], "epochs": 0}}
             again = mneme.run(plain, out=os.path.join(folder, "whole"))
             self.assertAlmostEqual(again.summary["final_accuracy"], run.summary["final_accuracy"], delta=0.5)
-            with self.assertRaisesRegex(ValueError, "no low-rank parts; expected a run with model.low_rank"):
+            with self.assertRaisesRegex(ValueError, "no low-rank adapters; expected a run with model.low_rank"):
                 again.model(merge=True)
 
 

@@ -1,4 +1,4 @@
-/// interrupts: counts signals. The first Ctrl-C or SIGTERM asks the run to end, the second ends the process
+/// interrupts: counts signals. The first Ctrl-C or SIGTERM requests the end of the run, the second ends the process
 /// immediately.
 #pragma once
 #include <atomic>

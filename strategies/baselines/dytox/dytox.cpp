@@ -2,9 +2,9 @@
 // eXpansion", CVPR 2022. Every task has a token and a head on a shared encoder (convit.hpp). With n classes seen, s new
 // ones and lam = distillation (n - s) / n:
 //     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target).
-// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head. It
-// separates the new classes from each other and from all old ones. Its target is 0 for an old class and y - (n - s) + 1
-// for a new one. The first task has BCE only.
+// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head, which
+// separates the new classes from each other and from all old classes. Its target is 0 for an old class and y - (n - s)
+// + 1 for a new one. In the first task, only the BCE term is used.
 //
 // Official code: computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
 // encoder and tunes all tokens, heads and the decoder by BCE on equally many rows per class. Stochastic depth stays on.
@@ -12,9 +12,9 @@
 // Ours: federated as described in rehearsal.hpp; the tuning is in the last round of a task. The net holds tokens and
 // heads of all tasks from the start, and those of later tasks keep their initial values. The server averages all
 // weights and draws a new divergence head for each task. Exemplars are herded on the tokens of finished tasks, without
-// augmentation. The rate is constant within a round. The warm-up is a separate job at its mean rate, in the first round
-// of a task. Repeated augmentation is omitted, and weight decay also covers biases. LGA names a ResNet-18 for all
-// methods; here DyTox has the paper's transformer.
+// augmentation. The learning rate is constant within a round. The warm-up is a separate training job in the first round
+// of a task, at the mean rate of the warm-up. Repeated augmentation is omitted, and weight decay also covers biases.
+// LGA's comparison has a ResNet-18 for all methods; our DyTox has the transformer of its own paper.
 #include "strategies/baselines/dytox/convit.hpp"
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -91,7 +91,8 @@ public:
                  "Weight of the divergence head's loss; 0: no divergence head.");
     table.integer("tuning_epochs", options_.tuning_epochs, {.low = 0, .high = 100'000},
                   "Epochs on balanced rows with a frozen encoder, in the last round of every task except the first.");
-    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true}, "Learning rate of these epochs.");
+    table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true},
+                 "Learning rate of strategy.tuning_epochs.");
     table.integer("warmup_epochs", options_.warmup_epochs, {.low = 0, .high = 100'000},
                   "Warm-up epochs in the first round of a task, at the mean rate of a linear rise from 1e-6.");
     table.number("rate_min", options_.rate_min, {.low = 0.0}, "Final learning rate of a schedule.");
@@ -103,10 +104,10 @@ public:
                                  "learning_rate = 1.25e-4\nschedule = \"cosine\"\nweight_decay = 1e-6\n"
                                  "augment = \"crop-flip-jitter\"\n";
     return {{.name = "paper",
-             .meaning = "as in LGA's comparison: 20 epochs in each of 10 rounds, DyTox's rates for CIFAR-100",
+             .meaning = "as in LGA's comparison, with 20 epochs in each of 10 rounds and DyTox's rates for CIFAR-100",
              .toml = common + training},
             {.name = "official",
-             .meaning = "the same with the herding of DyTox's official code",
+             .meaning = "like preset paper, with the herding of DyTox's official code",
              .toml = common + "exemplars = \"repeats\"\n" + training}};
   }
   diagnostics check(const method_setup& setup) const override;

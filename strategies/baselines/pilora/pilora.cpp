@@ -2,19 +2,19 @@
 // Class-Incremental Learning", ECCV 2024. A frozen transformer gets a LoRA of queries and values per task, and a center
 // c per class instead of a head. With dist_c = |f(x) - c| / sqrt(d), a client minimizes over all classes of the run
 //     L = CE(-dist, y) + .001 dist_y + .01 sum |A| + .5 sum_{s < t} sum |A^s A^T|.
-// Only LoRA (A, B) and centers of the current task are trained. A client uploads both, and each class's mean feature
-// during training. The server averages LoRAs by rows and weights centers by their distances to these means
-// (center_weights).
+// Only the LoRA (A, B) and the centers of the current task are trained. A client uploads both, together with the mean
+// feature of each class during training. The server averages LoRAs, weighted by numbers of rows, and averages centers,
+// weighted by their distances to these mean features (center_weights).
 //
-// Official code: the evaluated net has room for one LoRA only, which stays that of task 1 (evaluate = "released"). Each
-// client gets a new split of the rows in every round. Training stops early on test rows. For a class without rows, all
-// centers have weight 0.1, which fits ten clients only.
+// Official code: the evaluated net holds only one LoRA, which always remains that of task 1 (evaluate = "released").
+// The rows are split over clients again in every round. Training stops early by the accuracy on test rows. For a class
+// without rows, all centers have weight 0.1, which is correct only for ten clients.
 //
-// Ours: by default the LoRAs of all tasks are summed, as the paper says. The split is fixed for a task, training never
+// Ours: by default the LoRAs of all tasks are summed, as in the paper. The split is fixed for a task, training never
 // stops early, and a class without rows gets the plain mean of the centers. A client without rows still counts in the
-// mean of centers, as in the official code. Every round sends the centers and A of earlier tasks, which STSA's count of
-// bytes omits. A client round costs about two thirds of one of FedAvg on the whole transformer (docs/benchmarks.md),
-// because frozen weights need no gradients.
+// mean of centers, as in the official code. Every broadcast contains the centers and the matrices A of earlier tasks;
+// STSA's comparison does not count these bytes. A client round costs about two thirds of a round of FedAvg on the whole
+// transformer (docs/benchmarks.md), because frozen weights need no gradients.
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
@@ -121,15 +121,15 @@ diagnostics pilora::check(const method_setup& setup) const {
   if (!dynamic_cast<const low_rank_vit*>(setup.net.get()))
     errors.push_back(
         {"model.name",
-         fmt::format("the net '{}' has no attention blocks for low-rank parts; expected model.name = \"vit\"",
+         fmt::format("the net '{}' has no attention blocks for low-rank adapters; expected model.name = \"vit\"",
                      setup.net->identity())});
   if (setup.trainable != trainable_part::all)
-    errors.push_back({"model.trainable", "model.trainable: the transformer is always frozen, and low-rank parts are "
+    errors.push_back({"model.trainable", "model.trainable: the transformer is always frozen, and low-rank adapters are "
                                          "trained together with the centers; expected \"all\""});
   if (setup.old_model_share > 0.0)
     errors.push_back(
         {"strategy.old_model_share", "strategy.old_model_share > 0: pilora has its own server step; expected 0"});
-  append(errors, validate_class_repeats(setup, "low-rank part is"));
+  append(errors, validate_class_repeats(setup, "low-rank adapter is"));
   const char* const kept = ": parts and centers of earlier tasks are frozen, so a client that is still at such a task "
                            "has nothing to train; expected ";
   if (setup.transition == task_transition::staggered)
@@ -143,18 +143,20 @@ diagnostics pilora::check(const method_setup& setup) const {
   auto blocks = options_.parts.blocks;
   std::sort(blocks.begin(), blocks.end());
   if (const auto twice = std::adjacent_find(blocks.begin(), blocks.end()); twice != blocks.end())
-    errors.push_back({"strategy.blocks", fmt::format("strategy.blocks: block {} has two low-rank parts; expected each "
-                                                     "block once",
-                                                     *twice)});
+    errors.push_back(
+        {"strategy.blocks", fmt::format("strategy.blocks: block {} has two low-rank adapters; expected each "
+                                        "block once",
+                                        *twice)});
   return errors;
 }
 
 void pilora::keys(key_table& table) {
   table.integers("blocks", options_.parts.blocks, {.low = 0, .high = 199},
-                 "Blocks of the transformer whose attention has low-rank parts, counted from 0.");
-  table.integer("rank", options_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank part.");
-  table.number("low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
-               "Learning rate of low-rank parts; training.learning_rate is that of centers. Both follow its schedule.");
+                 "Blocks of the transformer whose attention has low-rank adapters, counted from 0.");
+  table.integer("rank", options_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank adapter.");
+  table.number(
+      "low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
+      "Learning rate of low-rank adapters; training.learning_rate is that of centers. Both follow its schedule.");
   table.number("prototype", options_.weights.prototype, {.low = 0.0},
                "Weight of the distance to the center of the row's class.");
   table.number("sparsity", options_.weights.sparsity, {.low = 0.0}, "Weight of the sum of |A|.");
@@ -165,7 +167,7 @@ void pilora::keys(key_table& table) {
                {{"sum", evaluated_parts::sum},
                 {"first-plus-current", evaluated_parts::first_and_present},
                 {"released", evaluated_parts::released}},
-               "Low-rank parts of the evaluated net: those of all tasks as in the paper; those of the first and the "
+               "Low-rank adapters of the evaluated net: those of all tasks as in the paper; those of the first and the "
                "current task; or always that of the first, as in the official code.");
   table.flag("lagged_schedule", options_.late_schedule,
              "Use the rate of the previous round, as in the official code; the first two rounds have the first rate.");
@@ -179,19 +181,21 @@ std::vector<preset> pilora::presets() const {
                        low_rank, ends, centers);
   };
   const char* const released = "evaluate = \"released\"\nlagged_schedule = true\n";
-  return {{"stsa", "as in STSA's comparison: 2 epochs of batches of 128; its rates are not published",
+  return {{"stsa",
+           "as in STSA's comparison, with 2 epochs and batches of 128; the learning rates of the comparison are not "
+           "published",
            "[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 2e-3\nweight_decay = 1e-5\n"},
           {"paper", "30 rounds of 10 epochs with 10 of 30 clients; parts are summed over tasks",
            program("2e-3", "1e-5", "")},
-          {"official", "the official code for CIFAR-100: it evaluates with the low-rank part of task 1",
+          {"official", "the official code for CIFAR-100: it evaluates with the low-rank adapter of task 1",
            program("2e-3", "1e-5", released) + "[evaluation]\nmask = \"all\"\n"},
-          {"official-tiny", "the same for TinyImageNet",
+          {"official-tiny", "the official code for Tiny-ImageNet",
            program("5e-3", "5e-6", released) + "[evaluation]\nmask = \"all\"\n"}};
 }
 
 const strategy_registration line{
     {.name = "pilora",
-     .summary = "a low-rank part per task and re-weighted class centers (PILoRA, Guo et al. 2024)",
+     .summary = "a low-rank adapter per task and re-weighted class centers (PILoRA, Guo et al. 2024)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<pilora>(); }}};
 
 } // namespace

@@ -111,7 +111,7 @@ void text_tokens::add_plain(std::u32string_view text, std::vector<std::int64_t>&
   }
 }
 
-/// Merges the pair of the lowest rank, until no pair has a rank. Of equal pairs, the first is merged.
+/// Repeatedly merges the pair with the lowest rank, until no pair has a rank. Of equal pairs, the first is merged.
 void text_tokens::add_piece(std::u32string_view piece, std::vector<std::int64_t>& into) const {
   std::vector<std::string> parts;
   for (const auto byte : bytes_of(piece))

@@ -81,11 +81,11 @@ TEST_CASE("take() gives the server's jobs to a worker without batches of its own
 
 TEST_CASE("put() wakes only idle workers, and each only once") {
   batch_queues queues(2, 4, 2);
-  CHECK(numbers(queues.put(1, batches(10, 1, long_job))) == workers{1}); // all are idle at first; it hosts the shard
+  CHECK(numbers(queues.put(1, batches(10, 1, long_job))) == workers{1}); // idle, and hosts shard 1
   CHECK(queues.put(1, batches(20, 1, long_job)).empty());                // it is awake already
   CHECK(number(queues.take({1})) == 10);
   CHECK(number(queues.take({1})) == 20);
-  CHECK(queues.put(1, batches(30, 1)).empty()); // it will call take() again
+  CHECK(queues.put(1, batches(30, 1)).empty()); // still awake: it has not found its queue empty
   CHECK(number(queues.take({1})) == 30);
   CHECK_FALSE(queues.take({1}));
   CHECK(numbers(queues.put(1, batches(40, 1))) == workers{1});

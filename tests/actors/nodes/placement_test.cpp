@@ -126,7 +126,7 @@ struct run_of_one_node {
                      .lost = [](node_number, const std::string&) {},
                      .warn = [](const std::string&) {}});
     caf::anon_send(placement->handle, one_round());
-    REQUIRE(events.await("stage 0")); // the round is at the node, and its job is not released
+    REQUIRE(events.await("stage 0")); // the node runs the round, whose job is not released yet
   }
   ~run_of_one_node() { pool->detach(); }
 
@@ -159,7 +159,7 @@ const abandon the_round{.assignments = {{1}}};
 } // namespace
 
 TEST_CASE("placement limits a node's busy time and releases it when its last round on a GPU is abandoned") {
-  run_of_one_node at("cuda:0"); // where only idle shards move; nothing is computed
+  run_of_one_node at("cuda:0"); // on a GPU, only idle shards move; nothing is computed
   at.leave(std::chrono::minutes(1));
   at.tell(the_round);
   CHECK(at.events.await("end"));

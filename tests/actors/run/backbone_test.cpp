@@ -1,4 +1,5 @@
-// Runs with a preliminary backbone training on classes that the tasks do not use, and methods that train behind it.
+// Runs with a preliminary backbone training on classes that the tasks do not use, and methods that train on its
+// features.
 #include "runtime/storage/parameters.hpp"
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
@@ -58,7 +59,7 @@ struct own_cache {
   }
 };
 
-/// A scenario, and the one that trains its backbone.
+/// A scenario and its backbone scenario.
 struct two_scenarios {
   scratch_folder folder;
   two_scenarios(const scenario_text& trained, const scenario_text& learning) {

@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Scenario in which stays end before any work is done.
+/// Scenario in which clients leave before they finish any work.
 const auto short_stays = small_scenario({{"tasks.kind", "single"},
                                          {"enrolment.kind", "random"},
                                          {"enrolment.arrival_mean", "1 ms"},
@@ -66,7 +66,7 @@ TEST_CASE("a run with churn but no deliveries fails as stalled and names the cau
     CHECK((digest.empty() || digest == run.summary.run_digest));
     digest = run.summary.run_digest;
   }
-  const auto rounds = run_toml(short_stays); // rounds do not wait for clients that leave, so they close empty
+  const auto rounds = run_toml(short_stays); // rounds do not wait for clients that leave, so they close without uploads
   CHECK(rounds.summary.status == "done");
   CHECK(rounds.summary.client_rounds == 0);
 }

@@ -166,8 +166,8 @@ TEST_CASE("another seed gives another digest") {
 }
 
 TEST_CASE("trainings with different learning rates never share a batch") {
-  // There is room for two jobs ahead. Jobs of late clients wait until the jobs of the next round, which has another
-  // rate, are parked.
+  // The memory limit allows two jobs to be computed ahead. Jobs of late clients wait until the jobs of the next round,
+  // which has another rate, are parked.
   const overrides falling{{"training.schedule", "cosine"}, {"worker.shards", "1"}};
   auto with = [&](const char* key, const char* value) {
     auto over = falling;

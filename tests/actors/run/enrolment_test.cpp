@@ -1,4 +1,4 @@
-// Clients that have not enrolled yet, are active, or have left, with methods that keep what clients have sent.
+// Runs with clients that have not enrolled yet, are active, or have left, for methods that store uploads of clients.
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>

@@ -17,7 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Four classes in two tasks, and a linear net with nearly constant weights: its scores are these for every row.
+/// Four classes in two tasks, and a linear net with nearly constant weights, which computes the same given scores for
+/// every row.
 struct fixed_scores {
   explicit fixed_scores(const std::vector<float>& scores) {
     tensor_map weights;
@@ -170,7 +171,7 @@ TEST_CASE("a run of any method can start from the model of another method", "[ev
     const auto model = shop.path("run") / "model.safetensors";
     const auto next = run_toml(scenario.with({{"model.seed_weights", model.string()}, {"training.epochs", 0}}));
     CHECK(next.summary.status == "done");
-    if (scenario.text() == split.text()) // nothing was learned: all tensors are unchanged, also behind the backbone
+    if (scenario.text() == split.text()) // nothing was trained: all tensors are unchanged, including the head
       CHECK(next.model == content_of(model));
     else
       CHECK(next.summary.run_digest != before.run_digest);

@@ -1,4 +1,5 @@
-// Every computing thread must limit LibTorch and MKL to one thread, because sums split over threads have other bits.
+// Every computing thread must limit LibTorch and MKL to one thread, because a sum that is split over threads has
+// different bits.
 #include "runtime/base/intra_op_threads.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"

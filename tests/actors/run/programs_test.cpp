@@ -34,7 +34,7 @@ const finished_run& reference() {
   return run;
 }
 
-/// Mistake of a program of client 2 or of the server, in the second round.
+/// Fault of the program of client 2 or of the server in the second round.
 class wrong final : public looped_program {
 public:
   wrong(std::string fault, std::int64_t size) : fault_(std::move(fault)), size_(size) {}
@@ -64,7 +64,7 @@ private:
   std::int64_t size_;
 };
 
-/// FedAvg with such a program.
+/// FedAvg with a faulty program.
 class faulty final : public averaging_method {
 public:
   void keys(key_table& table) override {
@@ -262,7 +262,7 @@ TEST_CASE("a thousand rounds of ten thousand generated images need no more memor
                                  {"evaluation.every", 0},
                                  {"checkpoint.every", 0},
                                  {"strategy.images", 5000}});
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 16); // returns freed memory immediately, so that only live memory counts
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 16); // free() returns memory immediately, so that only live memory is measured
   (void)run_toml(made, {.over = {{"rounds.per_task", "10"}}});
   const auto after_ten = resident_bytes();
   const auto run = run_toml(made, {.over = {{"rounds.per_task", "1000"}}});

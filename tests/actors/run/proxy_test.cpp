@@ -26,7 +26,7 @@ tensor_map doubled(const tensor_map& in) {
 
 tensor_map refused(const tensor_map&) { throw std::runtime_error("cannot double"); }
 
-/// Proxy that sums what it receives, and lets a job double the sum as its advice.
+/// Proxy that sums the numbers that it receives. A job doubles the sum, which is then sent as advice.
 class adding_proxy final : public proxy_half {
 public:
   explicit adding_proxy(std::string fault) : fault_(std::move(fault)) {}

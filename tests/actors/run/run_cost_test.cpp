@@ -81,8 +81,9 @@ TEST_CASE("the FLOPs of a run follow from its rows, epochs, heads and teachers")
     over.emplace_back("model.weights", "as-drawn");
     return cost_of_toml(world + all, over);
   };
-  // 60 rows per task, twice; nets 6-5-2 and then 6-5-4: products of 30 and 5 c weights. The forward pass takes 2 (30 +
-  // 5 c). The backward pass takes the same, and once more for the layers after the first.
+  // 60 rows per task, used twice. The nets are 6-5-2 and then 6-5-4, with products of 30 and 5 c weights for c classes.
+  // The forward pass takes 2 (30 + 5 c). The backward pass takes the same, and once more for the layers after the
+  // first.
   const double first = 120.0 * (2 * 40 + 2 * (40 + 10)), second = 120.0 * (2 * 50 + 2 * (50 + 20));
   CHECK(with("fedavg", "all").train_flops == first + second);
   CHECK(with("fedavg", "all").evaluate_flops == 60.0 * 2 * 40 + 120.0 * 2 * 50);

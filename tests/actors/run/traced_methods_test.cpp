@@ -26,8 +26,8 @@ tensor_map count_job(const tensor_map& /*in*/) {
   return {};
 }
 
-/// Server that relies on guarantees of runs: a step follows a fold, and a job returns. It reads training rows and
-/// trains.
+/// Server that relies on guarantees of runs: a server step follows at least one fold, and every job returns a result.
+/// It reads training rows and trains.
 class demanding_server final : public averaging_server {
 public:
   explicit demanding_server(const method_setup& setup) : averaging_server(setup) {}
@@ -148,7 +148,7 @@ TEST_CASE("smoke scenarios of all methods validate, have a cost and run with tra
       REQUIRE(played);
       CHECK(played->report.client_rounds > 0);
     }
-    // One round, because the dry run ends before it.
+    // One round, because the dry run ends before the first round ends.
     auto over = of_clients.keys(trace_kind::availability);
     const auto read = read_scenario(file, over);
     REQUIRE(read);

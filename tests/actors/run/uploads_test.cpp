@@ -60,7 +60,7 @@ TEST_CASE("steps without effect on the values keep the model of the plain run") 
 TEST_CASE("compressed uploads take fewer bytes and less virtual time") {
   const scenario_text::keys slow{{"devices.uplink_mbit", 0.01}, {"devices.rows_per_second", 1e6}};
   const auto usual = summary_of(plain.with(slow)), small = summary_of(compressed.with(slow));
-  // 10 % of the weights, each 4 bytes and 4 bits in place of 4 bytes; rounded up per upload
+  // 10 % of the weights are sent. Each takes 4 bytes and 4 bits, instead of 4 bytes; an upload is rounded up.
   const auto share = static_cast<double>(small.upload_bytes) / static_cast<double>(usual.upload_bytes);
   CHECK(share > 0.1125);
   CHECK(share < 0.116);

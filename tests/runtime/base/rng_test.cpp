@@ -58,7 +58,7 @@ TEST_CASE("a stream does not depend on when it is made, and its first words are 
   rng_stream again(key);
   const std::uint64_t low = again.bits32(), high = again.bits32();
   CHECK(rng_stream(key).bits64() == (low | high << 32));
-  CHECK(low == 0xac397745); // pinned: a change here changes every run
+  CHECK(low == 0xac397745); // pinned: every run changes with this value
 }
 
 TEST_CASE("keys that differ in any field give different streams", "[rng]") {

@@ -31,7 +31,7 @@ expected<std::string> read_whole(const std::filesystem::path& file, std::size_t 
 
 } // namespace
 
-TEST_CASE("a plain, a gzip and an xz file of one content read alike", "[data]") {
+TEST_CASE("a plain, a gzip and an xz file with the same content give the same bytes", "[data]") {
   const scratch_folder folder;
   const auto content = noise();
   write_file(folder.path() / "a", content);

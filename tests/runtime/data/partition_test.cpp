@@ -97,7 +97,7 @@ TEST_CASE("iid sizes differ by at most one, and every class is spread over clien
   const auto parts = all_rows(*split, from, {0});
   CHECK(extremes(parts, any_row) == std::pair<std::int64_t, std::int64_t>{143, 142});
   const auto [most, least] = extremes(parts, [](std::int64_t row) { return row % 2 == 0; });
-  CHECK(most > least); // hypergeometric with deviation 5.5, not dealt by class
+  CHECK(most > least); // rows are not dealt by class: hypergeometric, deviation 5.5
   CHECK(most - least < 40);
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("Dirichlet shares do not depend on the index of the client", "[partiti
   }
 }
 
-TEST_CASE("a large beta gives every client an equal share of every class (FedHAF's fact H10)", "[partition]") {
+TEST_CASE("a large beta gives every client an equal share of every class", "[partition]") {
   for (const auto kind : {partition_kind::dirichlet, partition_kind::dirichlet_capped}) {
     auto from = split_by(kind, 8);
     from.partition.beta = 1e6;
@@ -361,7 +361,7 @@ TEST_CASE("sampled rows repeat only if a task has fewer rows than requested", "[
   }
 }
 
-TEST_CASE("each permuted task is split anew over the rows of its own transform", "[partition]") {
+TEST_CASE("each permuted task is split separately over the rows of its transform", "[partition]") {
   auto from = split_by(partition_kind::dirichlet, 3, 2);
   from.tasks.kind = task_kind::domain_incremental;
   from.tasks.transform = task_transform::permute;

@@ -55,7 +55,7 @@ void check_exponential(const std::vector<double>& values, double mean) {
 } // namespace
 
 // Dong et al. 2023: before a task, a tenth of the clients, N - floor(0.9 N), keep the old one; new clients never do.
-TEST_CASE("tasks.staying_share of the enrolled clients keep their task, drawn anew for each task") {
+TEST_CASE("tasks.keep_task_share of the enrolled clients keep their task, drawn again for each task") {
   auto from = of_clients(120);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 30, .added_per_task = 10};
   from.tasks.keep_task_share = 0.1;
@@ -134,7 +134,8 @@ TEST_CASE("clients arrive, stay and are absent for exponential times") {
   }
   REQUIRE(arrivals.size() == clients);
   check_exponential(arrivals, 100.0);
-  // The last stay is cut off by the end and not counted. It is longer than others, which gives a bias of 1 %.
+  // The last stay does not end before the trace does, so it is not counted. It is longer than others, which causes a
+  // bias of 1 %.
   CHECK(moments_of(stays).mean == Catch::Approx(50.0).margin(1.0));
   CHECK(moments_of(absences).mean == Catch::Approx(20.0).margin(0.3));
   CHECK(static_cast<double>(who.enrolled()) == Catch::Approx(clients * 50.0 / 70.0).margin(4 * 65.0)); // sqrt(npq) = 64

@@ -67,7 +67,7 @@ TEST_CASE("advice uses its party's link, and work starts at the later of both ar
   CHECK(parts.out.report().proxy_bytes == 3 * 24);
 }
 
-TEST_CASE("late work is dropped or kept, as rounds.late says, and counted once") {
+TEST_CASE("late work is dropped or kept, as rounds.late selects, and counted once") {
   for (const auto policy : {late_policy::drop, late_policy::keep}) {
     auto from = three_clients();
     from.rounds.late = policy;

@@ -64,7 +64,7 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
 }
 
 /// True if even the batches of an interrupted run must equal those of an uninterrupted one. This requires that finished
-/// results are stored, and that no stage was partially run, because all of its jobs fit at the same time.
+/// results are stored, and that all jobs of a stage fit into memory together, so that no stage is interrupted halfway.
 bool repeats_no_job(const toy_federation& toy) {
   const auto& settings = toy.settings;
   const bool stores_results = settings.stored_results_bytes_max > 0 || !settings.results_are_repeatable;

@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Both ends in one object. The name of a tensor is the number of its handle.
+/// Sender and receiver in one object. The name of a tensor is the number of its handle.
 class one_shelf final : public tensor_exchange {
 public:
   std::optional<offered_tensor> offer(const at::Tensor& value) override {

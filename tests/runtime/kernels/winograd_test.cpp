@@ -10,7 +10,7 @@ using kernels::conv_shape;
 
 namespace {
 
-kernels::scratch memory; // as a tape holds it
+kernels::scratch memory; // reused by all calls, like the scratch memory of a tape
 
 std::int64_t in_floats(const conv_shape& shape) { return shape.rows * shape.height * shape.width * shape.channels; }
 std::int64_t out_floats(const conv_shape& shape) {

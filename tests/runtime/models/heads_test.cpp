@@ -114,7 +114,7 @@ TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxi
   kind->set_head(head_kind::proxies);
   kind->set_proxies(2);
   const auto net = kind->build({1, 1, 2}, 1).value();
-  // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are equally shifted in 0.5 and 0.1.
+  // With cos = 1 + r / 2, the cosines 0.75 and 0.55 of the two proxies are r = -0.5 and -0.9.
   const auto weights = at::tensor({0.75F, std::sqrt(1 - 0.75F * 0.75F), 0.55F, std::sqrt(1 - 0.55F * 0.55F), 1.0F});
   const auto shown =
       net->forward(weights.view({1, 5}), at::tensor({3.0F, 0.0F}).view({1, 1, 1, 1, 2}), {0, 1}, nullptr);

@@ -175,7 +175,7 @@ private:
       streams_.push_back({.seed = 5, .client = {k}});
   }
 
-  /// Functions are computed by nets. The layer follows one that needs its gradient, or is the first one.
+  /// Runs a function layer in a net: after a layer that needs the gradient of its output, or as the first layer.
   void run_as_net(results& made, const at::Tensor& in, const at::Tensor& d_out, std::int64_t place,
                   const training_mode& mode, const gradient_sink& sink) const {
     network_parts parts{.identity = "one layer", .shapes = {{1, 1, in_.size(2)}}};
@@ -245,7 +245,7 @@ std::vector<subject> products() {
     made.emplace_back("proxy head", std::make_shared<proxy_head>(proxy_head_shape{21, 3, 5, 3}), 21, 800,
                       std::vector<span_of_weights>{{3, 1}, {5, 693, true}}, rows);
   }
-  // The input of the row of one token is the class token's; 9 x 48 x 24 is an adapter.
+  // A single token is the class token; 9 x 48 x 24 is the shape of an adapter.
   for (const auto& [tokens, in, out, rows] : {std::array<std::int64_t, 4>{1, 24, 40, 1},
                                               {1, 40, 24, 1},
                                               {9, 48, 24, 1},

@@ -335,7 +335,7 @@ TEST_CASE("a counter is removed with its updates unless another call reads it") 
              ContainsSubstring("it updates 'n', which is Long; expected float32, or a counter that no "
                                "other call reads"));
 
-  made_program averaged; // only the buffer that is written moves
+  made_program averaged; // only the buffer that is written changes
   const auto mean = averaged.buffer("mean", at::zeros({2})), rate = averaged.buffer("rate", at::full({2}, 0.5F));
   averaged.call("mul_.Tensor", {{"self", mean}, {"other", rate}});
   averaged.call("add.Tensor", {{"self", x}, {"other", mean}});

@@ -69,7 +69,7 @@ at::Tensor value_of(const model& net, const at::Tensor& flat, const std::string&
   return as_in_files(flat, entry_named(net, name));
 }
 
-/// A pass as the executor computes it.
+/// Autograd modes in which the executor computes a pass.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};

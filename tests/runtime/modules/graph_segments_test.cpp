@@ -78,7 +78,7 @@ std::string note_of(const module_net& module) {
   return native ? native->note() : module.warnings().at(0);
 }
 
-/// A pass as the executor computes it.
+/// Autograd modes in which the executor computes a pass.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};

@@ -53,7 +53,7 @@ const parameter& parameter_called(const model& net, const std::string& name) {
   return net.layout().front();
 }
 
-/// A pass as the executor computes it.
+/// Autograd modes in which the executor computes a pass.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};

@@ -86,7 +86,7 @@ std::vector<std::string> names_of(const model& net) {
 
 const model& model_of(const std::shared_ptr<const module_net>& net) { return *net; }
 
-/// A pass as the executor computes it.
+/// Autograd modes in which the executor computes a pass.
 struct job_guards {
   at::NoGradGuard no_gradients{};
   at::AutoDispatchBelowADInplaceOrView no_tracking{};

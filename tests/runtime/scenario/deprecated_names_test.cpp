@@ -80,7 +80,7 @@ TEST_CASE("an old key gives its value and digest, and a warning that names the n
     const auto given = folder.all(old_spelling.warnings);
     CHECK(given.find(warnings) != std::string::npos);
     CHECK(std::count(given.begin(), given.end(), '\n') - std::count(warnings.begin(), warnings.end(), '\n') ==
-          std::ssize(new_spelling.warnings)); // which are about the value
+          std::ssize(new_spelling.warnings)); // only warnings about the value remain
   }
 }
 

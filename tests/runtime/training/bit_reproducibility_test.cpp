@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Emulates a machine with unequal bits: adds to the logits if `is_wrong` says so.
+/// Emulates a machine with unequal bits: changes the logits if `is_wrong` returns true.
 class spoilt_model final : public wrapped_model {
 public:
   using condition = std::function<bool(const at::Tensor& weights)>;

@@ -126,7 +126,7 @@ TEST_CASE("a causal net as a function equals its kernels, and no score depends o
   CHECK_FALSE(same_bits(after.narrow(2, 4, 1).contiguous(), before.narrow(2, 4, 1).contiguous()));
 }
 
-TEST_CASE("causal nets train to the same bits alone and in groups, with and without low-rank parts", "[executor]") {
+TEST_CASE("causal nets train to the same bits alone and in groups, with and without low-rank adapters", "[executor]") {
   at::set_num_threads(1);
   const auto source = drawn_texts(30);
   for (const auto& keys : {model_keys{}, model_keys{{"low_rank", "2"}, {"dropout", "0.2"}}})

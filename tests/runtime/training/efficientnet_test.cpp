@@ -49,7 +49,7 @@ TEST_CASE("EfficientNet-Lite0 has PyTorch's weights, features and scores", "[eff
   std::int64_t parameters = 0;
   for (const auto& entry : net->layout())
     parameters += entry.buffer || entry.head ? 0 : entry.size;
-  CHECK(parameters == 3'371'008 + 32 * 3 * 7); // PyTorch's without its head, plus the zeros of the stem
+  CHECK(parameters == 3'371'008 + 32 * 3 * 7); // PyTorch's number without the head, plus the stem's zeros
   const auto flat = made_up(*net).unsqueeze(0), shown = images("made_up", 64);
   const auto passed = net->forward(flat, shown, {0, classes}, nullptr);
   check_features(passed.features[0], golden.at("features"));

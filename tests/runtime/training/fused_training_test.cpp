@@ -267,7 +267,7 @@ TEST_CASE("the order of rows hardly affects a full batch but affects small ones"
   CHECK(difference(2) > 1e-3);
 }
 
-TEST_CASE("augmentation is drawn anew in every epoch", "[executor]") {
+TEST_CASE("augmentation is drawn again in every epoch", "[executor]") {
   auto job = usual(20, {.epochs = 2, .batch_rows = 0});
   const auto source = drawn_data(40, {1, 12, 12}, 10);
   job.net = mlp_of({8}, 144, 10);

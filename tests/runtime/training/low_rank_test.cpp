@@ -1,4 +1,4 @@
-// Low-rank parts and files of other programs, compared with timm, transformers and peft
+// Low-rank adapters and files of other programs, compared with timm, transformers and peft
 // (tools/research/export/low_rank_reference.py).
 #include "runtime/models/function.hpp"
 #include "runtime/storage/parameters.hpp"
@@ -167,7 +167,7 @@ TEST_CASE("files of timm, transformers and peft give the logits and features of 
   }
 }
 
-TEST_CASE("gradients and ten steps of training of low-rank parts equal peft's", "[models][golden]") {
+TEST_CASE("gradients and ten steps of training of low-rank adapters equal peft's", "[models][golden]") {
   at::set_num_threads(1);
   for (const auto* const name : {"timm_vit_lora", "vit_lora", "clip_lora", "bert_lora", "bert_lora_mlp"}) {
     INFO(name);
@@ -183,7 +183,7 @@ TEST_CASE("gradients and ten steps of training of low-rank parts equal peft's", 
   }
 }
 
-TEST_CASE("low-rank parts are bitwise the identity at the start, and only they and the head train", "[executor]") {
+TEST_CASE("low-rank adapters are bitwise the identity at the start, and only they and the head train", "[executor]") {
   at::set_num_threads(1);
   const auto with = net_of("vit", images, 5, small(every_target)), bare = net_of("vit", images, 5, small({}));
   const auto inputs = drawn({1, 4, images[0], images[1], images[2]}, 1);
@@ -205,7 +205,7 @@ TEST_CASE("low-rank parts are bitwise the identity at the start, and only they a
   }
 }
 
-TEST_CASE("clients of nets with low-rank parts end with the same bits in groups of 1, 3 and 16", "[executor]") {
+TEST_CASE("clients of nets with low-rank adapters end with the same bits in groups of 1, 3 and 16", "[executor]") {
   at::set_num_threads(1);
   const std::vector<std::int64_t> rows{5, 3, 4, 0, 7, 1, 2, 6, 5, 5, 3, 4, 2, 7, 1, 5};
   for (const auto* const model : {"vit", "clip"})
@@ -223,7 +223,7 @@ TEST_CASE("clients of nets with low-rank parts end with the same bits in groups 
     }
 }
 
-TEST_CASE("low-rank parts as a function equal the kernel passes, with dropout", "[models]") {
+TEST_CASE("low-rank adapters as a function equal the kernel passes, with dropout", "[models]") {
   at::set_num_threads(1);
   for (const auto& keys : {small(every_target), small({{"low_rank", "3"}, {"low_rank_dropout", "0.3"}})}) {
     const auto net = net_of("vit", images, 5, keys);
@@ -237,7 +237,7 @@ TEST_CASE("low-rank parts as a function equal the kernel passes, with dropout", 
   }
 }
 
-TEST_CASE("bad keys of low-rank parts are refused with the key and the fix", "[models]") {
+TEST_CASE("bad keys of low-rank adapters are refused with the key and the fix", "[models]") {
   CHECK(refusal("vit", small()).empty());
   CHECK_THAT(refusal("vit", small({{"low_rank", "21"}})),
              ContainsSubstring("model.low_rank = 21 is more than the 20 channels"));
@@ -255,7 +255,7 @@ TEST_CASE("bad keys of low-rank parts are refused with the key and the fix", "[m
   CHECK_THAT(refusal("clip", small({{"low_rank_dropout", "0.1"}})), ContainsSubstring("model.low_rank_dropout"));
 }
 
-TEST_CASE("a pretrained file may lack the low-rank parts, and all of them or none are read", "[models]") {
+TEST_CASE("a pretrained file may lack the low-rank adapters, and all of them or none are read", "[models]") {
   const auto net = net_of("vit", images, 5, small());
   const auto flat = lively_weights(*net, 3), others = lively_weights(*net, 4);
   tensor_map body;

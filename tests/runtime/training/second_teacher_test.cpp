@@ -5,7 +5,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Loss that draws features towards the mean of both teachers' features.
+/// Loss that regularizes features towards the mean of both teachers' features.
 class pull_to_both final : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "pull to both"; }

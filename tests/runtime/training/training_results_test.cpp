@@ -125,7 +125,7 @@ TEST_CASE("norms of per-row gradients are in row order and equal autograd's", "[
   REQUIRE(seen.sizes() == at::IntArrayRef{7});
   for (std::int64_t i = 0; i < 7; ++i)
     CHECK(seen[i].item<double>() == Approx(plain_gradient(job, {i}, {1.0}).norm().item<double>()).epsilon(1e-5));
-  // Those of a head alone have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
+  // The gradient norms of a head alone have a closed form: |softmax - onehot| sqrt(|h|^2 + 1).
   job.options.trained = trainable_part::head;
   const auto of_head = norms();
   const auto& rows = *job.samples.rows;
@@ -167,7 +167,7 @@ TEST_CASE("gradient norms of a net with batch norms are computed in evaluation m
   auto jobs = clients_of(net, {.batch_rows = 1, .in_order = true, .result = training_result::row_norms}, {4});
   const auto norms = output_of(run_all(jobs)[0]).row_norms;
   auto& job = training_of(jobs[0]);
-  for (std::int64_t i = 0; i < 4; ++i) { // a row's gradient by a job of its own
+  for (std::int64_t i = 0; i < 4; ++i) { // the gradient of each row, by a separate job
     auto single = jobs;
     training_of(single[0]).samples = rows_from(job.samples.source, i, 1);
     training_of(single[0]).options.result = training_result::gradient;

@@ -247,10 +247,10 @@ TEST_CASE("a shuffle of the replayed set may end with a short batch", "[training
   job.objective = noted;
   job.replay.samples = rows_from(job.replay.samples.source, 0, 6); // labels 0 to 5
   const auto short_last = trained(job);
-  CHECK(noted->widths == std::vector<std::int64_t>{6, 4, 6, 3, 6, 4, 6, 3}); // two own rows, or one; four, or two
+  CHECK(noted->widths == std::vector<std::int64_t>{6, 4, 6, 3, 6, 4, 6, 3}); // 2 or 1 own rows, 4 or 2 replayed
   CHECK(std::vector<std::int64_t>(noted->replayed.begin(), noted->replayed.begin() + 6) ==
         std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
-  CHECK(largest_difference(short_last, plainly_trained(job)) > 1e-4); // which fills batches up
+  CHECK(largest_difference(short_last, plainly_trained(job)) > 1e-4); // which fills short batches
 }
 
 TEST_CASE("replayed rows may be resized differently, and an observer receives every step", "[training rows]") {
@@ -305,7 +305,7 @@ TEST_CASE("a row of weight zero has no effect", "[training rows]") {
   job.annotations.weights = listed({2, 2, 2, 2, 0, 0, 0}); // 2 / 7 each
   auto fewer = job;
   fewer.samples = rows_from(job.samples.source, 3, 4);
-  fewer.annotations.weights = listed(std::vector<float>(4, 8.0F / 7.0F)); // 8 / 7 / 4 each
+  fewer.annotations.weights = listed(std::vector<float>(4, 8.0F / 7.0F)); // 8 / 7 / 4 each, as above
   CHECK(largest_difference(trained(job), trained(fewer)) < 1e-6);
 }
 
@@ -317,7 +317,7 @@ TEST_CASE("replayed rows come from consecutive shuffles of the replayed set", "[
   job.objective = noted;
   job.replay.samples = rows_from(job.replay.samples.source, 0, 6); // labels 0 to 5
   (void)trained(job);
-  CHECK(noted->widths == std::vector<std::int64_t>{5, 5, 5, 4, 5, 5, 5, 4}); // two own rows, or one, and three
+  CHECK(noted->widths == std::vector<std::int64_t>{5, 5, 5, 4, 5, 5, 5, 4}); // 2 or 1 own rows, 3 replayed
   REQUIRE(noted->replayed.size() == 24);
   std::vector<std::vector<std::int64_t>> passes;
   for (auto begin = noted->replayed.begin(); begin != noted->replayed.end(); begin += 6) {

@@ -253,7 +253,7 @@ TEST_CASE("FedET regularizes clients by the importance that they have sent", "[e
   CHECK_FALSE(at::equal(et.after[1], fedavg.after[1]));
   CHECK_FALSE(et.uploads[0]->find("importance"));
   const auto importance = et.uploads[1]->at("importance");
-  CHECK(et.uploads[1]->bytes() == 2 * 16 * 4); // twice the model
+  CHECK(et.uploads[1]->bytes() == 2 * 16 * 4); // two tensors of the model's size
   CHECK_FALSE(et.uploads[3]->find("importance"));
   // One client has sent importance, so the server's pair is the client's.
   CHECK(at::allclose(et.extras[2]->at("importance"), importance, 1e-6, 1e-10));
@@ -275,7 +275,7 @@ TEST_CASE("FedET's enhancers need a frozen net and distill from those of the pre
   auto frozen = setup_of("mlp");
   frozen.trainable = trainable_part::head;
   CHECK(method->check(frozen).empty());
-  // A linear net is only a head: the enhancers then equal Fed-LwF with another weight.
+  // A linear net is only a head, so the variant "enhancer" equals Fed-LwF with another weight.
   const two_tasks enhancer("fed-et", {{"variant", "enhancer"}, {"distillation_weight", "3"}}), lwf("fed-lwf");
   CHECK(at::equal(enhancer.after[1], lwf.after[1]));
 }

@@ -103,5 +103,5 @@ TEST_CASE("the losses depend neither on the order of feature entries nor on thei
                      .features = formula_tensor("geodl.x", {3, 9}),
                      .taught = formula_tensor("geodl.y", {3, 9})};
   CHECK_THAT(few.loss_of(*objective).values.item<double>(),
-             WithinAbs(std::log(4.0), 1e-6)); // no geodesic of three rows
+             WithinAbs(std::log(4.0), 1e-6)); // three rows have no geodesic term
 }

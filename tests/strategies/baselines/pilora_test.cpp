@@ -98,7 +98,7 @@ std::string complaint(const std::function<void(method_setup&)>& changed) {
 
 } // namespace
 
-TEST_CASE("low-rank parts, distances and their gradients equal the official code's", "[pilora][official]") {
+TEST_CASE("low-rank adapters, distances and their gradients equal the official code's", "[pilora][official]") {
   const auto theirs = golden_record("prompts/pilora")["passed"];
   const auto net = low_rank_net();
   const auto weights = official_low_rank(*net).unsqueeze(0).requires_grad_(true);
@@ -114,7 +114,7 @@ TEST_CASE("low-rank parts, distances and their gradients equal the official code
   }
 }
 
-TEST_CASE("low-rank parts with B = 0 leave the transformer bitwise unchanged", "[pilora]") {
+TEST_CASE("low-rank adapters with B = 0 leave the transformer bitwise unchanged", "[pilora]") {
   const auto net = low_rank_net();
   const auto flat = initial_weights(*net, 3);
   for (const auto& entry : net->layout())
@@ -283,7 +283,7 @@ TEST_CASE("invalid settings of PILoRA are refused", "[pilora]") {
           setup.transition = task_transition::staggered;
         }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centers of earlier tasks"));
   CHECK(complaint([](method_setup& setup) { setup.keep_task_share = 0.5; }).starts_with("tasks.keep_task_share: "));
-  CHECK(complaint([](method_setup& setup) { // low-rank parts with their own rate
+  CHECK(complaint([](method_setup& setup) { // low-rank adapters with their own rate
           setup.training.learning_rate = 0.0;
         })
             .starts_with("training.learning_rate: "));

@@ -76,7 +76,8 @@ loss_output contrast_of(const rehearsing_client& client, std::uint32_t task, con
 }
 double contrast_term(const loss_output& loss) { return loss.terms.at(1).value.item<double>(); }
 
-/// Class tokens of `width` with these squared distances: [B] to the received model's, to the previous one's.
+/// Class tokens of three models: the trained one, the received one at squared distances `near` from it, and the
+/// previous one at squared distances `far`.
 std::array<at::Tensor, 3> tokens_apart(const std::vector<float>& near, const std::vector<float>& far) {
   const auto rows = std::ssize(near);
   std::array<at::Tensor, 3> tokens{at::zeros({rows, 2}), at::zeros({rows, 2}), at::zeros({rows, 2})};

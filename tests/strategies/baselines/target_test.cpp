@@ -125,7 +125,7 @@ TEST_CASE("TARGET's generator fools the student after the warm-up, never with fe
   const auto fooling = objective();
   CHECK(fooling[0].item<double>() == never[0].item<double>());
   CHECK(fooling[1].item<double>() != never[1].item<double>());
-  // What the student learns after the first round shows only in the next one.
+  // The student's training after the first round affects only the next round.
   settings.warm_up = 1;
   const auto learned = objective();
   settings.student_rate = 5.0;

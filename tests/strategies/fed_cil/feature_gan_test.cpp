@@ -146,7 +146,7 @@ TEST_CASE("initialization from N(0, 0.02) sets matrices, zero biases and scales 
   }
 }
 
-TEST_CASE("games continue from their own moments and step counts") {
+TEST_CASE("GAN training continues from its own moments and step counts") {
   const auto gan = std::make_shared<const feature_gan>(small);
   gan_training training{.steps = 4, .batch = 6, .seen_classes = {0, 4}, .keeps_moments = true};
   training.rates.rate = 1e-3;

@@ -1,4 +1,4 @@
-// FedCIL without actors: weights and consolidation of the server, and inputs of a client's game.
+// FedCIL without actors: weights and consolidation of the server, and inputs of a client's GAN training.
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "tests/strategies/shared/split_client.hpp"
 #include "tests/support/tensors.hpp"
@@ -11,7 +11,7 @@ namespace {
 const key_list quick{{"local_steps", "2"},     {"consolidation_steps", "0"}, {"latent", "3"},
                      {"generator_width", "4"}, {"critic_width", "5"},        {"gan_batch", "4"}};
 
-/// Like split_client, but without its keys, which FedCIL lacks.
+/// Like split_client, but without keys that FedCIL does not have.
 struct cil_client {
   std::unique_ptr<strategy> method = strategy_named("fed-cil");
   std::unique_ptr<executor> device = make_executor("cpu");
@@ -57,7 +57,7 @@ struct cil_client {
             .seed = 5,
             .task = info.task};
   }
-  /// Game of a client's round.
+  /// Job that trains the GAN in a client's round.
   program_job game(const round_info& info, const memory_ref& memory = nullptr) {
     const auto jobs = jobs_of_kind<program_job>(jobs_of_round(*method, *device, assigned(info, memory)));
     REQUIRE(jobs.size() == 1);

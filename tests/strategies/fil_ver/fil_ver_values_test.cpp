@@ -1,5 +1,4 @@
-// Draws, uploads, training and metrics of FIL-VER, compared with keys and formulas. Facts have the numbers of the
-// paper's summary.
+// Draws, uploads, training and metrics of FIL-VER, compared with the method's random keys and formulas.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/frozen_encoder.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
@@ -60,7 +59,7 @@ void begin_with(federation& run, const at::Tensor& flat) {
 
 } // namespace
 
-TEST_CASE("VER without deviation equals EBR: the same classifier after all tasks (V5)") {
+TEST_CASE("VER without deviation equals EBR: the same classifier after all tasks") {
   federation ver({{"vee_epochs", "0"}}, -80.0), ebr({{"system", "ebr"}, {"vee_epochs", "0"}});
   begin_with(ver, without_deviation(*ver.net, ver.initial->at(flat_weights)));
   // EBR's points are VER's means: layers of one name have equal initial values, the embedding those of the means.
@@ -91,7 +90,7 @@ TEST_CASE("VER without deviation equals EBR: the same classifier after all tasks
   CHECK_FALSE(at::allclose(classifier(ver), classifier(federation({{"vee_epochs", "0"}})), 1e-3, 1e-4));
 }
 
-TEST_CASE("with 256 numbers a rehearsal vector has 1,028 bytes and a pair of statistics 2,052 (V9)") {
+TEST_CASE("with 256 numbers a rehearsal vector has 1,028 bytes and a pair of statistics 2,052") {
   for (const auto& [system, bytes] : {std::pair{"ver-stats", 2'052}, {"ver-sampled", 1'028}, {"ebr", 1'028}}) {
     CAPTURE(system);
     federation wide({{"system", system}, {"vee_epochs", "0"}}, -6.0, 256);
@@ -177,7 +176,7 @@ TEST_CASE("the server draws new samples from statistics and uses points unchange
   }
 }
 
-TEST_CASE("the server's batches are drawn from the pool by their key, balanced or uniform, anew each round") {
+TEST_CASE("the server's batches are drawn from the pool by a key of the round, balanced or uniform") {
   for (const auto& [text, balance] :
        {std::pair{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}}) {
     CAPTURE(text);

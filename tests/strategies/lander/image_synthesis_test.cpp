@@ -67,7 +67,8 @@ TEST_CASE("LANDER's generator makes images in few steps that its teacher assigns
   const auto plain = model_named("resnet8", image, classes);
   const auto oracle = learned(plain, half(tasks, 1), {0, classes}, nullptr);
 
-  // Three times the steps of scenarios/small: 12 rounds of 15 steps instead of 50 of 40, 80 images instead of 256.
+  // 12 rounds of 15 steps with 80 images, three times as many steps as in scenarios/small. The defaults are 50 rounds
+  // of 40 steps with 256 images.
   synthesis_settings with{.shape = image, .scale = tasks.train->scale, .shift = tasks.train->shift, .classes = classes};
   with.seen_classes = classes, with.embedding = embedding;
   with.noise = 64, with.filters = 16, with.rounds = 12, with.warm_up = 4, with.steps = 15, with.batch = 80;

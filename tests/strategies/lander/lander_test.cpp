@@ -51,7 +51,7 @@ TEST_CASE("a client's loss and gradient equal the formula, with one hinge for th
   anchored_terms terms{.classes = 6, .old = 2, .seen_classes = 4, .anchoring = 5.0, .radius = 0.3, .temperature = 2.0};
   terms.anchors = drawn({classes, embedding}, 4);
   auto logits = drawn({8, 11}, 1);
-  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // 0.01 away: drawn with the others of its batch
+  logits[1].narrow(0, 6, 5).copy_(terms.anchors[3] + 0.1); // distance 0.01: in the radius, but the hinge is per batch
   const auto taught = drawn({8, 11}, 2);
   const auto weights = floats({0.25F, 0.25F, 0.25F, 0.25F, 0.0F, 0.5F / 3.0F, 0.5F / 3.0F, 0.5F / 3.0F});
   const auto z = logits.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0), w = weights.unsqueeze(0);

@@ -158,7 +158,7 @@ TEST_CASE("the last of the models with the best score is kept until a task begin
       kept.offer(scores[round], {.weights = nullptr, .classes = 100 * task + static_cast<std::int64_t>(round)});
   };
   offer_all(1);
-  CHECK(kept.chosen.latest.classes == 108); // of two with 55 the later one
+  CHECK(kept.chosen.latest.classes == 108); // the later one of two models with 55
   CHECK(kept.chosen.before.classes == 0);
   kept.begin_task(true);
   CHECK(kept.chosen.before.classes == 108);
@@ -166,7 +166,7 @@ TEST_CASE("the last of the models with the best score is kept until a task begin
   CHECK(kept.chosen.latest.classes == 200); // the best score was reset
   offer_all(2);
   CHECK(kept.chosen.latest.classes == 208);
-  kept.begin_task(false); // as in official code: no model of the next task is as good
+  kept.begin_task(false); // does not reset the best score, as in the official code
   for (const double score : {0.0, 54.0})
     kept.offer(score, {.weights = nullptr, .classes = 300});
   CHECK(kept.chosen.latest.classes == 208);
@@ -176,7 +176,7 @@ TEST_CASE("the last of the models with the best score is kept until a task begin
 TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
   const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
   const auto first = next_noise_scale(0.15, 0, traces({0.2, 0.4, 0.6}));
-  CHECK(first == Catch::Approx(0.4)); // the value before any class does not count
+  CHECK(first == Catch::Approx(0.4)); // the initial value has no weight
   CHECK(next_noise_scale(first, 3, traces({1.0})) == Catch::Approx((3 * 0.4 + 1.0) / 4));
   double scale = next_noise_scale(0.15, 0, traces({0.3, 0.3}));
   for (std::int64_t classes = 2; classes < 10; classes += 2)

@@ -1,4 +1,4 @@
-// Scores of the proxy's models: noise draw by draw, and predictions of a head with biases.
+// Scores of the proxy's models: each draw of the noise, and predictions of a head with biases.
 #include "strategies/lga/prototype_proxy.hpp"
 #include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 

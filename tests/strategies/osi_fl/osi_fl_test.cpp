@@ -316,7 +316,7 @@ TEST_CASE("training continues from the last task's model, and rows are scored by
       CHECK(same_bits(jobs[1].start->at(flat_weights), moment == "before" ? before : federated.model()));
     }
   }
-  federation ceiling({{"mode", "oscar"}}); // the ceiling trains on all images from the start
+  federation ceiling({{"mode", "oscar"}}); // the upper bound trains on all images
   for (const std::uint32_t task : {0U, 1U}) {
     (void)ceiling.open(task);
     ceiling.fold(2 * task, ceiling.answer(2 * task, task));
@@ -385,7 +385,7 @@ TEST_CASE("OSCAR-R's official variant has no penalty in the first task and weigh
   }
 }
 
-TEST_CASE("random selection draws anew for every task") {
+TEST_CASE("random selection draws again for every task") {
   const auto kept_in = [](std::uint32_t task) { // indices among the images of client 0
     federation federated({{"retained_per_class", "2"}, {"criterion", "random"}, {"images", "12"}});
     auto where = federation::info(0);

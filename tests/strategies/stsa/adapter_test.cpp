@@ -120,7 +120,7 @@ std::string complaint_of_stsa(const key_list& keys, const model_ref& net = nullp
 
 } // namespace
 
-TEST_CASE("an untrained low-rank part leaves STSA on the transformer unchanged", "[stsa][pilora]") {
+TEST_CASE("an untrained low-rank adapter leaves STSA on the transformer unchanged", "[stsa][pilora]") {
   const auto adapted = stsa_by({{"adapter", "pilora"}}), plain = stsa_by({{"adaptation", "none"}});
   auto untrained = adapted.setup();
   untrained.training.epochs = 0; // B stays 0
@@ -166,7 +166,7 @@ TEST_CASE("in task 1 the adapting method's uploads are sent, afterwards statisti
   }
 }
 
-TEST_CASE("STSA's key sets the rate of PILoRA's low-rank part", "[stsa][pilora]") {
+TEST_CASE("STSA's key sets the rate of PILoRA's low-rank adapter", "[stsa][pilora]") {
   const auto first_part = [](const std::string& rate) {
     const auto with = stsa_by({{"adapter", "pilora"}, {"adapter_rate", rate}});
     return adapted_run(with, with.setup()).uploads[0]->at("lora.0.query.up");

@@ -9,7 +9,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-// Properties of the estimate of one class's Gram matrix, derived in the paper's summary (sections 3.1 to 3.5).
+// Properties of the estimate of one class's Gram matrix (STSA-E, eqs. 10 and 11 of the paper).
 
 namespace {
 

@@ -1,5 +1,4 @@
-// Sums, uploads and masks of STSA, compared with algebra and draws worked out here. Facts have the numbers of the
-// paper's summary.
+// Sums, uploads and masks of STSA, compared with matrix algebra and with draws that the test repeats.
 #include "strategies/stsa/upload_privacy.hpp"
 #include "tests/strategies/stsa/stsa_run.hpp"
 #include <algorithm>
@@ -42,7 +41,7 @@ bool equal_maps(const tensor_map& a, const tensor_map& b) {
 
 } // namespace
 
-TEST_CASE("G and C do not depend on the order of tasks, clients or samples (fact 2)", "[stsa]") {
+TEST_CASE("G and C do not depend on the order of tasks, clients or samples", "[stsa]") {
   stsa_run run({}, 5), again({}, 5);
   const std::vector<std::uint32_t> ascending{0, 1, 2, 3, 4}, other{3, 0, 4, 2, 1};
   const auto whole_h = run.h(), whole_y = stsa_run::y();
@@ -77,7 +76,7 @@ TEST_CASE("G and C do not depend on the order of tasks, clients or samples (fact
   CHECK(relative(tasks.sums().flip(0), run.sums()) < 1e-12);
 }
 
-TEST_CASE("splitting clients into dummies leaves G and C unchanged (fact 3)", "[stsa]") {
+TEST_CASE("splitting clients into dummies leaves G and C unchanged", "[stsa]") {
   for (const std::size_t parts : {2, 7, 80}) {
     stsa_run whole({}, 3), cut({}, 3 * static_cast<std::int64_t>(parts));
     for (std::uint32_t t = 0; t < 3; ++t) {
@@ -98,7 +97,7 @@ TEST_CASE("splitting clients into dummies leaves G and C unchanged (fact 3)", "[
   }
 }
 
-TEST_CASE("noise of 0 changes no bit, and a noisy G is symmetric (fact 21)", "[stsa]") {
+TEST_CASE("noise of 0 changes no bit, and a noisy G is symmetric", "[stsa]") {
   const key_texts exact{}, estimated{{"estimator", "estimated"}, {"dummies", "7"}};
   for (const auto& base : {exact, estimated}) {
     const sent_alone plain(base);
@@ -189,7 +188,7 @@ TEST_CASE("gamma has the requested value, and is reported relative to the first 
   CHECK_THAT(run.summary_metrics().at("ridge_relative"), WithinRel(expected, 1e-12));
 }
 
-TEST_CASE("the read-out is linear or cosine, as the key says", "[stsa]") {
+TEST_CASE("the read-out is linear or cosine, as the key selects", "[stsa]") {
   for (const auto& [text, kind] : {std::pair{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}}) {
     stsa_run run({{"readout", text}}, 1, 1);
     run.learn(0, run.at_random(0, 1), {0});

@@ -1,4 +1,4 @@
-"""Tells library modules (Python's or installed ones) from the user's modules."""
+"""Distinguishes library modules (standard or installed ones) from the modules of the user."""
 import importlib.metadata
 import importlib.util
 import os

@@ -137,7 +137,7 @@ class Run:
         return numpy.array(rows, dtype=float)
 
     def model(self, file: str = "model.safetensors", merge: bool = False) -> dict[str, torch.Tensor]:
-        """Final net as torch tensors by name, like a state_dict. merge: low-rank parts (model.low_rank) are added to
+        """Final net as torch tensors by name, like a state_dict. merge: low-rank adapters (model.low_rank) are added to
         the matrices of their layers, so that the tensors fit the net without such parts."""
         from mneme._safetensors import read
         from mneme._weights import merged
@@ -147,7 +147,7 @@ class Run:
         keys = tomllib.loads(self.scenario())["model"]
         rank = keys.get("low_rank", 0)
         if not rank:
-            raise ValueError(f"{self.folder}: merge=True, and the net has no low-rank parts; expected a run with "
+            raise ValueError(f"{self.folder}: merge=True, and the net has no low-rank adapters; expected a run with "
                              "model.low_rank > 0")
         return merged(tensors, (keys.get("low_rank_alpha", 0.0) or rank) / rank)
 

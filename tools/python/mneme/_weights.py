@@ -1,4 +1,4 @@
-"""Pretrained weights from the Hugging Face hub, and low-rank parts merged into the layers that they belong to."""
+"""Pretrained weights from the Hugging Face hub, and low-rank adapters merged into the layers that they belong to."""
 import importlib
 import os
 from typing import Any
@@ -59,7 +59,7 @@ def _explained(call, error):
 
 
 def merged(tensors: dict[str, torch.Tensor], scale: float) -> dict[str, torch.Tensor]:
-    """Adds scale B A of every low-rank part to the matrix of its layer, and removes the parts."""
+    """Adds scale B A of every low-rank adapter to the matrix of its layer, and removes the parts."""
     result = {name: tensor for name, tensor in tensors.items() if not name.endswith((DOWN, UP))}
     for name in sorted(tensors):
         if not name.endswith(DOWN):

@@ -100,7 +100,7 @@ class MLflow(Logger):
 
 
 class Wandb(Logger):
-    """Writes a run to Weights & Biases; offline unless `mode` says otherwise."""
+    """Writes a run to Weights & Biases; offline unless `mode` is set."""
 
     def __init__(self, project: str = "mneme", name: str | None = None, mode: str = "offline",
                  **options: Any) -> None:

@@ -49,7 +49,7 @@ def plain(name):
 
 
 def file_name(name, live):
-    """Name of a tensor in the library's file; low-rank parts keep peft's prefix."""
+    """Name of a tensor in the library's file; low-rank adapters keep peft's prefix."""
     prefix = "base_model.model." if ".lora_" in name else ""
     return prefix + renamed(plain(name), LIVE if live else ())
 

@@ -5,7 +5,7 @@
 
 Needs PyTorch and the four idx .gz files of Fashion-MNIST. Writes the weights of a frozen net, a projection, a partition
 with dummy clients, and for each variant the accuracy matrix and the last read-out, in float64. STSA is centralized
-ridge regression; STSA-E uses the published form of its estimate (equation E1 of the summary). Does not use mneme.
+ridge regression; STSA-E uses the published form of its estimate (eq. 10). Does not use mneme.
 """
 import argparse
 import csv

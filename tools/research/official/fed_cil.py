@@ -23,7 +23,8 @@ from shim import listed, made_values, replaced, rounded, summary, values_of
 
 FEATURES, CLASSES, CODE, GENERATOR, CRITIC, BATCH, STEPS = 6, 4, 9, 8, 7, 5, 3
 FILTERS, IMAGE_CODE, IMAGE = 3, 13, (2, 16)  # nets of images: narrowest map, code, (channels, side)
-PAST, SO_FAR, AVAILABLE = [0, 1], [0, 1, 2], [0, 1, 2, 3]  # classes of a client in its second task, and of all clients
+# Classes of a client in its first task, of the client in both tasks, and of all clients.
+PAST, SO_FAR, AVAILABLE = [0, 1], [0, 1, 2], [0, 1, 2, 3]
 
 
 class Critic(nn.Module):

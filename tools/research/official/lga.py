@@ -163,7 +163,7 @@ HERDED, KEPT = 6, 9
 
 
 def herding(adapter):
-    """Indices of a class's rows that the client keeps, also if more are requested than exist."""
+    """Indices of a class's rows that the client keeps, also for a request of more rows than exist."""
     client = adapter.client(0)
     client.num_img, client.model = 1, Answers()
     client.Image_transform = lambda images, _: values_of("herded", (HERDED, FEATURES)).double()

@@ -24,7 +24,7 @@ from shim import Refused
 from torchvision_reference import CifarResNet
 
 TASKS, PER_CLASS, MADE, SIDE = 5, 300, 50, 16
-KEPT, RATE, EPOCHS = 20, 0.01, 20  # retained per class and task by OSI-FL; OSCAR's training
+KEPT, RATE, EPOCHS = 20, 0.01, 20  # rows that OSI-FL retains per class and task; passes of OSCAR's training
 
 SCENARIO = f"""title = "{{method}} beside its authors' program, a small run"
 seed = {{seed}}

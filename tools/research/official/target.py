@@ -21,7 +21,7 @@ from lander import RandomCrop, Views, calibrated, offsets_named, watched_adam
 from shim import kept_by, made_values, replaced, rounded, summary, values_of
 from torchvision_reference import images
 
-SIDE, SEEN, CLASSES = 16, 4, 6  # classes: of the teacher, of the run
+SIDE, SEEN, CLASSES = 16, 4, 6  # SEEN: classes of the teacher; CLASSES: of the run
 BATCH, CODE, FILTERS, ROUNDS, STEPS, WARM_UP, STUDENT_BATCH = 26, 8, 4, 4, 3, 3, 8
 OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 # Normalization of pixels in [0, 1] for nets: factor, as rounded to float32, and shift.
@@ -125,7 +125,7 @@ def generator_of(adapter):
 
 
 def synthesised(adapter, running, is_maml):
-    """Rounds of GlobalSynthesizer.synthesize, whose generator fools the student from round WARM_UP on."""
+    """Rounds of GlobalSynthesizer.synthesize, with the adversarial loss term from round WARM_UP on."""
     generator, draws = generator_of(adapter), Draws()
     Views.identity, Views.given = False, draws.offsets
     maker = adapter.code.GlobalSynthesizer(

@@ -31,8 +31,8 @@ public:
   /// False if changes continue forever but no client with rows can return.
   [[nodiscard]] bool may_gain_client() const;
 
-  // -- work
-  // Draws clients for free places: uniformly without replacement, by rank among the idle ones.
+  // Selection of clients and their activity: Draws clients for free places: uniformly without replacement, by rank
+  // among the idle ones.
   [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
   [[nodiscard]] std::vector<client_id> choose_cohort(round_id round) const;
   /// Draws observers outside the active cohort.

@@ -16,7 +16,7 @@ struct run_outcome {
 };
 
 /// Simulates a run. Returns null if two events at the same time have no defined order: a client joined or left when an
-/// upload arrived. If the federation can no longer deliver anything, the outcome only says that it failed.
+/// upload arrived. If the federation can no longer deliver anything, the outcome contains only this failure.
 [[nodiscard]] std::optional<run_outcome> simulated(const toy_federation& toy);
 
 } // namespace mneme::test

@@ -4,7 +4,7 @@
     python3 tools/research/export/official/fed_nova.py CHECKOUT [tests/golden]
 
 Runs the checkout's optimizer, distoptim.FedNova, in one process per client; they sum through torch.distributed. Each
-client starts at the problem's weights, takes its steps and calls average(). It uses a CPU where the program asks for a
+client starts at the problem's weights, takes its steps and calls average(). It uses a CPU where the program requests a
 device. The name `required`, which PyTorch has removed, is restored. Needs PyTorch and numpy.
 """
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PILoRA's low-rank parts, distances, local update and prototype weights in Ghy0501/PILoRA.
+"""PILoRA's low-rank adapters, distances, local update and prototype weights in Ghy0501/PILoRA.
 
     python3 tools/research/export/official/pilora.py CHECKOUT [tests/golden]
 
@@ -43,7 +43,7 @@ def low_rank(task, part):
 
 
 def net_of(theirs):
-    """Official net with low-rank parts of the first tasks and prototypes from formula()."""
+    """Official net with low-rank adapters of the first tasks and prototypes from formula()."""
     theirs.create_model = transformer
     net = theirs.VLT("small", CLASSES, r=RANK, lora_layer=[0])
     net.feat_dim = WIDTH
