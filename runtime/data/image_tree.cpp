@@ -220,9 +220,10 @@ expected<path> image_root(const data_section& data, const std::vector<path>& roo
   }
   if (below.empty())
     return failed("data.root", fmt::format("names no folder: {}", fmt::join(searched, ", ")));
-  return failed("data.folder", fmt::format("names no folder: {}; expected a folder below data.root or below an entry of "
-                                           "$MNEME_DATA (write the path of any other folder as data.root)",
-                                           fmt::join(searched, ", ")));
+  return failed("data.folder",
+                fmt::format("names no folder: {}; expected a folder below data.root or below an entry of "
+                            "$MNEME_DATA (write the path of any other folder as data.root)",
+                            fmt::join(searched, ", ")));
 }
 
 user_part part_of(const std::vector<image_entry>& entries, bool has_domains) {
