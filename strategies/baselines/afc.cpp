@@ -134,7 +134,8 @@ public:
     table.number("distillation", options_.distillation, {.low = 0.0}, "Weight of the distillation of feature maps.");
     table.choice("importance", options_.importance,
                  {{"own", measured_model::own}, {"received", measured_model::received}},
-                 "The model whose gradients weigh channels: the client's own after its training, or the received one.");
+                 "Model whose gradients determine the weights of channels: the client's own after training, or the "
+                 "received one.");
     proxy_keys(table);
     memory_keys(table);
     readout_keys(table);

@@ -345,7 +345,8 @@ void lander::keys(key_table& table) {
                "r: radius; if the mean distance of a batch is smaller, the anchor loss is 0.");
   table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                "tau: temperature of the distillation.");
-  table.number("rate_floor", options_.rate_floor, {.low = 0.0}, "Final rate of the cosine of training.schedule.");
+  table.number("rate_floor", options_.rate_floor, {.low = 0.0},
+               "Final learning rate of the cosine schedule (training.schedule).");
   table.choice(
       "replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
       "Own rows and images pass through the net together, or one after the other with separate batch statistics.");

@@ -267,7 +267,7 @@ public:
     table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Noise on features and its scale: as in the paper (eqs. 11, 12) or in the official code.");
     table.number("noise_scale", options_.proxy.noise_scale, {.low = 0.0},
-                 "omega: scale of the noise; 0: it is trained on reconstructions.");
+                 "omega: scale of the noise; 0: omega is estimated from reconstructed images.");
     table.omit_default_from_digest();
     table.flag("cbl", category_balanced_, "Weight the rows of the classification loss; false: plain cross-entropy.");
     table.flag("sdl", semantic_, "Semantic distillation; false: iCaRL's.");

@@ -462,7 +462,7 @@ void stsa::keys(key_table& table) {
   table.integer("projection_width", options_.width, {.low = 0, .high = width_max},
                 "M: number of random features; 0: the net's features unchanged.");
   table.path("projection_file", options_.projection_file,
-             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");
+             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: a random one.");
   table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
   table.choice("readout", options_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
                "Scores W_c . phi as in the paper, or their cosine as in the official code.");
