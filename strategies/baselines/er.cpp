@@ -6,7 +6,7 @@
 // - ring: the last buffer / C rows of each of the C classes of the run (Algorithm 3).
 // The loss is the mean over current and buffered rows together; loss = "sum" adds the two means instead.
 //
-// Public code (mammoth): presents a row to the buffer again in every epoch, and updates the buffer in every step.
+// The public code (mammoth) presents a row to the buffer again in every epoch, and updates the buffer in every step.
 //
 // Ours: the buffer changes once per task, in the client's first delivered round, and each row is presented once. The
 // memory holds row numbers, so replayed rows are augmented like other rows. Training iterates over shuffles of the

@@ -4,7 +4,7 @@
 // prototypes from gradients and scores global models on noisy copies of their features (eqs. 11-14). It sends clients
 // the best model of the latest task and of the one before.
 //
-// Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Keys select its
+// The official code (github.com/JiahuaDong/LGA, commit 867988c, without a license) uses sigmoid losses. Keys select its
 // unusual choices. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row
 // twice (`exemplars`). The best score is reset only once (`best_reset`). New clients are never drawn into cohorts
 // (`pool`), and clients of an old task keep all rows of the task (`old_clients`). The groups of clients are drawn again

@@ -7,7 +7,7 @@
 // In STSA-E, a client splits its rows into `dummies` parts and uploads only C_k and the class counts of each part; the
 // server estimates G (eqs. 10-11). In Table 3, PILoRA or Fed-CPrompt adapts the net in task 1 (`adapter`).
 //
-// Official code: predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
+// The official code predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
 //
 // Ours: preset "paper" has linear scores and no clamp, preset "official" the cosine and the clamp. statistics_sums.cpp
 // computes eqs. 7, 8, 10 and 11.
