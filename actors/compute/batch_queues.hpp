@@ -30,7 +30,7 @@ public:
   /// nullopt if all are empty; the worker then counts as idle until put() returns it.
   [[nodiscard]] std::optional<ready_batch> take(worker_id worker);
   [[nodiscard]] std::size_t queue_of(party_id who) const noexcept { return shards_ + index_of(who); }
-  /// Party of a queue, as an index of `parties`; nullopt for a shard's queue.
+  /// Index of a queue's party in `parties`; nullopt for a shard's queue.
   [[nodiscard]] std::optional<std::size_t> party_of(std::size_t line) const noexcept {
     return line < shards_ ? std::nullopt : std::optional(line - shards_);
   }

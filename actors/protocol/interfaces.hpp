@@ -62,7 +62,7 @@ using node_gateway_actor = caf::typed_actor<
 
 /// Hosts the half of the method that a party runs (runtime/federation/parties.hpp).
 using party_actor = caf::typed_actor<
-    // Folds uploads of clients, in virtual order.
+    // Folds uploads of clients, in order of virtual time.
     caf::result<void>(deliveries),
     // Takes the step at the end of a round. Returns the model or the advice.
     caf::result<step_taken>(take_step),

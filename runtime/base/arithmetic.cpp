@@ -7,8 +7,8 @@ namespace {
 
 using install_function = void (*)();
 
-/// The registered function; null if the optional part is not linked. It is a function-local static, because
-/// registrations run before main().
+/// The registered function, in a function-local static, because registrations run before main(). Null if the optional
+/// part is not linked.
 install_function& installer() {
   static install_function install = nullptr;
   return install;

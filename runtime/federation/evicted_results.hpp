@@ -34,7 +34,7 @@ private:
   [[nodiscard]] static std::int64_t bytes_of(const assignment_in_flight& owner) { return sum_of(owner.sends); }
 
   std::int64_t bytes_max_;
-  bool results_are_repeatable_; // false if a recomputed result could have other bits
+  bool results_are_repeatable_; // false if the bits of a recomputed result could differ
   std::int64_t held_bytes_ = 0;
   std::int64_t wave_delivered_bytes_ = 0;
 };

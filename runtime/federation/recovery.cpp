@@ -109,7 +109,7 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
     waves_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
-/// True if results are saved. They are saved if they are small, and if a recomputed result could have other bits.
+/// True if results are saved, because they are small or the bits of a recomputed result could differ.
 bool recovery::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())

@@ -56,11 +56,11 @@ struct preset {
   std::string toml{};
 };
 
-/// How the server uses uploads. It decides which keys of [uploads], [aggregation] and clients.attack a run may use.
+/// The server's use of uploads. It determines which keys of [uploads], [aggregation] and clients.attack a run may use.
 enum class upload_content : std::uint8_t {
   weights,          ///< The server only averages the weights that it has sent.
-  weights_and_more, ///< It averages weights, and uses other tensors or the sender of an upload.
-  other,            ///< It does not average the weights that it has sent.
+  weights_and_more, ///< The server averages weights, and also uses other tensors or the sender of an upload.
+  other,            ///< The server does not average the weights that it has sent.
 };
 
 /// A method. Created once per run, then const and shared by all clients and threads.

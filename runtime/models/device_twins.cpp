@@ -24,7 +24,7 @@ at::Tensor normalization_layer::parameters(const layer_pass& pass, std::int64_t 
   return parameter_view(pass, offset, 1, shape_.in.channels).reshape({-1});
 }
 
-// @param kept result in training, [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel
+// @param kept set in training only, [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel
 void normalization_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                             at::Tensor& kept) const {
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),

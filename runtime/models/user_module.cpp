@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// Empty if the optional part is not linked. It is a function-local static, because registrations run before main().
+/// A function-local static, because registrations run before main(). Empty if the optional part is not linked.
 module_support& registered_support() {
   static module_support support;
   return support;

@@ -22,7 +22,7 @@ struct graph_layers {
 struct translation_options {
   /// false: evaluation mode throughout, so running statistics are frozen and there is no dropout.
   bool training = false;
-  bool partly = false; ///< Operators without a layer become segments, as few as possible.
+  bool partly = false; ///< true: operators without a layer are grouped into as few segments as possible.
   bool scores = false; ///< With `partly`: the result is the class scores, so a last layer without a bias is a segment.
 };
 

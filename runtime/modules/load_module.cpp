@@ -100,7 +100,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   auto tried = probe_in_sandbox(bytes, requirements);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
-  if (requirements.device != "cpu") // on other devices results have other bits
+  if (requirements.device != "cpu") // on other devices, the bits of results differ
     tried->reset();
   auto graph = read_module_graph(bytes, entries, at::Device(requirements.device));
   if (!graph)

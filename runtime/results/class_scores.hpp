@@ -13,7 +13,7 @@ struct class_answers {
   std::int64_t classes = 0;
 };
 
-/// Means over classes, in percent: recall tp / (tp + fn), and F1 2 tp / (2 tp + fp + fn).
+/// Means over classes, in percent: recall = tp / (tp + fn), f1 = 2 tp / (2 tp + fp + fn).
 struct class_scores {
   double recall = 0.0, f1 = 0.0;
 };

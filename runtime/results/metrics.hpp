@@ -65,7 +65,8 @@ struct reached_target {
   double accuracy = 0.0;
   std::optional<double> seconds{};
 };
-/// Determines when the accuracy on all tasks seen first reached each target. @param evaluations in virtual order
+/// Determines when the accuracy on all tasks seen first reached each target.
+/// @param evaluations in order of virtual time
 [[nodiscard]] std::vector<reached_target> times_to(const std::vector<double>& targets,
                                                    const std::vector<evaluation_record>& evaluations);
 

@@ -14,8 +14,8 @@ struct reading {
 /// Reads `file`, the files that it extends, and the overrides. Returns all errors on failure.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
 
-/// Reads a scenario received from another process. Its text must not extend files. Each path must be empty or
-/// overridden by `over`, so that the sender cannot open files of this machine.
+/// Reads a scenario received from another process. The text must not have the key `extends`. Each path must be empty
+/// or overridden by `over`, so that the sender cannot open files of this machine.
 [[nodiscard]] expected<reading> read_received_scenario(const std::string& text, const overrides& over);
 
 /// The title in a scenario file, ignoring its bases. Returns "" if there is none or the file has errors.

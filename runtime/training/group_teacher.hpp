@@ -11,7 +11,7 @@ namespace mneme {
 
 // Axes: K clients of a run, P weights of a model, B rows of a step, D features.
 
-/// Teachers of one kind of net, in the order of the group's clients. Their passes are in evaluation mode.
+/// Teachers of one kind of net, in the order of the group's clients. They always run in evaluation mode.
 class group_teacher {
 public:
   group_teacher(teacher_view view, std::vector<std::string> maps, std::size_t clients)

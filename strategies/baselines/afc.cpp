@@ -7,8 +7,8 @@
 // rows of the sum over pixels of (d NCA / d map_lc)^2, divided by its mean over the channels of the stage. The formula
 // in the paper weights squared distances of the maps instead.
 //
-// Official code: computes the formula above. It measures importance in training mode from gradients of batch means, so
-// rows of smaller batches have more weight.
+// The official code computes the formula above. It measures importance in training mode from gradients of batch means,
+// so rows of smaller batches have more weight.
 //
 // Ours: federated as described in rehearsal.hpp. In the last round of a task, each participating client measures
 // importance on its rows without augmentation, in evaluation mode, with equal weights. It measures its own trained
@@ -134,7 +134,8 @@ public:
     table.number("distillation", options_.distillation, {.low = 0.0}, "Weight of the distillation of feature maps.");
     table.choice("importance", options_.importance,
                  {{"own", measured_model::own}, {"received", measured_model::received}},
-                 "The model whose gradients weigh channels: the client's own after its training, or the received one.");
+                 "Model whose gradients determine the weights of channels: the client's own after training, or the "
+                 "received one.");
     proxy_keys(table);
     memory_keys(table);
     readout_keys(table);

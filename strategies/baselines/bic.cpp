@@ -6,7 +6,7 @@
 //     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out.
 // The prediction is the argmax of the corrected logits.
 //
-// Official code: adds 0.05 beta^2 in stage 2 and fits alpha and beta by epochs of gradient descent. PyCIL also keeps
+// The official code adds 0.05 beta^2 in stage 2 and fits alpha and beta by epochs of gradient descent. PyCIL also keeps
 // the corrections of earlier tasks in the logits of student and teacher (corrected_tasks = "all").
 //
 // Ours: federated as described in rehearsal.hpp. Every client holds out rows of each class that it has, both exemplars

@@ -6,8 +6,8 @@
 // - TDE removes the mean direction h of the features (|h| = 1) from the logits at test time:
 //       z' = z - alpha (x . h) (W h).
 //
-// Official code: built on LUCIR with a cosine head. It evaluates the 10 neighbors of every row with the current net in
-// every step. h is a running mean over the steps. No public code combines DDE with iCaRL.
+// The official code is built on LUCIR with a cosine head. It evaluates the 10 neighbors of every row with the current
+// net in every step. h is a running mean over the steps. No public code combines DDE with iCaRL.
 //
 // Ours: the base is iCaRL with softmax, federated as in rehearsal.hpp: DCE, distillation by cross-entropy at T = 2, a
 // linear head and herding. Once per round, each client searches the neighbors among its own rows, without augmentation.

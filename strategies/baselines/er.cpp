@@ -6,7 +6,7 @@
 // - ring: the last buffer / C rows of each of the C classes of the run (Algorithm 3).
 // The loss is the mean over current and buffered rows together; loss = "sum" adds the two means instead.
 //
-// Public code (mammoth): presents a row to the buffer again in every epoch, and updates the buffer in every step.
+// The public code (mammoth) presents a row to the buffer again in every epoch, and updates the buffer in every step.
 //
 // Ours: the buffer changes once per task, in the client's first delivered round, and each row is presented once. The
 // memory holds row numbers, so replayed rows are augmented like other rows. Training iterates over shuffles of the
@@ -89,7 +89,7 @@ public:
                  "Loss of a step: the mean over own and replayed rows together, or the sum of their two means.");
   }
   std::vector<preset> presets() const override {
-    return {{"paper", "tiny memories: 10 rows and 10 replayed ones in a step, one epoch",
+    return {{"paper", "10 current and 10 replayed rows per step, one epoch, learning rate 0.1",
              "[strategy]\nreplay_rows = 10\n[training]\nbatch = 10\nepochs = 1\nlearning_rate = 0.1\n"},
             {"mammoth", "defaults of the official code for a buffer of 200 rows",
              "[strategy]\nbuffer = 200\nreplay_rows = 32\n[training]\nbatch = 32\nlearning_rate = 0.1\n"}};

@@ -5,7 +5,7 @@
 // token of the frozen transformer without prompts. A client minimizes
 //     L = CE over the task's classes + penalty sum over blocks of mean((X X^T - I)^2), X = K, A, P   (eqs. 7 and 8).
 //
-// Official code: draws the components of a task orthogonal to all earlier ones by Gram-Schmidt. The rate follows a
+// The official code draws the components of a task orthogonal to all earlier ones by Gram-Schmidt. The rate follows a
 // cosine over the epochs, almost to zero.
 //
 // Ours: the server draws the components, so all clients start a task with the same ones. The rate is constant over the

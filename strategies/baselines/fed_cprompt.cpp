@@ -5,7 +5,7 @@
 //     L = CE over the task's classes + contrast L_c,
 //     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2.
 //
-// Official code: sums over the batch inside the relu (reduction = "sum"). It draws all components before the first
+// The official code sums over the batch inside the relu (reduction = "sum"). It draws all components before the first
 // task. In the first round of a task, clients continue from their own weights. Training stops early on validation rows.
 //
 // Ours: by default, L_c has means over rows, as in the text of the paper. Components are drawn per task as in

@@ -4,7 +4,7 @@
 // and then updates its gradient estimate g_k to g_k - alpha (w_k - w^r). The server updates h to h - alpha / n sum_k
 // (w_k - w^r) over n clients and sends mean_k w_k - h / alpha.
 //
-// Official code: evaluates the mean of the clients' models, as we do.
+// The official code evaluates the mean of the clients' models, as we do.
 //
 // Ours: n is the number of clients that have uploaded so far. h and g_k persist across tasks unless `reset` is set.
 // Uploads are weighted as in FedAvg. Running statistics are averaged without the correction by h.

@@ -4,7 +4,7 @@
 // w* is the model at the end of the previous task. F is the Fisher information: the mean of the squared gradients of
 // single rows, averaged over clients.
 //
-// Official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py): squares the gradients of batch losses and
+// The official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py) squares the gradients of batch losses and
 // limits the result. Over tasks it computes F = a F_old + (1 - a) F_new, where a is the share of old classes. It adds
 // the penalty to a net that is not trained, so the penalty has no effect. After every local training, the computation
 // of F runs in training mode and updates the running statistics.

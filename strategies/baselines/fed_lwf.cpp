@@ -4,7 +4,7 @@
 //     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c over the classes of earlier tasks (eqs. 2, 3),
 // on the same augmented rows.
 //
-// Official code: does not multiply KD by T^2, and neither do we.
+// The official code does not multiply KD by T^2, and neither do we.
 //
 // Ours: the previous model is sent in every round, because a client may participate for the first time. A client whose
 // task has no earlier classes (the first task, or tasks with the same classes) trains as in FedAvg.

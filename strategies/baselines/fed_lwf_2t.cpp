@@ -5,8 +5,8 @@
 // Teacher 1 is the client's own model at the end of the last task in which it took part. Teacher 2 is the server's
 // model.
 //
-// Public code (FedCIL's re-implementation): has a = b = 1/3 and does not multiply KD by T^2. Its teacher 2 is the model
-// at the start of the round.
+// The public code (FedCIL's re-implementation) has a = b = 1/3 and does not multiply KD by T^2. Its teacher 2 is the
+// model at the start of the round.
 //
 // Ours: a, b and KD are those of FedCIL. Teacher 2 is the server's model before the task (teacher2 = "received": the
 // model at the start of the round). For a client without teacher 1, teacher 2 has the weight of both.

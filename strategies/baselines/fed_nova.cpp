@@ -6,7 +6,7 @@
 // tau. With a proximal term mu, it is the sum of (1 - eta mu)^k over k = 0 .. tau - 1. The effective number of steps is
 // tau_eff = sum_i p_i tau_i.
 //
-// Official code: uses this tau_eff only with a proximal term; otherwise tau_eff = sum_i p_i |a_i|_1. Momentum and
+// The official code uses this tau_eff only with a proximal term; otherwise tau_eff = sum_i p_i |a_i|_1. Momentum and
 // proximal term can be combined. The server can use a momentum beta: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b.
 //
 // Ours: `effective_steps` selects tau_eff: "steps" (paper), "weights" (sum_i p_i |a_i|_1), or "auto" (as the official

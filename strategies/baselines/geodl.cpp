@@ -6,7 +6,7 @@
 //     L1 = (1 + sin 2Th / 2Th) / 2,  L2 = (cos 2Th - 1) / 4Th,  L3 = (1 - sin 2Th / 2Th) / 2,
 //     L = CE + weight sqrt(n_old / s) geo,  geo = mean of 1 - a' G b / sqrt(a' G a  b' G b)  (form = "cosine").
 //
-// Official code: subtracts from each feature vector the mean of its D entries; the first r = min(B, D) - 2 left
+// The official code subtracts from each feature vector the mean of its D entries; the first r = min(B, D) - 2 left
 // singular vectors then span the subspace. We do the same. The official code approximates G by 60 arbitrary vectors of
 // R and one Newton-Schulz step per inverse. The command in its README uses geo = mean of (b - a)' G (b - a) (form =
 // "difference"), on maps pooled to 2 x 2.

@@ -8,7 +8,7 @@
 // mean softmax and S a 5 x 5 smoothing, the generator minimizes in 100 Adam steps per task
 //     CE(u / 1000, argmax u) + (1 + sum_c p_c log p_c / log C) + 50 KL(N(running) || N(batch)) + 1e-3 |x - S x|^2.
 //
-// Official code (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b; preset "official"): passes real and generated
+// The official code (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b; preset "official") passes real and generated
 // rows together through the net, twice per step, so running statistics are updated twice. The learning rate falls
 // exponentially from 0.1 to 0.01 within a task. 5 of 50 clients participate per round. For Tiny-ImageNet, the generator
 // has one more upsampling layer (preset "official-tiny"), and rotated images are added, which we omit.

@@ -40,7 +40,7 @@ method_needs rehearsing_method::needs() const {
 
 void rehearsing_method::memory_keys(key_table& table) {
   table.integer("memory", options_.memory_rows, {.low = 1, .high = 100'000'000},
-                "Number of exemplars: per client, or of all clients of the run together.");
+                "Number of exemplars, per client or of all clients together (memory_scope).");
   table.choice("memory_scope", options_.scope,
                {{"client", memory_scope::client}, {"federation", memory_scope::federation}},
                "Whether strategy.memory counts per client, or is split evenly over all clients of the run.");

@@ -6,8 +6,8 @@
 // It uploads y_i and c_i+ - c_i. From the uploads S of a round and N clients, the server computes
 //     x = x + eta_g mean_S(y_i - x),  c = c + |S| / N mean_S(c_i+ - c_i).
 //
-// Public code (NIID-Bench): uses option II and weights uploads by rows (preset "niid-bench"). It draws initial control
-// variates like initial weights; their effects cancel if all clients take part in every round.
+// The public code (NIID-Bench) uses option II and weights uploads by rows (preset "niid-bench"). It draws initial
+// control variates like initial weights; their effects cancel if all clients take part in every round.
 //
 // Ours: uploads have equal weights, as in the paper. c_i changes when the upload arrives, so a client that drops out
 // keeps the old one. Control variates persist across tasks unless `reset` is set. Running statistics are averaged

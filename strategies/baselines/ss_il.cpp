@@ -6,8 +6,8 @@
 //         + sum over earlier tasks k of T^2 mean of KL(softmax(q_k / T) || softmax(z_k / T)).
 // The prediction is the argmax over all logits.
 //
-// Official code: divides the learning rate of task t, counted from 0, by t + 1. It drops the last batch of an epoch and
-// keeps the first rows of a class as exemplars.
+// The official code divides the learning rate of task t, counted from 0, by t + 1. It drops the last batch of an epoch
+// and keeps the first rows of a class as exemplars.
 //
 // Ours: federated as described in rehearsal.hpp. The rate is divided as in the official code. The label of a row
 // selects its softmax, because the current rows of a client that keeps an old task have old classes. The last batch is

@@ -164,7 +164,7 @@ labeled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
   return stacked_rows(of_calls);
 }
 
-/// Rows from the clients' generators, of fresh classes; generators and classes alternate.
+/// Rows that the clients' generators make for the classes in `fresh`. Generators take turns, and so do classes.
 labeled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
   const auto& generators = call.in.at(gan_tensors::generators);
   const auto fresh = call.in.at(gan_tensors::fresh).cpu();

@@ -28,7 +28,7 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 /// A program that trains generator and critic against each other on features, by gan_step(). Reads both nets,
 /// `classes_so_far`, and real rows from one of these sources:
 /// - `features` with `labels`: a client's rows, drawn with replacement, or shuffled if `batches` is given;
-/// - `generators` with `fresh`: rows made by the generators in turn, with the fresh labels in turn;
+/// - `generators` with `fresh`: rows made by the generators in turn, with the labels in `fresh` in turn;
 /// - `generators` with `own_classes`: every generator makes a batch of its own classes, and a step draws a
 ///   class-balanced batch from all of them. `old_generator` with `old_classes` adds a replayed batch. So does
 /// `old_generators` with `past_classes`, whose batch is class-balanced like that of `own_classes`. `server_generator`

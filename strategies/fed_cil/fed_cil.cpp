@@ -4,8 +4,8 @@
 // training on class-balanced rows of all clients' generators (model consolidation). Extra loss terms make the clients
 // agree on rows of the server's generator (consistency enforcement).
 //
-// Official code (github.com/daiqing98/FedCIL, commit c439de0; preset "official", with source lines in
-// fed_cil_options.cpp): multiplies the consistency terms by 0. A client replays rows of its own previous generator.
+// The official code (github.com/daiqing98/FedCIL, commit c439de0; preset "official", with source lines in
+// fed_cil_options.cpp) multiplies the consistency terms by 0. A client replays rows of its own previous generator.
 // Labels of generated rows are drawn from the classes so far and overwrite the first numbers of a latent code.
 // Cross-entropy covers all classes of the run. Consolidation draws rows from a pool of all generators. Initial weights
 // are drawn from N(0, 0.02^2), and batches come from shuffles.

@@ -324,7 +324,8 @@ void fil_ver::keys(key_table& table) {
                 {"ver-sampled", system_kind::ver_sampled},
                 {"ebr", system_kind::ebr},
                 {"vanilla", system_kind::vanilla}},
-               "What is rehearsed and sent: means and deviations, samples of them, points; vanilla: nothing.");
+               "Rehearsed and sent data: means and deviations of embeddings, samples from them, point embeddings, or "
+               "nothing.");
   table.flag("server_training", options_.server_training,
              "Clients send embeddings, and the server trains on the received ones.");
   table.flag("client_rehearsal", options_.client_rehearsal, "Clients train on their past tasks, too.");

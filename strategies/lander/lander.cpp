@@ -7,7 +7,7 @@
 //     later:   cur (CE over new classes + l bound) + pre (KD over old classes + |map - teacher's map|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
 //
-// Official code (github.com/tmtuan1307/LANDER, commit 44d7acc; preset "official"): passes real and replayed rows
+// The official code (github.com/tmtuan1307/LANDER, commit 44d7acc; preset "official") passes real and replayed rows
 // through the net separately, so each kind has its own batch statistics. The final model of a task is the model at the
 // start of the round whose first epoch has the lowest loss per step (task_model). Therefore the model after the last
 // round is never chosen. If the image pool has more than pool_max files, only the first ones in the order of file names
@@ -17,7 +17,8 @@
 // stored as additional rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with
 // the mean and deviation of the official embeddings. Head rows of future classes are subject to weight decay unless
 // new_class_head = "drawn". Every broadcast contains the pool, as bytes. With few rounds or partial participation, the
-// model that this rule selects is often hardly trained; task_model = "last-round" uses the model after the last round.
+// model that task_model = "best-round" selects is often hardly trained; task_model = "last-round" uses the model after
+// the last round.
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
@@ -345,7 +346,8 @@ void lander::keys(key_table& table) {
                "r: radius; if the mean distance of a batch is smaller, the anchor loss is 0.");
   table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                "tau: temperature of the distillation.");
-  table.number("rate_floor", options_.rate_floor, {.low = 0.0}, "Final rate of the cosine of training.schedule.");
+  table.number("rate_floor", options_.rate_floor, {.low = 0.0},
+               "Final learning rate of the cosine schedule (training.schedule).");
   table.choice(
       "replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
       "Own rows and images pass through the net together, or one after the other with separate batch statistics.");

@@ -3,8 +3,8 @@
 // The old model's probabilities replace the labels of old classes (eq. 5). From the first round on, a proxy scores
 // global models on images that it reconstructs from the gradients of prototypes.
 //
-// Official code (github.com/conditionWang/FCIL, commit 11e161a, without a license): has sigmoid losses. It never resets
-// its best score (`best_reset`), so one model can remain the teacher for many tasks. New clients are drawn into
+// The official code (github.com/conditionWang/FCIL, commit 11e161a, without a license) uses sigmoid losses. It never
+// resets its best score (`best_reset`), so one model can remain the teacher for many tasks. New clients are drawn into
 // cohorts.
 //
 // Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper. Preset

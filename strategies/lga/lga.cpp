@@ -4,7 +4,7 @@
 // prototypes from gradients and scores global models on noisy copies of their features (eqs. 11-14). It sends clients
 // the best model of the latest task and of the one before.
 //
-// Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Keys select its
+// The official code (github.com/JiahuaDong/LGA, commit 867988c, without a license) uses sigmoid losses. Keys select its
 // unusual choices. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row
 // twice (`exemplars`). The best score is reset only once (`best_reset`). New clients are never drawn into cohorts
 // (`pool`), and clients of an old task keep all rows of the task (`old_clients`). The groups of clients are drawn again
@@ -267,7 +267,7 @@ public:
     table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Noise on features and its scale: as in the paper (eqs. 11, 12) or in the official code.");
     table.number("noise_scale", options_.proxy.noise_scale, {.low = 0.0},
-                 "omega: scale of the noise; 0: it is trained on reconstructions.");
+                 "omega: scale of the noise; 0: omega is estimated from reconstructed images.");
     table.omit_default_from_digest();
     table.flag("cbl", category_balanced_, "Weight the rows of the classification loss; false: plain cross-entropy.");
     table.flag("sdl", semantic_, "Semantic distillation; false: iCaRL's.");

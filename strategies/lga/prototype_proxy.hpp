@@ -20,7 +20,7 @@ enum compensating_draws : std::uint32_t {
 
 // -- scores of models, in lga.cpp -------------------------------------------------------------------------------------
 
-/// Noise on features for the scores of models.
+/// Noise that is added to features when models are scored.
 struct feature_noise {
   /// Distribution of the noise on a feature i of variance v_i. True (paper): standard deviation scale * sqrt(v_i), and
   /// length at most 0.1 sum v. False (official): standard deviation scale * v_i^2, and squared length at most 0.1 sum

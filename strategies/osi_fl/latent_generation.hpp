@@ -1,5 +1,5 @@
-/// latent_generation: generates images from conditions by a small latent diffusion model, and computes the clients'
-/// conditions.
+/// latent_generation: generates images from conditions with a small latent diffusion model, and computes the
+/// clients' conditions.
 #pragma once
 #include "runtime/method/program.hpp"
 #include "runtime/models/diffusion.hpp"

@@ -5,7 +5,7 @@
 // variant. `oscar` keeps all images and restarts every task from the initial model (eq. 12). `oscar-r` retains none and
 // adds lambda / 2 |w - w_(t-1)|^2. `oscar-il` retains none (eq. 11).
 //
-// Official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official"): trains the head of a pretrained
+// The official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official") trains the head of a pretrained
 // ResNet-18 by SGD with batch norms in training mode, over all classes. It retains the images with the largest loss
 // after the task, computed on one random augmentation. We omit its schedule, which lowers the rate when the loss
 // stalls, and its momentum, which continues across tasks. Its federated baselines train one client per task

@@ -75,7 +75,7 @@ void osi_options::keys(key_table& table) {
                "the step, which update the running ones as in the official code.");
   table.omit_default_from_digest();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
-               "Weights of replayed images: every task weighs the same, or every image.");
+               "Weights of replayed images: the same for every task, or the same for every image.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
                "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
                "which exempts the first task, as in the official code.");

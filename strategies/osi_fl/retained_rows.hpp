@@ -7,9 +7,9 @@ namespace mneme {
 
 // Axes: n rows.
 
-/// Returns the positions of the `count` rows with the largest scores of each label, or of all its rows if they are
-/// fewer. The selection maximizes the sum of the scores, so this is the optimal subset (OSI-FL, eqs. 14 and 15). Labels
-/// ascend and scores descend; ties keep row order. @param scores, labels [n]
+/// Returns, for each label, the positions of the `count` rows with the largest scores, or of all rows if the label has
+/// fewer. This is the subset with the largest sum of scores (OSI-FL, eqs. 14 and 15). Labels ascend and scores descend;
+/// ties keep row order. @param scores, labels [n]
 [[nodiscard]] std::vector<std::int64_t> retained_rows(std::span<const double> scores,
                                                       std::span<const std::int64_t> labels, std::int64_t count);
 

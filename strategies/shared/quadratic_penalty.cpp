@@ -35,7 +35,7 @@ private:
   static at::Tensor part_of(const at::Tensor& whole, const at::Tensor& weights, std::int64_t offset) {
     return whole.to(weights.device()).narrow(0, offset, weights.numel());
   }
-  /// Returns an undefined tensor if the job has no importance.
+  /// Returns an undefined tensor if the job's auxiliary tensors lack the importance.
   static at::Tensor importance_of(const quadratic_penalty& penalty, const at::Tensor& weights, std::int64_t offset,
                                   const tensor_map* auxiliary) {
     if (penalty.constant.defined())

@@ -7,7 +7,7 @@
 // In STSA-E, a client splits its rows into `dummies` parts and uploads only C_k and the class counts of each part; the
 // server estimates G (eqs. 10-11). In Table 3, PILoRA or Fed-CPrompt adapts the net in task 1 (`adapter`).
 //
-// Official code: predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
+// The official code predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
 //
 // Ours: preset "paper" has linear scores and no clamp, preset "official" the cosine and the clamp. statistics_sums.cpp
 // computes eqs. 7, 8, 10 and 11.
@@ -462,7 +462,7 @@ void stsa::keys(key_table& table) {
   table.integer("projection_width", options_.width, {.low = 0, .high = width_max},
                 "M: number of random features; 0: the net's features unchanged.");
   table.path("projection_file", options_.projection_file,
-             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: it is drawn.");
+             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: a random one.");
   table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
   table.choice("readout", options_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
                "Scores W_c . phi as in the paper, or their cosine as in the official code.");

@@ -9,7 +9,7 @@ namespace mneme {
 /// Texts of a chart: `id`, which is also its file name, labels, and a description for screen readers.
 struct chart_text {
   std::string id{}, title{}, description{}, x_label{}, y_label{};
-  std::string note{}; ///< A sentence below the names, as what bands are; "": none.
+  std::string note{}; ///< A sentence below the names, such as the meaning of bands; "": none.
 };
 
 /// Curve or set of bars. A page hides all series of a group together; series without a group stay visible.

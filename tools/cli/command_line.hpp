@@ -108,7 +108,7 @@ struct sweep_arguments {
   std::int64_t jobs = 0;                ///< Number of concurrent runs; 0: one per core
   std::int64_t threads = 0;             ///< Threads per run; 0: divide the cores among the concurrent runs
   bool dry = false;                     ///< true: only print the planned runs.
-  std::string slurm{};                  ///< Only write this script, a job array for Slurm; "": run.
+  std::string slurm{};                  ///< File for a Slurm job-array script; if set, nothing is run.
   bool quiet = false, json = false;
 };
 

@@ -141,7 +141,7 @@ private:
     }
   }
 
-  /// Returns errors for runs that started with other data. They can be neither resumed nor compared.
+  /// Returns one error per run whose data have changed since it began. Such runs can be neither resumed nor compared.
   diagnostics runs_of_other_data() {
     diagnostics others;
     for (const auto& [planned, run] : begun_) {

@@ -38,7 +38,7 @@ struct rows_of {
 };
 inline constexpr int fused_clients_max = 256; ///< Limit of models per launch if each has its own rates.
 
-/// SGD without or with momentum and weight decay, like kernels::sgd.
+/// SGD with or without momentum and weight decay, like kernels::sgd.
 struct sgd_models {
   rows_of<float> weights{};
   rows_of<const float> gradients{};

@@ -6,7 +6,7 @@
 // separates the new classes from each other and from all old classes. Its target is 0 for an old class and y - (n - s)
 // + 1 for a new one. In the first task, only the BCE term is used.
 //
-// Official code: computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
+// The official code computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
 // encoder and tunes all tokens, heads and the decoder by BCE on equally many rows per class. Stochastic depth stays on.
 //
 // Ours: federated as described in rehearsal.hpp; the tuning is in the last round of a task. The net holds tokens and

@@ -1,4 +1,4 @@
-/// captioner: captions images and encodes the captions by a text encoder.
+/// captioner: captions images and encodes the captions with a text encoder.
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include "strategies/osi_fl/diffusion/beam_search.hpp"

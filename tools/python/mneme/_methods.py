@@ -126,7 +126,7 @@ def _arguments_of(function, name):
 
 
 class Server:
-    """Server half of a method. Its functions are called one at a time, in virtual order.
+    """Server half of a method. Its functions are called one at a time, in order of virtual time.
 
     weights: [P] float32, the start of the next round. place: position in the run. method: the method's object with its
     keys and `setup`. ctx: in close_round(), creates the jobs to yield. sends_weights: False: a broadcast has only the
