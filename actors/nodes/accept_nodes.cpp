@@ -89,6 +89,7 @@ expected<run_nodes_ref> accepted_nodes::listening(const accept_options& options,
                                    .identity = std::move(*identity),
                                    .limits = limits_of(silence),
                                    .ranks = options.ranks,
+                                   .job = options.job,
                                    .log = options.log,
                                    .nodes_stay = options.nodes_stay,
                                    .interrupts = interrupts};

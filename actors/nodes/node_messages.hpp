@@ -34,7 +34,9 @@ struct node_hello {
   std::string name{};           ///< Host name.
   fingerprint_fields program{}; ///< Compared with the run's program before anything is loaded.
   std::int64_t workers = 0;
-  void persist(archive& state) { state(process)(name)(program)(workers); }
+  std::int64_t rank = -1; ///< Rank among the processes of a launcher; -1: no launcher, so it may join any run.
+  std::string job{};      ///< Launcher's id of the job; empty if it has none.
+  void persist(archive& state) { state(process)(name)(program)(workers)(rank)(job); }
 };
 struct no_content {
   void persist(archive& /*state*/) {}

@@ -297,6 +297,28 @@ node_pool::node_state* node_pool::find_or_add(std::uint64_t process) {
   return &nodes_.emplace_back(node_state{.process = process});
 }
 
+/// Returns why a node is a rank of another run; empty if it may join. Without a job id, a rank belongs to another run
+/// if this run already has that rank.
+std::string node_pool::other_run_error(const node_hello& from) const {
+  constexpr const char* fix = "start one of the runs with another MASTER_PORT";
+  if (from.rank < 0)
+    return {};
+  if (!settings_.job)
+    return fmt::format("is rank {} of another run, since no launcher has started this run; {}", from.rank, fix);
+  const auto job = printable_ascii(from.job);
+  const auto text_of = [](const std::string& name) { return name.empty() ? std::string("a job without id") : name; };
+  if (job != *settings_.job)
+    return fmt::format("is rank {} of another run: {}, and this run is {}; {}", from.rank, text_of(job),
+                       text_of(*settings_.job), fix);
+  const auto is_taken = [&](const node_state& node) {
+    return node.rank == from.rank && node.process != from.process && node.reached != stage::away;
+  };
+  if (!job.empty() || std::none_of(nodes_.begin(), nodes_.end(), is_taken))
+    return {};
+  return fmt::format("is a second rank {}, so it belongs to another run; end the processes of that run, or {}",
+                     from.rank, fix);
+}
+
 void node_pool::greet(connection_id id, archive& content) {
   node_hello in;
   content(in);
@@ -311,6 +333,11 @@ void node_pool::greet(connection_id id, archive& content) {
     ++rejected_peers_;
     return refuse(id, name + " at " + address, std::move(differing));
   }
+  if (auto error = other_run_error(in); !error.empty()) { // this run continues, even if it waits for its own ranks
+    log_rejection(name + " at " + address, error);
+    loop_.send(id, message_of(node_message::refusal, node_rejection{.reasons = {error}}));
+    return close(id, error);
+  }
   auto* const node = find_or_add(in.process);
   if (!node)
     return close(id, "has connected a second time");
@@ -320,6 +347,7 @@ void node_pool::greet(connection_id id, archive& content) {
   node->name = name;
   node->address = address;
   node->workers = in.workers;
+  node->rank = in.rank;
   node->sent_files.clear();
   node->reached = stage::greeted;
   if (has_ended_)
@@ -338,9 +366,10 @@ void node_pool::send_end(node_state& node, const run_end& outcome, const std::st
   close(node.connection, reason);
 }
 
-/// Number of ranks that have never connected.
+/// Number of ranks that have never connected. Without a launcher every node counts as a rank.
 std::int64_t node_pool::missing_ranks() const {
-  return ranks_overdue_ ? 0 : settings_.ranks - std::ssize(nodes_) - rejected_peers_;
+  const auto is_rank = [this](const node_state& node) { return !settings_.job || node.rank > 0; };
+  return ranks_overdue_ ? 0 : settings_.ranks - std::count_if(nodes_.begin(), nodes_.end(), is_rank) - rejected_peers_;
 }
 
 void node_pool::send_files(node_state& node, const std::vector<std::string>& keys) {

@@ -24,6 +24,8 @@ struct node_pool_settings {
   tls_identity_ref identity{}; ///< Null: only loopback addresses are accepted.
   connection_limits limits{};
   std::int64_t ranks = 0; ///< Number of nodes that a launcher starts; the destructor waits for those that connect late.
+  /// Launcher's id of the job. Ranks of other jobs are rejected. Empty: it has none; nullopt: no launcher.
+  std::optional<std::string> job{};
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
   const std::atomic<int>* interrupts = nullptr; ///< Above 0: stop waiting; no run follows, and nodes end.
@@ -105,7 +107,7 @@ private:
     bool is_initial = false, is_dropped = false;
     std::set<std::string> sent_files{}; // keys of files sent in this connection
     std::string name{}, address{};
-    std::int64_t workers = 0;
+    std::int64_t workers = 0, rank = -1; // rank: -1 without a launcher
     fingerprint_fields fingerprint{};
     connection_stats before{}; // sum over the node's closed connections
   };
@@ -116,6 +118,7 @@ private:
   void handle(connection_id id, const archive::buffer& message);
   void handle(node_state& node, node_message kind, archive& content);
   void greet(connection_id id, archive& content);
+  [[nodiscard]] std::string other_run_error(const node_hello& from) const;
   [[nodiscard]] node_state* find_or_add(std::uint64_t process);
   void send_offer(node_state& node);
   void close(connection_id id, const std::string& reason);

@@ -72,7 +72,9 @@ void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*
   loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
                                                                .name = machine_name(),
                                                                .program = program_fingerprint(),
-                                                               .workers = workers_of(settings_.threads)}));
+                                                               .workers = workers_of(settings_.threads),
+                                                               .rank = settings_.rank.value_or(-1),
+                                                               .job = settings_.job}));
 }
 
 /// Passes work directly to the actors once all earlier messages have been handled.
@@ -173,7 +175,7 @@ void node_service::handle(const connection_closed& in) {
     return;
   connection_ = 0;
   const bool had_run = session_ != nullptr;
-  if (was_opened_.exchange(false) && settings_.is_rank && !lost_) {
+  if (was_opened_.exchange(false) && settings_.rank && !lost_) {
     const auto loaded = session_ ? session_->context : nullptr;
     lost_.emplace();
     lost_limit_ = node_timeouts_of_lost_run * (loaded ? loaded->scenario.worker : worker_section{}).node_timeout;

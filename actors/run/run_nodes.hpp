@@ -13,8 +13,7 @@
 namespace mneme {
 
 /// Error message of builds without nodes.
-inline constexpr const char* no_nodes_in_build =
-    "this build cannot run on several processes; build with MNEME_NODES=ON";
+inline constexpr const char* no_nodes_in_build = "this build has no cluster support; build with -DMNEME_NODES=ON";
 
 /// Outcome for nodes of a run that cannot start.
 [[nodiscard]] run_end end_for(const diagnostics& errors);
@@ -27,9 +26,11 @@ struct accept_options {
   credentials trust{};                   ///< Required for addresses other than loopback.
   std::int64_t nodes_min = 0;            ///< Number of nodes that must be ready before the run begins.
   std::int64_t ranks = 0;                ///< Number of nodes that a launcher starts; they end with the run.
-  std::int64_t workers_min = 0;          ///< Number of workers of nodes that must be ready before the run begins.
-  bool computes = false;                 ///< true: the run's own process shares the work with nodes.
-  bool nodes_stay = false;               ///< true: nodes wait for another run when this one is over; false: they end.
+  /// Launcher's id of the job, which all ranks must share. Empty: it has none; nullopt: no launcher started the run.
+  std::optional<std::string> job{};
+  std::int64_t workers_min = 0; ///< Number of workers of nodes that must be ready before the run begins.
+  bool computes = false;        ///< true: the run's own process shares the work with nodes.
+  bool nodes_stay = false;      ///< true: nodes wait for another run when this one is over; false: they end.
   /// Receives the listening address with its port, before anything is loaded; may be null.
   std::function<void(const node_address&)> listening{};
   std::function<void(const std::string&)> log{}; ///< Receives log lines before the run begins; may be null.
@@ -102,7 +103,10 @@ struct node_settings {
   std::int64_t threads = 0;                 ///< Number of workers; 0: one per core.
   std::optional<std::int64_t> local_rank{}; ///< Selects a CUDA device of this machine.
   std::chrono::nanoseconds idle_timeout{};  ///< Longest time without a run; 0: unlimited.
-  bool is_rank = false; ///< true: ends node_timeouts_of_lost_run times worker.node_timeout after the loss of its run.
+  /// Rank among the processes of a launcher. Such a node joins only the run of its job, and ends
+  /// node_timeouts_of_lost_run times worker.node_timeout after the loss of its run.
+  std::optional<std::int64_t> rank{};
+  std::string job{};                ///< Launcher's id of the job; empty if it has none.
   std::chrono::nanoseconds grace{}; ///< Longest time for leaving a run after an interrupt.
   bool native_code = false;   ///< true: accepts model.native_code, which loads modules without a trial in a sandbox.
   state_server serve_state{}; ///< Called at the start; null: no metrics.

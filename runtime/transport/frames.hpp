@@ -14,7 +14,7 @@ namespace mneme {
 // Flow control: a sender may have at most window_bytes of message bytes without credit. A fast sender thus never fills
 // the memory of a slow receiver.
 
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
 /// Limit of message bytes in flight to one peer. With a round trip of 100 ms it allows 320 MB/s.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;

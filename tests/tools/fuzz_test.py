@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, needs_nodes, run_tests  # noqa: E402
 
 sys.path[:0] = [os.path.join(ROOT, "tools", "fuzz"), os.path.join(ROOT, "tools", "fuzz", "decoders")]
 import seeds  # noqa: E402
@@ -68,6 +68,7 @@ class Fuzz(unittest.TestCase):
         return path
 
     def test_random_scenarios_have_equal_results_in_all_ways_to_run(self):
+        needs_nodes()
         done = self.search("scenarios", "--count", "3", "--seed", "100", "--seconds", "10")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-3] drawn, \d refused, \d done, \d failed alike, 0 found")

@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import plain_environment  # noqa: E402
 from node_processes import NodesCase, free_port  # noqa: E402
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, needs_nodes, run_tests  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "tools", "packaging", "kubernetes")
 CHART = os.path.join(FOLDER, "chart")
@@ -17,7 +17,7 @@ VERSIONS = ("1.31", "1.37")
 SECRETS = {"secret": {"name": "ours"}, "tls": {"secret": "keys"}, "runs": {"claim": "runs"},
            "data": {"claim": "data"}, "metrics": {"port": 9100, "token": "metrics"}, "ranks": 8}
 NO_PACKAGE = "no Python with kubernetes-validate (tools/bootstrap --launchers)"
-NO_HELM = "neither helm nor helm-python-sdk is installed"
+NO_HELM = "neither helm nor helm-python-sdk is installed (tools/bootstrap --launchers)"
 
 
 def enter():
@@ -106,6 +106,7 @@ class Kubernetes(NodesCase):
         self.assertEqual(self.command_of(job, "X", has_run=True), ["resume", "/runs/X", "--distributed"])
 
     def test_pods_of_the_job_give_the_digest_of_one_process(self):
+        needs_nodes()
         pod, = self.plain()["Job"]["spec"]["template"]["spec"]["containers"]
         os.symlink(PROGRAM, os.path.join(self.scratch.name, "mneme"))
         script = pod["args"][0].replace("/runs/", self.scratch.name + "/").replace(

@@ -89,6 +89,23 @@ TEST_CASE("read_launcher() reads the variables of Open MPI, MPICH and Kubernetes
   CHECK(pod.host + ":" + std::to_string(pod.port) == "job-0.job:29500");
 }
 
+TEST_CASE("read_launcher() returns the launcher's id of the job, which is empty if it has none") {
+  CHECK(read(torchrun).value().job.empty()); // "none", without --rdzv-id
+  CHECK(read(with(torchrun, {{"TORCHELASTIC_RUN_ID", "a"}})).value().job == "torchrun a");
+  CHECK(read(slurm).value().job == "Slurm 77");
+  CHECK(read(with(slurm, {{"SLURM_STEP_ID", "3"}})).value().job == "Slurm 77.3");
+  CHECK(read(with(open_mpi, {{"PMIX_NAMESPACE", "9"}})).value().job == "Open MPI 9");
+  CHECK(read(mpich).value().job.empty());
+  CHECK(read({{"JOB_COMPLETION_INDEX", "2"}, {"MASTER_ADDR", "job-0.job"}}).value().job == "Kubernetes job-0.job");
+}
+
+TEST_CASE("read_launcher() derives port and job id of Open MPI without Slurm's step, which only some processes have") {
+  const auto first = read(with(with(slurm, open_mpi), {{"PMIX_NAMESPACE", "9"}})).value();
+  const auto other = read(with(with(slurm, open_mpi), {{"PMIX_NAMESPACE", "9"}, {"SLURM_STEP_ID", "0"}})).value();
+  CHECK(first.port == other.port);
+  CHECK(first.job == other.job);
+}
+
 TEST_CASE("a nested launcher takes precedence over the outer one") {
   CHECK(read(with(slurm, torchrun)).value().rank == 5);
   CHECK(read(with(slurm, open_mpi)).value().rank == 2);

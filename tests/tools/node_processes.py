@@ -13,6 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from launcher_programs import plain_environment  # noqa: E402
 from program import PROGRAM, ROOT, mneme, needs_nodes  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
@@ -185,6 +186,18 @@ class NodesCase(unittest.TestCase):
             file.write(struct.pack("<Q", len(header)) + header)
             file.write(struct.pack(f"<{32 * 48}f", *((i * 37 % 101) / 50 - 1 for i in range(32 * 48))))
         return words([f"strategy.projection_file=\"{projection}\""])
+
+    def rank(self, rank, size, scenario, *options, command="run", program=PROGRAM, **variables):
+        """Starts the process of a rank with environment variables set by hand; their port is self.port."""
+        around = plain_environment(**{"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
+                                      "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": str(self.port), **variables})
+        process = subprocess.Popen([program, command, scenario, "--distributed", "--threads", "1", *options], cwd=ROOT,
+                                   env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.let_go, process)
+        return process
+
+    def ranks(self, size, scenario, *options, **how):
+        return [self.rank(rank, size, scenario, *options, **how) for rank in range(size)]
 
     def out(self):
         self.runs += 1

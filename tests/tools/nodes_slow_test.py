@@ -2,6 +2,7 @@
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -77,39 +78,59 @@ class LostNodes(NodesCase):
 
 
 class Disturbed(NodesCase):
-    """Forty runs with six nodes each, of which five are disturbed, and a seventh that joins late: two hundred killed,
-    stopped or drained nodes and forty late ones. In seeds 2, 3, 6, 7 and so on all five are drained."""
+    """Runs with six nodes each, of which five are killed, stopped or drained, and a seventh that joins late. In seeds
+    2, 3, 6, 7 and so on all five are drained. The number of a failure is its seed."""
 
     def test_two_hundred_disturbed_and_forty_late_nodes_change_no_digest(self):
-        """The number of a failure is its seed."""
+        self.disturb_runs(40, self.begun_with_nodes)
+
+    def test_fifty_disturbed_and_ten_late_ranks_change_no_digest(self):
+        """All processes are ranks of --distributed, and rank 0 computes, too."""
+        self.disturb_runs(10, self.begun_with_ranks)
+
+    def begun_with_nodes(self, scenario, settings, late=True):
+        """Starts a run over six nodes. Returns process, folder, nodes, and a function that starts the late node."""
+        accept, nodes = self.cluster(*[1] * 6)
+        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
+        return process, folder, [node.process for node in nodes], lambda: self.node(accept[1], "--threads", "1").process
+
+    def begun_with_ranks(self, scenario, settings, late=True):
+        """The same as begun_with_nodes() with ranks 1 to 6 of a launcher; rank 7 is the late one."""
+        self.port, folder = free_port(), self.out()
+        size, options = 8 if late else 7, ["--workers-min", "6", "--out", folder, *words(settings)]
+        first, *others = (self.rank(rank, size, scenario, *options) for rank in range(7))
+        while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
+            time.sleep(0.01)
+        return first, folder, others, lambda: self.rank(7, size, scenario, *options)
+
+    def disturb_runs(self, count, begin):
         scenarios = (("scenarios/smoke/fedprox.toml", ["rounds.per_task=50"]),
                      ("scenarios/smoke/fedasync.toml", ["rounds.per_task=300"]))
         undisturbed = []
         for scenario, settings in scenarios:
             began = time.monotonic()
-            found = self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * 6)
+            process, folder, _, _ = begin(scenario, settings, late=False)
+            found, _ = self.ended(process, folder)
             undisturbed.append((time.monotonic() - began, self.rounds_of(found)))
             self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)))
         totals = dict.fromkeys(("killed", "stopped", "drained", "lost", "joined late", "joined late and computed",
                                 "rounds again", "rounds rerun"), 0)
-        for seed in range(40):
+        for seed in range(count):
             which = seed % 2
-            self.disturb(seed, *scenarios[which], *undisturbed[which], totals)
+            self.disturb(seed, begin, *scenarios[which], *undisturbed[which], totals)
         print(", ".join(f"{count} {name}" for name, count in totals.items()), flush=True)
 
     @staticmethod
     def rounds_of(found):
         return sum(node["client_rounds"] for node in found["nodes"])
 
-    def disturb(self, seed, scenario, settings, seconds, rounds, totals):
-        """seconds, rounds: duration and number of client rounds of an undisturbed run."""
+    def disturb(self, seed, begin, scenario, settings, seconds, rounds, totals):
+        """seconds, rounds: duration of an undisturbed run, and number of client rounds that its nodes computed."""
         draw = random.Random(seed)
-        accept, nodes = self.cluster(*[1] * 6)
         began = time.monotonic()
         only_drained = seed % 4 in (2, 3)  # then no node times out, even on a busy machine
         silence = "60 s" if only_drained else "1 s"
-        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
-            [*settings, f"worker.node_timeout=\"{silence}\""]))
+        process, folder, nodes, start_late = begin(scenario, [*settings, f"worker.node_timeout=\"{silence}\""])
         ways = ["drained"] * 5 if only_drained else draw.choices(("killed", "stopped", "drained"), k=5)
         moments = sorted([(draw.uniform(0, 0.7 * seconds), *node) for node in (*zip(ways, nodes), ("late", None))],
                          key=lambda moment: moment[0])
@@ -117,20 +138,21 @@ class Disturbed(NodesCase):
         for moment, way, node in moments:
             time.sleep(max(0.0, start + moment - time.monotonic()))
             if way == "late":
-                nodes.append(self.node(accept[1], "--threads", "1"))
+                nodes.append(start_late())
             else:
-                {"killed": node.process.kill, "stopped": node.stop, "drained": node.process.terminate}[way]()
+                node.send_signal({"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "drained": signal.SIGTERM}[way])
         found, said = self.ended(process, folder)
         took = time.monotonic() - began
         said = "\n".join(line for line in said.splitlines() if "node" in line)
         self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "1", *words(settings)),
                          f"seed {seed}: {said}")
-        again = self.rounds_of(found) - rounds
+        # Rank 0 computes a share of the rounds that varies.
+        again = self.rounds_of(found) - rounds if begin == self.begun_with_nodes else 0
         rerun = sum(node["rounds_rerun"] for node in found["nodes"])
         if only_drained:
             disconnects = sum(node["disconnects"] for node in found["nodes"])
             self.assertEqual((again, disconnects, rerun), (0, 0, 0), f"seed {seed}: {said}")
-            self.assertEqual([node.process.wait(timeout=60) for node in nodes[:6]], [0] * 6, f"seed {seed}: {said}")
+            self.assertEqual([node.wait(timeout=60) for node in nodes[:6]], [0] * 6, f"seed {seed}: {said}")
         for way in ways:
             totals[way] += 1
         totals["lost"] += sum(node["disconnects"] for node in found["nodes"])
@@ -142,7 +164,7 @@ class Disturbed(NodesCase):
         print(f"seed {seed}: {', '.join(ways)}: {took:.1f} s, undisturbed {seconds:.1f} s, {again} of {rounds} client "
               f"rounds again, {rerun} rerun", flush=True)
         for node in nodes:
-            node.end()
+            self.let_go(node)
 
 
 @unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")

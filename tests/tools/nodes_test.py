@@ -366,9 +366,9 @@ class Nodes(NodesCase):
         before = kib_of(process.pid, "VmRSS")
         peers = []
         for sent in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"mneme\n\x07\x00", b"", b"mne",
-                     b"mneme\n\x02\x00\xff\xff\xff\xff\x02\0\0\0",
-                     b"mneme\n\x02\x00\x08\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0",
-                     b"mneme\n\x02\x00\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\x03\0\0\0\x02\0\0\0abc",
+                     b"mneme\n\x03\x00\xff\xff\xff\xff\x02\0\0\0",
+                     b"mneme\n\x03\x00\x08\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0",
+                     b"mneme\n\x03\x00\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\x03\0\0\0\x02\0\0\0abc",
                      *(b"mneme\n" + struct.pack("<H", version) for version in range(100, 200))):
             peer = socket.create_connection(("127.0.0.1", port))
             peer.sendall(sent)
@@ -380,7 +380,7 @@ class Nodes(NodesCase):
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], self.digest(SCENARIO, *SETTINGS))
         self.assertEqual(found["nodes"][0]["disconnects"], 0, said)
-        for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 2",
+        for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 3",
                      "other reasons for rejecting peers are not reported"):
             self.assertIn(line, said)
         self.assertEqual(said.count(" is rejected: "), 32, said)

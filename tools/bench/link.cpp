@@ -39,6 +39,7 @@ public:
   }
   void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& reason,
               bool /*may_retry*/) override {
+    is_open = false;
     if (!is_over)
       fmt::print(stderr, "bench_link: {}\n", reason);
   }
@@ -70,12 +71,16 @@ void measure(bool tls, double seconds, std::int64_t tensor_bytes) {
     std::this_thread::yield();
   const auto began = bench::wall_seconds(), cpu = bench::cpu_seconds();
   const auto made = message(tensor_bytes);
+  std::uint64_t sent = 0;
   while (bench::wall_seconds() - began < seconds) {
-    if (sender.figures(link).waiting_bytes() < waiting_bytes_max)
+    if (sender.figures(link).waiting_bytes() < waiting_bytes_max) {
       sender.send(link, made);
-    else
+      sent += static_cast<std::uint64_t>(tensor_bytes);
+    } else
       ::usleep(200);
   }
+  while (far.read < sent && far.is_open)
+    ::usleep(200);
   const auto took = bench::wall_seconds() - began;
   near.is_over = far.is_over = true;
   rusage usage{};

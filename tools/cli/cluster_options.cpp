@@ -47,7 +47,8 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
                               .threads = plan.threads,
                               .local_rank = rank.local_rank,
                               .idle_timeout = std::chrono::minutes(10),
-                              .is_rank = true,
+                              .rank = rank.rank,
+                              .job = rank.job,
                               .grace = std::chrono::seconds(20)};
     return plan;
   }
@@ -59,6 +60,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
                  .trust = std::move(trust),
                  .nodes_min = arguments.workers_min > 0 ? 0 : rank.size.value_or(1) - 1,
                  .ranks = rank.size.value_or(1) - 1,
+                 .job = rank.job,
                  .workers_min = arguments.workers_min,
                  .computes = true,
                  .log = print_line};

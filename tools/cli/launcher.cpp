@@ -9,20 +9,21 @@ namespace {
 /// Environment variables with which a launcher numbers its processes. Null for a variable that it does not have.
 struct launcher_variables {
   const char *name, *rank, *size, *local_rank, *local_size;
+  const char* job;    // id of the job, the same in all of its processes
   const char* marker; // no other launcher sets this variable
 };
 
 // Inner launchers come first, because torchrun and mpirun also run inside jobs of Slurm and Kubernetes.
 constexpr std::array<launcher_variables, 6> launchers{{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RUN_ID"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_RANK"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"},
-    {"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_PROCID"},
-    {"Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", nullptr, nullptr, "JOB_COMPLETION_INDEX"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, "PMI_SIZE"},
+    {"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, "RANK"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID", "SLURM_PROCID"},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", nullptr, nullptr, "MASTER_ADDR", "JOB_COMPLETION_INDEX"},
 }};
-constexpr std::size_t by_hand = 3;
+constexpr std::size_t torchrun = 0, open_mpi = 1, mpich = 2, by_hand = 3, kubernetes = 5;
 
 constexpr std::uint16_t default_port = 29'500; // the default of torch.distributed
 
@@ -69,9 +70,9 @@ std::string describe(const reader& from, const launcher_variables& of) {
 /// Nested launchers may differ.
 void check_agreement(reader& from, std::size_t chosen) {
   for (std::size_t i = 0; i < launchers.size(); ++i) {
-    const bool is_comparable = i != chosen && (i == by_hand || chosen == by_hand || (chosen == 1 && i == 2));
+    const bool is_comparable = i != chosen && (i == by_hand || chosen == by_hand || (chosen == open_mpi && i == mpich));
     const auto &a = launchers[chosen], &b = launchers[i];
-    if (!is_comparable || !from.has(b.marker) || chosen == 0)
+    if (!is_comparable || !from.has(b.marker) || chosen == torchrun)
       continue;
     const bool same_size = !from.has(a.size) || !from.has(b.size) || from.text(a.size) == from.text(b.size);
     if (from.text(a.rank) != from.text(b.rank) || !same_size)
@@ -83,17 +84,24 @@ void check_agreement(reader& from, std::size_t chosen) {
   }
 }
 
+/// Launcher and id of the job; empty if the launcher has no id. Reads no variables of outer launchers, because they may
+/// be set in some of the processes only. The host of pod 0 has its name from the Kubernetes Job.
+std::string job_of(const reader& from, const launcher_variables& by) {
+  const auto id = from.text(by.job);
+  if (id.empty() || id == "none") // torchrun without --rdzv-id
+    return {};
+  const bool has_step = by.job == std::string("SLURM_JOB_ID") && from.has("SLURM_STEP_ID");
+  return fmt::format("{} {}{}", by.name, id, has_step ? "." + from.text("SLURM_STEP_ID") : "");
+}
+
 /// Port from a hash of the job's id: the same in all processes of a job, and most likely different in other jobs.
-std::uint16_t port_of_job(const reader& from) {
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID"})
-    if (const auto job = from.text(name) + (from.has("SLURM_STEP_ID") ? "." + from.text("SLURM_STEP_ID") : "");
-        from.has(name)) {
-      std::uint32_t hash = 2'166'136'261; // FNV-1a
-      for (const char letter : job)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 16'777'619;
-      return static_cast<std::uint16_t>(20'000 + hash % 10'000);
-    }
-  return default_port;
+std::uint16_t port_of_job(const std::string& job) {
+  if (job.empty())
+    return default_port;
+  std::uint32_t hash = 2'166'136'261; // FNV-1a
+  for (const char letter : job)
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 16'777'619;
+  return static_cast<std::uint16_t>(20'000 + hash % 10'000);
 }
 
 /// Port of rank 0 under torchrun, which listens on MASTER_PORT itself. A MASTER_PORT that torchrun chose lies in
@@ -105,13 +113,15 @@ std::uint16_t port_under_torchrun(std::int64_t master_port) {
 }
 
 /// Port of rank 0: MASTER_PORT, or under torchrun one derived from it; without MASTER_PORT, one derived from the job.
-std::uint16_t port_of(reader& from, bool is_torchrun) {
+std::uint16_t port_of(reader& from, std::size_t launcher, const std::string& job) {
   const auto port = from.number("MASTER_PORT", 1);
+  if (!port && launcher == kubernetes) // pods share no ports
+    return default_port;
   if (!port)
-    return port_of_job(from);
+    return port_of_job(job.empty() ? from.text("SLURM_JOB_ID") : job);
   if (*port > 65'535)
     from.fail("MASTER_PORT", fmt::format("is {}; expected a port in [1, 65535]", *port));
-  return is_torchrun ? port_under_torchrun(*port) : static_cast<std::uint16_t>(*port);
+  return launcher == torchrun ? port_under_torchrun(*port) : static_cast<std::uint16_t>(*port);
 }
 
 std::string node_list_of(const reader& from) {
@@ -162,6 +172,7 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
   const auto rank = from.number(by.rank);
   launched_rank found{.launcher = by.name,
                       .rank = rank.value_or(0),
+                      .job = job_of(from, by),
                       .size = from.number(by.size, 1),
                       .local_rank = from.number(by.local_rank),
                       .local_size = from.number(by.local_size, 1)};
@@ -173,7 +184,7 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
     from.fail(by.rank, fmt::format("is {}; expected less than {}, the value of {}", found.rank, *found.size, by.size));
   found.is_one_host = is_one_host(from, found);
   found.host = found.is_one_host ? "127.0.0.1" : host_of(from);
-  found.port = port_of(from, chosen == 0);
+  found.port = port_of(from, chosen, found.job);
   if (!from.errors().empty())
     return tl::unexpected(from.errors());
   return found;

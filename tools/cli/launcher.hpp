@@ -12,6 +12,8 @@ using environment_lookup = std::function<const char*(const char* name)>;
 struct launched_rank {
   std::string launcher{};                   ///< "torchrun"
   std::int64_t rank = 0;                    ///< Rank 0 runs the scenario; all others join it.
+  std::string job{};                        ///< "Slurm 77.0": id of the job, the same in all of its processes and
+                                            ///< different in other jobs; empty if the launcher has none.
   std::optional<std::int64_t> size{};       ///< Number of processes; nullopt if the launcher does not set it.
   std::optional<std::int64_t> local_rank{}; ///< Index among the processes of this machine.
   std::optional<std::int64_t> local_size{}; ///< Number of processes of this machine.

@@ -219,7 +219,7 @@ TEST_CASE("close() waits for the peer's end of the connection, but at most for a
     const auto place = place_of(loop.listen(any_port).value()).addresses.front();
     owned_descriptor peer(::socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::connect(peer.get(), place.get(), place.size) == 0);
-    constexpr std::string_view preamble{"mneme\n\x02\0", 8};
+    constexpr std::string_view preamble{"mneme\n\x03\0", 8};
     REQUIRE(::send(peer.get(), preamble.data(), preamble.size(), 0) == 8);
     const auto there = sees.next_opened();
     loop.close(there, "the run is over");

@@ -176,7 +176,7 @@ TEST_CASE("protocol violations are named and allocate no memory") {
   };
   CHECK(complaint(text("GET / HTTP/1.1\r\n\r\n")) == "does not speak mneme's protocol");
   CHECK_THAT(complaint(text("mneme\n\x09")), ContainsSubstring(""));
-  CHECK(complaint(text(std::string_view("mneme\n\x09\0", 8))) == "speaks version 9 of the protocol; expected 2");
+  CHECK(complaint(text(std::string_view("mneme\n\x09\0", 8))) == "speaks version 9 of the protocol; expected 3");
   CHECK_THAT(complaint(begun_with(0xFFFFFFFFU, 2)), ContainsSubstring("kind 2 with 4294967295 bytes"));
   CHECK_THAT(complaint(begun_with(8, 9)), ContainsSubstring("kind 9"));
   auto long_message = begun_with(8, 1);

@@ -96,7 +96,7 @@ def _network(program, folder):
     for message in sorted(messages, key=len):
         by_kind.setdefault(message[0], []).append(message)
     kept = [message for of_kind in by_kind.values() for message in (of_kind[0], of_kind[len(of_kind) // 2])]
-    streams.append(b"\x07mneme\n\x02\x00" + b"".join(framed(message) for message in kept[:4]))
+    streams.append(b"\x07mneme\n\x03\x00" + b"".join(framed(message) for message in kept[:4]))
     return {"messages": kept, "frames": streams}
 
 
