@@ -142,8 +142,32 @@ class Clusters(unittest.TestCase):
         self.expect_killed(killing)
 
 
+@contextlib.contextmanager
+def ray_cluster(_):
+    """Two raylets with one CPU each."""
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token into the user's home
+    os.environ["RAY_worker_niceness"] = "0"  # 15 by default, which starves nodes on a busy machine
+    import ray
+    from ray.cluster_utils import Cluster
+    scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # socket paths must be short
+    os.makedirs("/tmp/ray", exist_ok=True)  # where Ray stores the address of its last cluster
+    raylets = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False,
+                                                            "temp_dir": scratch})
+    try:
+        raylets.add_node(num_cpus=1)
+        ray.init(address=raylets.address)
+        yield mneme.cluster.Ray(nodes=2)
+    finally:
+        ray.shutdown()
+        raylets.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
 class Launched(python_cluster_test.Launched):
     scenarios = ("fedavg", "fedasync", "stsa", "lga")
+
+    def test_two_raylets_give_the_digest_of_one_process(self):
+        self.compare_with_one_process(ray_cluster)
 
 
 if __name__ == "__main__":
