@@ -1,13 +1,12 @@
 """The program without optional parts (mneme_core): equal digests, and refusals that name the CMake switch."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, mneme, run_tests  # noqa: E402
 
 CORE = os.path.join(os.path.dirname(PROGRAM), "mneme_core")
 
@@ -16,8 +15,7 @@ class Core(unittest.TestCase):
     def run_program(self, program, scenario, *settings):
         """Returns the completed process, and the run digest; None if the run failed."""
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([program, "run", scenario, *settings, "--quiet", "--out", folder + "/run"], cwd=ROOT,
-                                  capture_output=True, text=True, check=False)
+            done = mneme("run", scenario, *settings, "--quiet", "--out", folder + "/run", program=program)
             if done.returncode != 0:
                 return done, None
             with open(folder + "/run/summary.json", encoding="utf-8") as file:
@@ -46,7 +44,7 @@ class Core(unittest.TestCase):
                       ["run", "scenarios/smoke/fedavg.toml", "--distributed"],
                       ["resume", "runs/none", "--distributed"], ["node", "--join", "127.0.0.1:1"],
                       ["node", "--make-keys", "keys"]):
-            done = subprocess.run([CORE, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+            done = mneme(*words, program=CORE)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn("this build has no cluster support; build with -DMNEME_NODES=ON", done.stderr)
 

@@ -10,12 +10,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 DROPPED_IN = os.path.join(ROOT, "tests", "strategies", "dropped_in")
 SCENARIO = os.path.join(DROPPED_IN, "server_momentum.toml")
 BUILD = os.path.dirname(PROGRAM)
-METHOD_LIKE_IT = os.path.join("strategies", "baselines", "fedavg.cpp")
 FOLDERS = ("actors", "runtime", "scenarios", "strategies", "tests", "tools")
 KINDS = (".cpp", ".hpp", ".py", ".txt", ".cmake", ".toml")
 
@@ -46,7 +45,9 @@ class DroppedIn(unittest.TestCase):
             raise unittest.SkipTest(f"{BUILD} was not made by ninja")
         cls.scratch = tempfile.TemporaryDirectory()
         cls.program = os.path.join(cls.scratch.name, "mneme")
-        added = [cls.compiled(os.path.join(DROPPED_IN, name)) for name in ("server_momentum.cpp", "fedavgm.cpp")]
+        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
+            commands = json.load(file)
+        added = [cls.compiled(commands, name) for name in ("server_momentum.cpp", "fedavgm.cpp")]
         target = os.path.relpath(PROGRAM, BUILD)
         asked = ["ninja", "-C", BUILD, "-t", "commands", "-s", target]
         commands = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -56,22 +57,22 @@ class DroppedIn(unittest.TestCase):
         subprocess.run([*link, "-o", cls.program], cwd=BUILD, check=True)
 
     @classmethod
-    def compiled(cls, source):
-        """Compiles a method with the flags of one of the build's methods."""
-        out = os.path.join(cls.scratch.name, os.path.basename(source) + ".o")
-        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
-            like = next(entry for entry in json.load(file) if entry["file"].endswith(METHOD_LIKE_IT))
-        words = without(shlex.split(like["command"]), "-o")
-        words[words.index("-c") + 1] = source
-        subprocess.run([*words, "-o", out], cwd=like["directory"], check=True)
-        return out
+    def compiled(cls, commands, name):
+        """Returns the method's object. The build compiles it with the flags of strategies/, for tests of all
+        methods."""
+        entry = next(entry for entry in commands if entry["file"].endswith(os.path.join("dropped_in", name)))
+        words = shlex.split(entry["command"])
+        made = os.path.join(entry["directory"], words[words.index("-o") + 1])
+        if not os.path.exists(made):
+            subprocess.run(words, cwd=entry["directory"], check=True)
+        return made
 
     @classmethod
     def tearDownClass(cls):
         cls.scratch.cleanup()
 
     def said(self, *arguments):
-        return subprocess.run([self.program, *arguments], cwd=ROOT, capture_output=True, text=True)
+        return mneme(*arguments, program=self.program)
 
     def test_no_other_file_names_the_dropped_in_method(self):
         self.assertEqual(sorted(os.listdir(DROPPED_IN)), ["fedavgm.cpp", "server_momentum.cpp", "server_momentum.toml"])

@@ -18,6 +18,7 @@ import threading
 import time
 import unittest
 import zipfile
+from unittest import mock
 
 from program import ROOT, run_tests
 
@@ -50,6 +51,9 @@ def fetch_data_module():
     sys.modules["fetch_data"] = module  # needed by dataclasses
     loader.exec_module(module)
     return module
+
+
+FETCH_DATA = fetch_data_module()
 
 
 def tar_of(members):
@@ -87,7 +91,7 @@ class FetchDataTest(unittest.TestCase):
         handler = functools.partial(Quiet, directory=self.served)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
 
@@ -97,11 +101,21 @@ class FetchDataTest(unittest.TestCase):
         with open(self.checksums, "a") as file:
             file.write(f"{hashlib.new(kind, content).hexdigest()}  {name}\n")
 
+    def words(self, *arguments):
+        return [os.path.join(ROOT, "tools", "fetch_data"), "--into", self.into, "--checksums", self.checksums,
+                *arguments]
+
     def fetch(self, *arguments):
-        command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "--into", self.into,
-                   "--checksums", self.checksums, *arguments]
-        environment = {key: value for key, value in os.environ.items() if key != "MNEME_DATA"}
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+        """Calls the program in this process. Returns what subprocess.run() returns for captured text."""
+        out, errors = io.StringIO(), io.StringIO()
+        with mock.patch.object(sys, "argv", self.words(*arguments)), mock.patch.dict(os.environ), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            os.environ.pop("MNEME_DATA", None)
+            try:
+                code = FETCH_DATA.main()
+            except SystemExit as ended:
+                code = ended.code
+        return subprocess.CompletedProcess(sys.argv, code, out.getvalue(), errors.getvalue())
 
     def content(self, *path):
         with open(os.path.join(self.into, *path), "rb") as file:
@@ -113,7 +127,9 @@ class FetchDataTest(unittest.TestCase):
     def test_plain_files_are_downloaded_once(self):
         for index, name in enumerate(MNIST):
             self.serve(name, b"content %d" % index, kind="md5")
-        done = self.fetch("mnist", "--base", self.url)
+        environment = {key: value for key, value in os.environ.items() if key != "MNEME_DATA"}
+        done = subprocess.run([sys.executable, *self.words("mnist", "--base", self.url)], capture_output=True,
+                              text=True, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.content("mnist", MNIST[2]), b"content 2")
         self.assertEqual(os.listdir(self.into), ["mnist"])
@@ -266,7 +282,7 @@ class FetchDataTest(unittest.TestCase):
     def killed_in_the_middle(self, number):
         """Returns the exit code of a fetch that gets this signal during a download."""
         command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "usps", "--into", self.into,
-                   "--base", self.url + "/endless/0.1/"]
+                   "--base", self.url + "/endless/0.03/"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while not self.downloaded_bytes():
                 self.assertIsNone(process.poll())
@@ -297,14 +313,13 @@ class FetchDataTest(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_an_archive_that_unpacks_to_too_much_is_refused(self):
-        fetch_data = fetch_data_module()
-        data_set = fetch_data.DataSet("", (), "x", ("a", "b"), fetch_data.unpack_zip, 1000, "")
+        data_set = FETCH_DATA.DataSet("", (), "x", ("a", "b"), FETCH_DATA.unpack_zip, 1000, "")
         archive, target = os.path.join(self.served, "x.zip"), os.path.join(self.served, "target")
         os.mkdir(target)
         for sizes, refused in (((5000, 5000), False), ((5000, 5001), True)):
             with open(archive, "wb") as file:
                 file.write(zip_of({name: bytes(size) for name, size in zip("ab", sizes)}))
-            with self.assertRaisesRegex(fetch_data.Failure, "more than 10000 bytes") if refused \
+            with self.assertRaisesRegex(FETCH_DATA.Failure, "more than 10000 bytes") if refused \
                     else contextlib.nullcontext():
                 data_set.unpack(data_set, [archive], target)
 

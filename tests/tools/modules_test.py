@@ -250,7 +250,7 @@ class Modules(unittest.TestCase):
         self.assertIn("torch.ops.aten.from_file.default (relu): it is none of the operators", said)
 
     def test_a_module_that_computes_too_long_is_terminated(self):
-        code, said = self.validated(computes_long(), before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
+        code, said = self.validated(computes_long(), before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (2, 2)))
         self.assertEqual(code, 2, said)
         self.assertIn("of processor time, or was ended by the system", said)
 

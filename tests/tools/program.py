@@ -59,11 +59,11 @@ def _folder_of_copies():
 
 
 @functools.lru_cache(maxsize=None)
-def _copies_of(_thread, addresses_bytes):
+def _copies_of(_thread, program, folder, addresses_bytes):
     """Fork server: forks processes that have loaded the libraries, one at a time. Loading LibTorch takes longer than
     most tests."""
-    programs = StartedPrograms(PROGRAM, _folder_of_copies(), limit_s=3600, addresses_bytes=addresses_bytes,
-                               folder_of_runs=ROOT)
+    programs = StartedPrograms(program, _folder_of_copies(), limit_s=3600, addresses_bytes=addresses_bytes,
+                               folder_of_runs=folder)
     atexit.register(programs.close)
     return programs
 
@@ -78,19 +78,19 @@ def _settings(environment, copies):
     return [f"{name}={value}" for name, value in other.items()]
 
 
-def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
-    """Runs the program from the root of the tree, with output in files. Returns exit code and output. `before`: words
-    before the command; with them the fork server is not used. `addresses_bytes`: limit of its address space; 0:
-    none."""
+def mneme(*arguments, environment=None, before=(), addresses_bytes=0, program=PROGRAM, folder=ROOT):
+    """Runs the program in this folder, by default the root of the tree, with output in files. Returns exit code and
+    output. `before`: words before the command; with them the fork server is not used. `addresses_bytes`: limit of its
+    address space; 0: none."""
     with ONE_BUILDS:
-        copies = None if before else _copies_of(threading.get_ident(), addresses_bytes)
+        copies = None if before else _copies_of(threading.get_ident(), program, folder, addresses_bytes)
     settings = None
     if copies and copies.library:
         settings = _settings(os.environ if environment is None else environment, copies)
     if settings is None:
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (addresses_bytes, addresses_bytes))
-        return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
-                              preexec_fn=limit if addresses_bytes > 0 else None)
+        return subprocess.run([*before, program, *arguments], cwd=folder, env=environment, capture_output=True,
+                              text=True, preexec_fn=limit if addresses_bytes > 0 else None)
     return copies.run_apart(arguments, settings)
 
 

@@ -3,7 +3,6 @@ import ast
 import csv
 import inspect
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,7 +15,7 @@ python_package.enter()
 import mneme  # noqa: E402
 import numpy  # noqa: E402
 import python_methods as methods  # noqa: E402
-from program import ROOT  # noqa: E402
+from program import ROOT, mneme as mneme_program  # noqa: E402
 from python_package import PACKAGE  # noqa: E402
 
 PROGRAM = os.path.join(PACKAGE, "mneme", "bin", "mneme")
@@ -198,7 +197,7 @@ class CommandNames(Folder):
     """A folder or file may have the name of a command."""
 
     def program(self, *words):
-        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
+        return mneme_program(*words, program=PROGRAM, folder=self.folder)
 
     def test_every_command_has_help(self):
         names = ["sweep", "report", "export"]

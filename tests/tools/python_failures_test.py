@@ -14,6 +14,7 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
+from forked_program import completed  # noqa: E402
 from python_package import scenario  # noqa: E402
 
 FLOW = {"rounds": {"mode": "async", "buffer": 3, "concurrency": 6, "per_task": 6}}
@@ -223,7 +224,7 @@ class Hooks(unittest.TestCase):
             with open(resolved, "w", encoding="utf-8") as file:
                 file.write(run.scenario().replace('"fedavg"', '"py-failing"'))
             words = ["run", resolved, "--quiet", "--python-code", code, "--out", os.path.join(folder, "failed")]
-            said = subprocess.run([sys.executable, "-m", "mneme", *words], capture_output=True, text=True, check=False)
+            said = completed(*words)
         self.assertEqual(said.returncode, 1, said.stderr)
         self.assertEqual(said.stderr.count("AttributeError"), 1, said.stderr)
         self.assertRegex(said.stderr, "failing.py:9: in predict: AttributeError")

@@ -14,6 +14,7 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
+from forked_program import completed  # noqa: E402
 from python_package import scenario  # noqa: E402
 
 
@@ -72,8 +73,7 @@ class Loggers(unittest.TestCase):
         cls.accuracy = [(record["round"], record["accuracy"]) for record in cls.run_done.records]
 
     def export(self, *options):
-        return subprocess.run([sys.executable, "-m", "mneme", "export", self.run_done.folder, *options],
-                              capture_output=True, text=True, check=False, cwd=self.folder)
+        return completed("export", self.run_done.folder, *options, folder=self.folder)
 
     def assert_close(self, shown, expected):
         self.assertEqual([step for step, _ in shown], [step for step, _ in expected])

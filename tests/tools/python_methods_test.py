@@ -1,7 +1,5 @@
 """Python methods compute the same as built-in ones, bit for bit, and mistakes in them are reported."""
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -14,6 +12,7 @@ python_package.enter()
 import mneme  # noqa: E402
 import python_methods as methods  # noqa: E402
 import torch  # noqa: E402
+from forked_program import FORKS  # noqa: E402
 from mneme._code import methods_of  # noqa: E402
 from python_package import scenario  # noqa: E402
 
@@ -108,19 +107,16 @@ class EqualBits(Runs):
         self.assertIn("squared_error", str(one.records[-1].get("training_loss_terms", "squared_error")))
 
 
-KILLED = """
-import os, sys
-import mneme, python_methods as methods
-from python_package import scenario
-seen = []
-def look(record):
-    seen.append(record)
-    if len(seen) == 2:
-        print("evaluated", flush=True)
-chosen = scenario(sys.argv[2], rounds={"per_task": 60})
-written = [methods.FedAvg, methods.FedProx, methods.FedAvgM, methods.Icarl]
-mneme.run(chosen, methods=written, out=sys.argv[1], on_evaluation=look)
-"""
+def run_until_killed(name, folder, evaluated):
+    """Runs in another process. Reports the second evaluation."""
+    seen = []
+
+    def look(record):
+        seen.append(record)
+        if len(seen) == 2:
+            evaluated.send(record)
+    mneme.run(scenario(name, rounds={"per_task": 30}), methods=ALL, out=folder, on_evaluation=look)
+
 
 BUILT_IN = {"py-fedavg": "fedavg", "py-fedprox": "fedprox"}
 
@@ -129,12 +125,14 @@ class GoingOn(Runs):
     def test_a_killed_run_resumes_to_the_same_digest(self):
         for name in ("py-fedavg", "py-fedprox", "my-fedavgm", "py-icarl"):
             folder = os.path.join(self.scratch.name, "killed-" + name)
-            process = subprocess.Popen([sys.executable, "-c", KILLED, folder, name], stdout=subprocess.PIPE, text=True)
-            process.stdout.readline()
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            process.stdout.close()
-            whole = self.run_of(scenario(BUILT_IN.get(name, name), rounds={"per_task": 60}))
+            evaluated, sent = FORKS.Pipe(duplex=False)
+            process = FORKS.Process(target=run_until_killed, args=(name, folder, sent))
+            process.start()
+            sent.close()
+            evaluated.recv()
+            process.kill()
+            process.join()
+            whole = self.run_of(scenario(BUILT_IN.get(name, name), rounds={"per_task": 30}))
             resumed = mneme.resume(folder, methods=ALL)
             self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
             self.assert_equal_models(resumed, whole)

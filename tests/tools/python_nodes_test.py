@@ -16,6 +16,7 @@ python_package.enter()
 
 import mneme  # noqa: E402
 import python_methods as methods  # noqa: E402
+from forked_program import completed, started  # noqa: E402
 from node_processes import free_port  # noqa: E402
 from program import ROOT, needs_nodes  # noqa: E402
 from python_package import scenario  # noqa: E402
@@ -26,26 +27,34 @@ FILE = os.path.join(ROOT, "tests", "tools", "python_methods.py")
 ALL = [methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Icarl, methods.SquaredError]
 
 
-def program(*words):
-    command = [sys.executable, "-m", "mneme", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-
-
 class Node:
+    """A node, in a fork of a process that has imported mneme."""
+
     def __init__(self, folder, address, *options):
-        self.log = tempfile.NamedTemporaryFile("w+", dir=folder, suffix=".log", delete=False)
-        self.process = subprocess.Popen([sys.executable, "-m", "mneme", "node", "--join", address, *options],
-                                        stdout=self.log, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": folder})
+        file, self.log = tempfile.mkstemp(dir=folder, suffix=".log")
+        os.close(file)
+        self.process = started("node", "--join", address, *options, out=self.log, TMPDIR=folder)
 
     def text(self):
-        with open(self.log.name, encoding="utf-8") as file:
+        with open(self.log, encoding="utf-8") as file:
             return file.read()
 
-    def end(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        code = self.process.wait()
-        self.log.close()
-        return code
+    def wait_for(self, words):
+        until = time.monotonic() + 120
+        while words not in self.text() and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def send(self, number):
+        os.kill(self.process.pid, number)
+
+    def wait(self):
+        """Returns the exit code."""
+        self.process.join(60)
+        return self.process.exitcode
+
+    def end(self):
+        self.process.kill()
+        self.process.join()
 
 
 class Scratch(unittest.TestCase):
@@ -131,7 +140,7 @@ class Nodes(Scratch):
 
         def kill(record):
             if not killed:
-                killed.append(second.process.send_signal(signal.SIGKILL))
+                killed.append(second.send(signal.SIGKILL))
         apart = mneme.run(chosen, methods=ALL, out=self.path("apart"), **accept, on_evaluation=kill)
         self.assertEqual(apart.digest, mneme.run(chosen, methods=ALL, out=self.path("alone")).digest)
 
@@ -140,11 +149,12 @@ class Nodes(Scratch):
         for options, expected in (((), "py-fedavg"), (("--python-code", other), "another source")):
             with self.subTest(expected):
                 accept, (node,) = self.cluster(*options)
+                node.wait_for("waits for the run")
                 with self.assertRaisesRegex((mneme.ScenarioError, mneme.RunFailed), expected):
-                    mneme.run(scenario("py-fedavg", worker={"join_timeout": "10 s"}), methods=ALL,
+                    mneme.run(scenario("py-fedavg", worker={"join_timeout": "4 s"}), methods=ALL,
                               out=self.path("never"), **accept)
                 self.assertFalse(os.path.exists(self.path("never")))
-                self.assertEqual(node.process.wait(timeout=60), 2)
+                self.assertEqual(node.wait(), 2)
 
     def test_a_cluster_that_cannot_start_all_nodes_stops_the_others(self):
         jobs = OneJob()
@@ -178,28 +188,29 @@ class Nodes(Scratch):
 
     def test_a_node_ends_cleanly(self):
         _, (node,) = self.cluster("--python-code", FILE)
-        until = time.monotonic() + 120
-        while "waits for the run" not in node.text() and time.monotonic() < until:
-            time.sleep(0.05)
-        self.assertEqual(node.end(signal.SIGTERM), 0)
+        node.wait_for("waits for the run")
+        node.send(signal.SIGTERM)
+        self.assertEqual(node.wait(), 0)
 
 
 class CommandLine(Scratch):
     def test_every_command_has_the_methods_of_a_file(self):
         code = ("--python-code", FILE)
-        self.assertIn("py-fedprox", program("list", "strategies", *code).stdout)
-        self.assertNotIn("py-fedprox", program("list", "strategies").stdout)
-        self.assertRegex(program("help", "py-fedprox", *code).stdout, "(?s)mu.*0.01.*Weight of the proximal term")
+        listed = subprocess.run([sys.executable, "-m", "mneme", "list", "strategies", *code], capture_output=True,
+                                text=True, check=True)
+        self.assertIn("py-fedprox", listed.stdout)
+        self.assertNotIn("py-fedprox", completed("list", "strategies").stdout)
+        self.assertRegex(completed("help", "py-fedprox", *code).stdout, "(?s)mu.*0.01.*Weight of the proximal term")
         run = mneme.run(scenario("py-fedprox"), methods=[methods.FedProx], out=self.path("run"))
         resolved = os.path.join(run.folder, "scenario.toml")
-        self.assertEqual(program("validate", resolved, *code).returncode, 0)
-        refused = program("validate", resolved)
+        self.assertEqual(completed("validate", resolved, *code).returncode, 0)
+        refused = completed("validate", resolved)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("py-fedprox", refused.stderr)
-        done = program("run", resolved, "--out", self.path("again"), "--quiet", f"--python-code={FILE}")
+        done = completed("run", resolved, "--out", self.path("again"), "--quiet", f"--python-code={FILE}")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(mneme.load(self.path("again")).digest, run.digest)
-        wrong = program("run", resolved, "--set", "strategy.mu=-1", *code)
+        wrong = completed("run", resolved, "--set", "strategy.mu=-1", *code)
         self.assertEqual(wrong.returncode, 2)
         self.assertRegex(wrong.stderr, "strategy.mu")
 
@@ -208,7 +219,7 @@ class CommandLine(Scratch):
                                (None, "no such file")):
             with self.subTest(expected):
                 path = self.write("code.py", text) if text else self.path("missing.py")
-                said = program("list", "strategies", "--python-code", path)
+                said = completed("list", "strategies", "--python-code", path)
                 self.assertEqual(said.returncode, 2)
                 self.assertRegex(said.stderr, expected)
 

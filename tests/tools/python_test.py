@@ -3,7 +3,6 @@ import concurrent.futures
 import inspect
 import json
 import math
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ python_package.enter()
 
 import mneme  # noqa: E402
 import torch  # noqa: E402
+from forked_program import FORKS  # noqa: E402
 from program import ROOT  # noqa: E402
 from python_package import PACKAGE, scenario  # noqa: E402
 
@@ -136,8 +136,7 @@ class Sweeping(Package):
     def test_a_sweep_by_an_executor_equals_a_sequential_one(self):
         over, out = {"strategy.name": ["fedavg", "fedprox"]}, self.path("pool")
         alone = mneme.sweep(scenario("fedavg"), over, [1, 2], out=self.path("alone"))
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as executor:
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=FORKS) as executor:
             pool = mneme.sweep(scenario("fedavg"), over, [1, 2], out=out, executor=executor)
         self.assertEqual([run.digest for run in pool], [run.digest for run in alone])
         self.assertEqual(len({run.digest for run in alone}), 4)

@@ -20,6 +20,14 @@ def settings(*all_of_them):
 
 
 class Resume(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.expected = os.path.join(scratch.name, "expected")
+        done = mneme("run", SCENARIO, *settings(*LONG), "--out", cls.expected, "--quiet")
+        assert done.returncode == 0, done.stderr
+
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
@@ -36,12 +44,6 @@ class Resume(unittest.TestCase):
 
     def resumed(self, *options):
         return mneme("resume", self.run_folder, "--quiet", *options)
-
-    def expected(self):
-        folder = os.path.join(self.scratch.name, "expected")
-        done = mneme("run", SCENARIO, *settings(*LONG), "--out", folder, "--quiet")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return folder
 
     def test_a_run_killed_at_random_moments_resumes_to_the_same_digest(self):
         Torture(self, self.scratch.name, "smoke/fedprox.toml", ["rounds.per_task=20"]).kill(4, 4)
@@ -71,7 +73,7 @@ class Resume(unittest.TestCase):
             self.assertIn(b'"interrupted"', content(self.run_folder, "summary.json"))
         done = self.resumed("--threads", "1")
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        check_equal(self, self.run_folder, self.expected())
+        check_equal(self, self.run_folder, self.expected)
         again = mneme("resume", self.run_folder)
         self.assertEqual(again.returncode, 0)
         self.assertIn("is done; nothing to resume", again.stderr)
@@ -84,7 +86,7 @@ class Resume(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"warning: {newest}: this checkpoint is incomplete", done.stdout)
         self.assertIn("continues after round", done.stdout)
-        check_equal(self, self.run_folder, self.expected())
+        check_equal(self, self.run_folder, self.expected)
 
     def test_another_scenario_is_refused(self):
         self.interrupted(signal.SIGTERM)

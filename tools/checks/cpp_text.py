@@ -1,6 +1,7 @@
 """Finds declarations in C++ text without a compiler, for tools/tidy.py."""
 import bisect
 import collections
+import functools
 import re
 
 NOT_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<fence>[^()\s\\]*)\(.*?\)(?P=fence)"|"(?:\\.|[^"\\\n])*"
@@ -12,6 +13,7 @@ def blanked(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
+@functools.lru_cache(maxsize=None)  # most rules of tidy.py ask for the code of every file
 def code_of(text):
     """Returns the text with comments, literals and preprocessor lines replaced by blanks. Offsets do not change."""
     return DIRECTIVE.sub(blanked, NOT_CODE.sub(blanked, text))

@@ -1,6 +1,6 @@
 """Prints the skipped tests of a ctest JUnit report with the reasons: skips.py REPORT
 
-A ctest of Catch2 contains the test cases of one file. It can pass although some of them are skipped.
+A ctest of Catch2 contains the test cases of several files. It can pass although some of them are skipped.
 """
 import re
 import sys

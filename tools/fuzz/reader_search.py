@@ -9,14 +9,13 @@ from started_programs import StartedPrograms
 
 INTERRUPTED = 130
 ADDRESSES_BYTES = 4 << 30
-TOGETHER = 20  # damaged inputs per process: in one command that takes several, or in consecutive commands
+TOGETHER = 20  # damaged inputs per process, at most: in one command that takes several, or in consecutive commands
 FORGED, FORGED_EVERY = "forged_memories_of_", 4  # one case per method; each is used only for every fourth seed
 
 
 class ReaderSearch:
-    seeds_at_once = TOGETHER
-
-    def __init__(self, program, folder, only=None, limited=True, before=""):
+    def __init__(self, program, folder, only=None, limited=True, before="", count=TOGETHER):
+        self.seeds_at_once = min(TOGETHER, count)
         self.folder, self.all_readers = folder, only is None
         self.programs = StartedPrograms(program, folder, ReaderCase.limit_s, ADDRESSES_BYTES if limited else 0, before)
         self.program, self.cases = program, {}  # cases used so far, with a folder per damaged input
@@ -29,7 +28,7 @@ class ReaderSearch:
         if name not in self.cases:
             made = CASES[name]
             places = [made(os.path.join(self.folder, name, "0"), self.program)]
-            folders = [os.path.join(self.folder, name, str(at)) for at in range(1, TOGETHER)]
+            folders = [os.path.join(self.folder, name, str(at)) for at in range(1, self.seeds_at_once)]
             if places[0].takes_several:
                 places += [made(folder, self.program) for folder in folders]
             elif places[0].runs:

@@ -78,7 +78,7 @@ void check_parts(const net_case& tried, const at::Device& device) {
   };
   feature_store at_once;
   const auto whole = features(at_once, 0, 200);
-  for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
+  for (const std::int64_t part : {1, 3, 7, 30}) {
     CAPTURE(tried.net->identity(), part);
     feature_store by_parts;
     for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows in between come last

@@ -14,6 +14,8 @@ import sys
 import time
 from typing import Any
 
+from mneme._program import PROGRAM, parted
+
 __all__ = ["Dask", "NodesEnded", "Ray", "Submitit"]
 
 CHECK_INTERVAL_S = 1.0
@@ -27,7 +29,9 @@ class NodesEnded(RuntimeError):
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
     """Runs on a machine of the cluster and computes for the run at `address` until the run is over. Returns the exit
     code."""
-    command = [sys.executable, "-m", "mneme", "node", "--join", address, *options]
+    has_methods = bool(parted(options)[0])  # otherwise the node needs no Python, which takes seconds to import torch
+    command = [sys.executable, "-m", "mneme"] if has_methods else [PROGRAM]
+    command += ["node", "--join", address, *options]
     if threads:
         command += ["--threads", str(threads)]
     with subprocess.Popen(command, env={**os.environ, "MNEME_SECRET": secret}) as node:
