@@ -165,6 +165,8 @@ class Targets(Runs):
         cases = ((lambda n: {"targets": soft(n, 3)}, r"expected float32 \[\d+, 4\]"),
                  (lambda n: {"targets": soft(n + 1, 4)}, r"expected float32 \[\d+, 4\]"),
                  (lambda n: {"targets": torch.zeros(n, dtype=torch.int64)}, "targets are Long"),
+                 (lambda n: {"targets": -soft(n, 4)}, "negative or not finite"),
+                 (lambda n: {"targets": soft(n, 4) * float("nan")}, "negative or not finite"),
                  (lambda n: {"targets": soft(n, 4), "loss": mneme.loss(lambda logits, labels: logits.sum(1))},
                   "the loss reads labels"))
         for options, message in cases:

@@ -209,6 +209,9 @@ void targets_option(option_reader& options, const objective_terms& terms, train_
     throw std::invalid_argument(fmt::format(
         "{} are {} {}; expected float32 [{}, {}], for each row one number per class of the loss",
         options.label("targets"), c10::toString(targets.scalar_type()), targets.sizes().vec(), rows, classes));
+  if (!at::isfinite(targets).logical_and(targets.ge(0)).all().item<bool>())
+    throw std::invalid_argument(options.label("targets") + " hold numbers that are negative or not finite; expected "
+                                                           "numbers of at least 0, whose sum in a row is usually 1");
   if (!terms.cross_entropy || !terms.written.empty())
     throw std::invalid_argument("ctx.train(): targets are given, but the loss reads labels; expected "
                                 "mneme.cross_entropy(), without losses in Python");
