@@ -224,7 +224,7 @@ def low_rank_figures(by_width, wanted):
                            contender("mneme, 16 clients in a group", fused)],
             "run_digest": same_digest([*single, *fused], "b15"),
             "verdicts": [at_least("16 clients in a group to one after another", ratio(fused, single),
-                                  wanted.LOW_RANK_GAIN)]}
+                                  wanted.LOW_RANK_SHARE)]}
 
 
 def portable_figures(measured, wanted):

@@ -153,7 +153,7 @@ LOW_RANK = ("model.low_rank=8", "clients.count=16", "rounds.cohort=16", "data.ro
             "training.batch=16")
 LOW_RANK_WIDTHS = (1, 16)
 LOW_RANK_ROUNDS, LOW_RANK_QUICK_ROUNDS = (2, 22), (1, 5)
-LOW_RANK_GAIN = 1.0        # of groups of 16 relative to groups of 1, in CPU time
+LOW_RANK_SHARE = 0.9       # rate of groups of 16, relative to groups of 1: layers of tokens compute client by client
 
 ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12", "b13", "b15")
 
