@@ -280,7 +280,7 @@ class Batches(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             chosen = scenario("py-probe", rounds={"per_task": 2, "cohort": 8}, clients={"count": 8},
                               tasks={"kind": "single"}, partition={"kind": "iid"},
-                              training={"batch": 25, "learning_rate": 0.1}, worker={"fused_clients_max": width})
+                              training={"batch": 10, "learning_rate": 0.1}, worker={"fused_clients_max": width})
             del chosen["tasks"]["count"]
             return mneme.run(chosen, methods=[Probe], threads=1, out=os.path.join(folder, "run")).digest
 
