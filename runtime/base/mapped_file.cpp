@@ -56,6 +56,7 @@ tl::expected<at::Tensor, std::string> map_tensor(const std::filesystem::path& fi
   if (block == MAP_FAILED)
     return tl::unexpected(is_whole ? std::string("cannot be mapped: ") + std::strerror(reason)
                                    : std::string("has become shorter while it was read"));
+  ::madvise(block, first + bytes, MADV_NOHUGEPAGE); // rows are read at random positions
   {
     auto& all = mappings();
     const std::scoped_lock lock(all.mutex);

@@ -1,6 +1,7 @@
 #include "runtime/method/jobs.hpp"
 #include "runtime/base/ceil_div.hpp"
 #include "runtime/base/triangle.hpp"
+#include "runtime/method/second_view.hpp"
 #include <algorithm>
 #include <xxhash.h>
 namespace mneme {
@@ -178,7 +179,9 @@ std::int64_t rows_of(const work& request) {
   const auto replayed = std::min(options.replay_rows, training->replay.samples.size());
   const auto taken = drops_short_step(options) ? rows / batch * batch : rows;
   constexpr __int128 rows_max = 1'000'000'000'000'000; // the sum over a wave's jobs then fits int64
-  const auto rows_of_epoch = static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
+  const auto rows_of_epoch = has_second_view(*training)
+                                 ? 2 * static_cast<__int128>(taken)
+                                 : static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
   return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(options.epochs, 1), rows_max));
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/base/ceil_div.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
+#include "runtime/method/second_view.hpp"
 #include "runtime/models/layer.hpp"
 #include "runtime/training/frozen_outputs.hpp"
 #include "runtime/training/job_validation.hpp"
@@ -81,8 +82,11 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     trained.plan = {options_.epochs == 0 ? 0 : request.samples.size(), options_.batch_rows, padded,
                     drops_short_step(options_)};
     const auto replayable = request.replay.samples.size();
-    trained.replayed = {options_.replay_short_last ? replayable : std::min(options_.replay_rows, replayable),
-                        options_.replay_rows, padded};
+    if (!has_second_view(request))
+      trained.replayed = {options_.replay_short_last ? replayable : std::min(options_.replay_rows, replayable),
+                          options_.replay_rows, padded};
+    else if (trained.plan.steps() > 0)
+      trained.replayed = trained.plan;
     trained.replay.begin(request, trained.replayed);
   }
   const auto order_of = [](const client& trained) {

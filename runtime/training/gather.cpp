@@ -83,11 +83,14 @@ void normalize_row(const dataset& source, const Pixel* pixels, const pixel_runs&
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
-/// Reports rows that are about to be read, in case the data set is mapped from a file. The system maps at least 64 KiB
-/// around an address.
-void note_rows_read(std::size_t rows, std::int64_t row_bytes) {
-  constexpr std::uint64_t around = std::uint64_t{64} << 10U;
-  note_mapped_reads(rows * (static_cast<std::uint64_t>(row_bytes) + around));
+/// Reports the rows that are about to be read, in case the data set is mapped from a file: once for each block of rows.
+/// Linux maps the whole block of its page cache around an address, which has up to 2 MiB.
+/// @param i number of the next row @param rows number of all rows
+void note_reads(std::size_t i, std::size_t rows, std::int64_t row_bytes) {
+  constexpr std::uint64_t around = std::uint64_t{2} << 20U;
+  constexpr std::size_t block = 32;
+  if (i % block == 0)
+    note_mapped_reads(std::min(block, rows - i) * (static_cast<std::uint64_t>(row_bytes) + around));
 }
 
 bool is_identity(const pixel_map& map) { return map.pixels.empty() && !map.invert; }
@@ -138,10 +141,10 @@ void gather_vectors(const dataset& source, std::span<const std::int64_t> rows, s
                     float* out) {
   MNEME_CHECK(noise.empty() || (noise.size() == rows.size() && source.deviations.defined()), noise.size());
   const auto width = source.vectors.size(1);
-  note_rows_read(rows.size(), width * static_cast<std::int64_t>(sizeof(float)));
   const auto* const values = source.vectors.const_data_ptr<float>();
   const auto* const deviations = noise.empty() ? nullptr : source.deviations.const_data_ptr<float>();
   for (std::size_t i = 0; i < rows.size(); ++i, out += width) {
+    note_reads(i, rows.size(), width * static_cast<std::int64_t>(sizeof(float)));
     if (rows[i] == padding_row) {
       std::fill_n(out, width, 0.0F);
       continue;
@@ -164,7 +167,6 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
   const auto stored = source.images.stride(0); // size of an image in bytes
-  note_rows_read(rows.size(), stored);
   const auto runs = runs_of(source, plane, total);
   const auto prefetch = [&](std::size_t i) { // the cache lines of a row may be anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)
@@ -180,6 +182,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   std::vector<float> moved, cropped; // allocated only for transformed rows
   for (std::size_t i = 0; i < rows.size(); ++i, out += total) {
     prefetch(i + ahead);
+    note_reads(i, rows.size(), stored);
     const auto row = rows[i];
     if (row == padding_row) {
       std::fill_n(out, total, 0.0F);

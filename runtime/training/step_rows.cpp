@@ -1,5 +1,6 @@
 #include "runtime/training/step_rows.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/method/second_view.hpp"
 #include <algorithm>
 #include <numeric>
 namespace mneme {
@@ -23,6 +24,7 @@ void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int6
 
 void replay_order::begin(const train_job& job, const step_plan& plan) {
   job_ = &job;
+  is_second_view_ = has_second_view(job);
   plan_ = plan;
   pass_ = -1;
 }
@@ -30,12 +32,14 @@ void replay_order::begin(const train_job& job, const step_plan& plan) {
 void replay_order::shuffle(std::int64_t pass) {
   pass_ = pass;
   shuffled_.resize(static_cast<std::size_t>(job_->replay.samples.size()));
-  shuffle_rows(*job_, second_shuffles | static_cast<std::uint64_t>(pass), shuffled_);
+  const auto index = static_cast<std::uint64_t>(pass);
+  shuffle_rows(*job_, is_second_view_ ? index : second_shuffles | index, shuffled_);
 }
 
 std::span<const std::int64_t> replay_order::at(std::int64_t number) {
   const auto size = job_->replay.samples.size(), steps = plan_.steps(), s = number % steps, rows = plan_.rows_of(s);
-  const auto first = steps == 1 ? number * rows : number / steps * size + s * plan_.batch_rows;
+  const bool continues = steps == 1 && !is_second_view_; // into the next shuffle
+  const auto first = continues ? number * rows : number / steps * size + s * plan_.batch_rows;
   taken_.clear();
   for (auto i = first; i < first + rows; ++i) {
     if (i / size != pass_)
@@ -60,22 +64,24 @@ void step_rows::add(client_training_rows& client, const step_shape& shape, std::
                     const step_targets& to) {
   const auto& job = *client.job;
   const auto real = client.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;
+  const double share = has_second_view(job) ? 0.5 : 1.0; // of a row's weight in one view
   append({.samples = job.samples,
           .annotations = job.annotations,
           .positions = client.order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(real)),
           .padded = shape.own,
-          .weight = 1.0F / static_cast<float>(real),
+          .weight = static_cast<float>(share) / static_cast<float>(real),
           .augment = options_.augment,
           .draw = epoch},
          job.stream, to);
   if (shape.replayed == 0)
     return;
   const auto number = epoch * client.plan.steps() + s, classes = options_.classes.size();
+  const auto weight = share * options_.replay_weight / static_cast<double>(client.replayed_rows(number));
   append({.samples = job.replay.samples,
           .annotations = job.replay.annotations,
           .positions = client.replay.at(number),
           .padded = shape.replayed,
-          .weight = static_cast<float>(options_.replay_weight / static_cast<double>(client.replayed_rows(number))),
+          .weight = static_cast<float>(weight),
           .augment = options_.replay_augment.value_or(options_.augment),
           .draw = number,
           .place = second_rows},

@@ -8,7 +8,8 @@ namespace mneme {
 
 // Axes: K clients of a run; B rows of a step, first its own and then replayed rows, both padded; C classes of the loss.
 
-/// Positions of replayed rows, from successive shuffles of the replay set.
+/// Positions of replayed rows, from successive shuffles of the replay set. In a job with a second view they are those
+/// of the job's own rows.
 class replay_order {
 public:
   /// @param plan steps per shuffle; with a single step, later steps continue into the next shuffle
@@ -20,6 +21,7 @@ private:
   void shuffle(std::int64_t pass);
 
   const train_job* job_ = nullptr;
+  bool is_second_view_ = false; // true: shuffles are those of the job's own rows
   step_plan plan_{};
   std::int64_t pass_ = -1;
   std::vector<std::int64_t> shuffled_; // positions in shuffle number pass_

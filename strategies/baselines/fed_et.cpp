@@ -15,6 +15,7 @@
 // enhancers and no distillation on the server.
 #include "strategies/baselines/old_model_distillation.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 namespace mneme {
@@ -140,6 +141,8 @@ private:
 
 diagnostics fed_et::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
+  if (options_.read_as == reading::enhancer)
+    append(errors, reject_token_losses(setup, "variant = \"enhancer\" distills class scores of rows"));
   if (options_.read_as == reading::enhancer && errors.empty() &&
       transmitted_weights(setup.net, setup.trainable).whole())
     errors.push_back(

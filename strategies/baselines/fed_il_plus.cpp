@@ -6,6 +6,7 @@
 // distributions with these means and variances. Prototypes are computed with the model of the round in which they are
 // sent. They stay valid if the body is frozen (model.trainable = "head"), and become outdated otherwise.
 #include "strategies/baselines/old_model_distillation.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <numeric>
@@ -221,6 +222,7 @@ public:
       errors.push_back({"model.name", fmt::format("the head of '{}' is more than a linear layer, but the server trains "
                                                   "a linear layer only; expected a net with a linear head",
                                                   setup.net->identity())});
+    append(errors, reject_token_losses(setup, "fed-il-plus distills class scores of rows and replays their features"));
     return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;

@@ -9,6 +9,7 @@
 // Ours: the previous model is sent in every round, because a client may participate for the first time. A client whose
 // task has no earlier classes (the first task, or tasks with the same classes) trains as in FedAvg.
 #include "strategies/baselines/old_model_distillation.hpp"
+#include "strategies/shared/training_keys.hpp"
 namespace mneme {
 namespace {
 
@@ -23,6 +24,11 @@ public:
     return {{"official", "LwF in STSA's official code (github.com/Yuqin-G/STSA, aaaa006)",
              "[strategy]\ndistillation_weight = 3.0\ntemperature = 2.0\nweighting = \"uniform\"\n" +
                  std::string(public_training) + "weight_decay = 5e-4\n"}};
+  }
+  diagnostics check(const method_setup& setup) const override {
+    auto errors = averaging_method::check(setup);
+    append(errors, reject_token_losses(setup, "fed-lwf distills class scores of rows"));
+    return errors;
   }
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<teacher_server>(setup()); }
 

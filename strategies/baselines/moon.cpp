@@ -10,9 +10,9 @@
 // Ours: z are the features that the head reads. To add a projection, choose a model with one (`hidden` of an mlp, a
 // head with hidden layers). As in the paper, one previous model is used. check() rejects nets without a trained layer
 // before the head, because the term would have no effect.
-#include "runtime/models/row_wise_model.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/row_losses.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ops/softplus.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -75,10 +75,7 @@ diagnostics moon::check(const method_setup& setup) const {
   if (setup.trainable == trainable_part::head)
     errors.push_back({"model.trainable", "model.trainable = \"head\": moon compares features, which do not change if "
                                          "only the head is trained; expected \"all\""});
-  if (positions_of(*setup.net) > 1)
-    errors.push_back({"model.causal",
-                      "model.causal = true: moon compares features of rows, and the net predicts tokens; "
-                      "expected false, or a method that averages weights, such as \"fedavg\""});
+  append(errors, reject_token_losses(setup, "moon compares features of rows"));
   const auto& layout = setup.net->layout();
   if (std::all_of(layout.begin(), layout.end(), [](const parameter& entry) { return entry.head; }))
     errors.push_back({"model.name", fmt::format("'{}' consists of a head only: moon compares features, which would be "

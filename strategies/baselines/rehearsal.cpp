@@ -1,4 +1,5 @@
 #include "strategies/baselines/rehearsal.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <algorithm>
@@ -69,6 +70,7 @@ std::int64_t rehearsing_method::memory_rows(const method_setup& setup) const {
 
 diagnostics rehearsing_method::check(const method_setup& setup) const {
   auto errors = averaging_method::check(setup);
+  append(errors, reject_token_losses(setup, "the method distills class scores of rows and selects rows by features"));
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
       errors.push_back({"tasks.kind", "tasks.kind: the method rehearses classes of earlier tasks, but these tasks "

@@ -262,6 +262,14 @@ class Run(CannedPrograms):
         self.assertEqual(other.returncode, 1)
         self.assertIn("rounds with observers took no longer than those without", other.stderr)
 
+    def test_fused_low_rank_parts_are_compared_with_single_clients(self):
+        done = self.run_bench("b15", "--repeat", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("16 clients in a group to one after another: 1 (1 - 1)", done.stdout)
+        other = self.run_bench("b15", "--quick", digest="options['worker.fused_clients_max']")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("b15: equal runs gave unequal digests: 1, 16", other.stderr)
+
     def test_a_device_is_compared_with_the_cpu_and_the_loop(self):
         path = os.path.join(self.folder, "out.json")
         done = self.run_bench("b2", "--device", "cuda:0", "--repeat", "1", "--json", path)
@@ -298,7 +306,7 @@ class Run(CannedPrograms):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
         self.assertIn("unknown benchmark 'b4'; expected one of b1, b2, b2c, b3, b5, b6, b7, b9, b11, "
-                      "b12, b13", done.stderr)
+                      "b12, b13, b15", done.stderr)
 
 
 class RunInPython(CannedPrograms):

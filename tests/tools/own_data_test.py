@@ -273,6 +273,25 @@ class OwnData(unittest.TestCase):
         self.refused(self.scenario('name = "arrays"\nfile = "d"'),
                      "train_x.npy: error: the header states 35184372088832 bytes of values, and 0 follow")
 
+    def test_a_large_array_stays_in_its_file(self):
+        def peak_mib(rows):
+            """Peak resident memory of a run with that many rows of 16 KiB, which are zeros that a file does not
+            store."""
+            folder = self.path(f"of-{rows}")
+            small = {"train_y": Array("int64", [rows], [row % 2 for row in range(rows)]),
+                     "test_x": Array("float32", [8, 4096], [0.0] * 8 * 4096),
+                     "test_y": Array("int64", [8], [0, 1] * 4)}
+            write_npy(folder, small)
+            with open(os.path.join(folder, "train_x.npy"), "wb") as file:
+                file.write(npy(Array("float32", [rows, 4096], [])))
+                file.truncate(file.tell() + rows * 4096 * 4)
+            scenario = self.scenario(f'name = "arrays"\nfile = "{folder}"', 'kind = "single"', "linear")
+            return self.run_of(scenario, "--threads", "1", "--set", "rounds.per_task=1", "--set",
+                               "rounds.cohort=1")["peak_rss_bytes"] / 2**20
+
+        with_large = peak_mib(24576)  # 384 MiB; arrays of 256 MiB and more stay in their file
+        self.assertLess(with_large - peak_mib(64), 240)  # pages of at most 128 MiB, and labels
+
 
 if __name__ == "__main__":
     run_tests()

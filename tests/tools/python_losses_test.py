@@ -212,6 +212,7 @@ NO_JOB = [  # a call in client_round(), and the error
     (lambda ctx: ctx.train(loss=ce() + mneme.quadratic(None, torch.ones(3))), "quadratic.. has 3 numbers; expected"),
     (lambda ctx: ctx.train(loss=mneme.loss(from_teacher)), "a teacher, but none is given; expected teacher=weights"),
     (lambda ctx: ctx.train(lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
+    (lambda ctx: ctx.train(replay=ctx.rows, lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
     (lambda ctx: ctx.train(batch_size=8), "no option 'batch_size'; did you mean 'batch'"),
     (lambda ctx: ctx.train(torch.zeros(3)), "an argument without a name; expected every option by name"),
     (lambda ctx: ctx.evaluate(None, None), "arguments without a name.*ctx.evaluate.weights="),
@@ -246,6 +247,63 @@ class Values(unittest.TestCase):
         self.assertEqual(repr(prox(0.3) + prox(0.3)), repr(prox(0.3)))
 
 
+IS_BATCHED = []  # whether a call of separated() had the rows of several clients
+
+
+def separated(logits, labels):
+    IS_BATCHED.append(torch._C._functorch.is_batchedtensor(logits))
+    return (logits.softmax(1) - functional.one_hot(labels, logits.shape[1])).square().sum(1)
+
+
+def branching(logits, labels):
+    return absolute(logits, labels) if float(logits.detach().sum()) > 0.0 else squared(logits, labels)
+
+
+def compared(logits, labels):
+    return -(functional.normalize(logits, dim=1) @ functional.normalize(logits, dim=1).T).log_softmax(1).diagonal()
+
+
+def of_one_number(logits, labels):
+    return logits.square().sum()
+
+
+class Batches(unittest.TestCase):
+    def run_of(self, function, width):
+        """Runs two rounds of eight clients with equally many rows, in groups of at most `width`."""
+        class Probe(mneme.Method):
+            name = "py-probe"
+
+            def client_round(self, ctx, broadcast):
+                trained = yield ctx.train(start=broadcast.weights, loss=mneme.loss(function), epochs=2)
+                return mneme.Upload(trained.weights, rows=trained.rows)
+
+        with tempfile.TemporaryDirectory() as folder:
+            chosen = scenario("py-probe", rounds={"per_task": 2, "cohort": 8}, clients={"count": 8},
+                              tasks={"kind": "single"}, partition={"kind": "iid"},
+                              training={"batch": 10, "learning_rate": 0.1}, worker={"fused_clients_max": width})
+            del chosen["tasks"]["count"]
+            return mneme.run(chosen, methods=[Probe], threads=1, out=os.path.join(folder, "run")).digest
+
+    def test_a_loss_has_the_same_bits_for_groups_of_any_size(self):
+        for function in (separated, branching, compared):
+            with self.subTest(function.__name__):
+                self.assertEqual(len({self.run_of(function, width) for width in (1, 3, 4, 8)}), 1)
+
+    def test_a_step_of_several_clients_is_one_call(self):
+        IS_BATCHED.clear()
+        self.run_of(separated, 1)
+        alone = len(IS_BATCHED)
+        self.assertFalse(any(IS_BATCHED))
+        IS_BATCHED.clear()
+        self.run_of(separated, 8)
+        self.assertTrue(any(IS_BATCHED))
+        self.assertLess(len(IS_BATCHED), alone / 2)
+
+    def test_a_wrong_result_names_the_loss(self):
+        with self.assertRaisesRegex(mneme.RunFailed, "the loss 'of_one_number' returned a tensor of 1 numbers"):
+            self.run_of(of_one_number, 8)
+
+
 class Refused(unittest.TestCase):
     def test_contradictory_sums_of_losses_are_refused(self):
         for make, words in NOT_MEANT:
@@ -271,8 +329,8 @@ class Refused(unittest.TestCase):
 
     def test_help_names_every_option_of_train(self):
         for option in ("start", "loss", "rows", "epochs", "batch", "learning_rate", "momentum", "weight_decay",
-                       "clip_norm", "classes", "result", "side", "teacher", "taught", "replay", "replay_rows",
-                       "replay_weight", "stream"):
+                       "clip_norm", "classes", "result", "side", "teacher", "taught", "targets", "views", "replay",
+                       "replay_rows", "replay_weight", "stream"):
             self.assertRegex(mneme.ClientContext.train.__doc__, rf"\n{option}: .+=.+\.")
 
     def test_operands_that_are_no_number_or_loss_are_refused(self):

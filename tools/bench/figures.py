@@ -216,6 +216,17 @@ def cores_figures(measured, wanted):
             "verdicts": verdicts}
 
 
+def low_rank_figures(by_width, wanted):
+    """Result of B15. by_width: {number of clients in a fused group: samples}"""
+    single, fused = by_width.values()
+    return {"name": "b15", "title": wanted.LOW_RANK_TITLE, "rate": "cpu_rate",
+            "contenders": [contender("mneme, one client after another", single),
+                           contender("mneme, 16 clients in a group", fused)],
+            "run_digest": same_digest([*single, *fused], "b15"),
+            "verdicts": [at_least("16 clients in a group to one after another", ratio(fused, single),
+                                  wanted.LOW_RANK_SHARE)]}
+
+
 def portable_figures(measured, wanted):
     """Result of B13. measured: {workload: {"machine" | "AVX2" | "portable": samples}}"""
     lines, verdicts, digests = [], [], {}

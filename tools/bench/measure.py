@@ -234,6 +234,17 @@ class Bench:
         figures.agree(norms, SAME_WORK if work.hidden else SAME_WORK_DROPOUT)
         return figures.device_figures(work, samples, device)
 
+    def low_rank(self):
+        """Measures B15."""
+        rounds = self.choose(workloads.LOW_RANK_ROUNDS, workloads.LOW_RANK_QUICK_ROUNDS)
+        by_width = {width: [] for width in workloads.LOW_RANK_WIDTHS}
+        for turn in range(self.repeat):
+            self.say(f"b15: {turn + 1} of {self.repeat}")
+            for width, samples in by_width.items():
+                samples.append(self.ours(workloads.LOW_RANK_SCENARIO, rounds, overrides=(
+                    *workloads.LOW_RANK, f"worker.fused_clients_max={width}")))
+        return figures.low_rank_figures(by_width, workloads)
+
     def portable(self):
         """Measures B13."""
         ways = {"machine": ((), {}), "AVX2": ((), workloads.AVX2),
@@ -255,4 +266,4 @@ class Bench:
             return self.training(workloads.TRAINING[name])
         return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,
                 "b9": self.programs_stacked, "b11": self.nodes, "b12": self.observers,
-                "b13": self.portable}[name]()
+                "b13": self.portable, "b15": self.low_rank}[name]()

@@ -99,13 +99,17 @@ void bind_losses(nb::module_& module) {
       "1/2 sum_i importance_i (w_i - anchor_i)^2 with tensors [P] (Kirkpatrick et al. 2017, eq. 3), fused over "
       "clients; "
       "anchor None: the job's start weights. A sum's part, as in cross_entropy() + 100 * quadratic(anchor, fisher).");
-  module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& identity,
-                                std::vector<std::string> arguments) {
-    objective_terms terms;
-    terms.written.push_back({.loss = std::make_shared<const python_loss>(
-                                 python_function{std::move(function), name, std::move(arguments)}, identity)});
-    return object_of(std::move(terms));
-  });
+  module.def(
+      "_python_loss",
+      [](nb::object function, nb::object batched, const std::string& name, const std::string& identity,
+         std::vector<std::string> arguments) {
+        objective_terms terms;
+        terms.written.push_back(
+            {.loss = std::make_shared<const python_loss>(
+                 python_function{std::move(function), std::move(batched), name, std::move(arguments)}, identity)});
+        return object_of(std::move(terms));
+      },
+      nb::arg("function"), nb::arg("batched").none(), nb::arg("name"), nb::arg("identity"), nb::arg("arguments"));
 }
 
 template <class Output>
@@ -193,6 +197,9 @@ void bind_jobs(nb::module_& module) {
           "[n] int64: row numbers, fixed for the whole run.")
       .def_prop_ro(
           "labels", [](const row_set& rows) { return torch_object(rows.labels()); }, "[n] int64")
+      .def_prop_ro(
+          "inputs", [](const row_set& rows) { return torch_object(rows.inputs()); },
+          "[n, C, H, W] float32: the rows as the net receives them, normalized and without augmentation.")
       .def("pick", &row_set::pick, nb::arg("numbers").none(),
            "The rows with these numbers, in this order: a client's own, of this task or an earlier one.")
       .def("at", &row_set::at, nb::arg("positions").none(),

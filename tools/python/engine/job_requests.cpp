@@ -1,13 +1,16 @@
 #include "tools/python/engine/job_requests.hpp"
+#include "runtime/method/second_view.hpp"
 #include "runtime/options/number_limits.hpp"
 #include "runtime/training/job_validation.hpp"
 #include <ATen/ATen.h>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <map>
 #include <nanobind/stl/string.h>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -66,10 +69,11 @@ public:
     if (value.is_valid())
       into = value.is(nb::handle(Py_True));
   }
-  [[nodiscard]] sample_view rows(const char* name, const job_defaults& world) {
+  /// Returns the rows of an option; nullopt if it is missing or None.
+  [[nodiscard]] std::optional<sample_view> rows(const char* name, const job_defaults& world) {
     const auto value = find(name);
     if (!value.is_valid())
-      return world.samples;
+      return std::nullopt;
     row_set* given = nullptr;
     if (nb::try_cast<row_set*>(value, given) && given)
       return rows_of_world(name, *given, world);
@@ -185,12 +189,57 @@ void side_options(option_reader& options, const job_defaults& world, train_job& 
     options.classes("taught", view.classes, world.setup->classes);
     job.add_teacher(weights_only(flat_tensor_of(teacher, world.setup->net->size(), options.label("teacher"))), view);
   }
-  if (const auto replay = options.find("replay"); replay.is_valid()) {
-    job.replay.samples = options.rows("replay", world);
+  if (auto replay = options.rows("replay", world)) {
+    job.replay.samples = std::move(*replay);
     job.options.replay_rows = job.options.batch_rows;
   }
   options.integer("replay_rows", job.options.replay_rows, 0);
   options.number("replay_weight", job.options.replay_weight, 0.0);
+}
+
+/// Reads the target distributions of the rows, which replace their labels.
+void targets_option(option_reader& options, const objective_terms& terms, train_job& job) {
+  const auto value = options.find("targets");
+  if (!value.is_valid())
+    return;
+  const auto targets = tensor_of(value, options.label("targets"));
+  const auto rows = job.samples.size(), classes = job.options.classes.size();
+  if (!at::isFloatingType(targets.scalar_type()) || targets.dim() != 2 || targets.size(0) != rows ||
+      targets.size(1) != classes)
+    throw std::invalid_argument(fmt::format(
+        "{} are {} {}; expected float32 [{}, {}], for each row one number per class of the loss",
+        options.label("targets"), c10::toString(targets.scalar_type()), targets.sizes().vec(), rows, classes));
+  if (!at::isfinite(targets).logical_and(targets.ge(0)).all().item<bool>())
+    throw std::invalid_argument(options.label("targets") + " hold numbers that are negative or not finite; expected "
+                                                           "numbers of at least 0, whose sum in a row is usually 1");
+  if (!terms.cross_entropy || !terms.written.empty())
+    throw std::invalid_argument("ctx.train(): targets are given, but the loss reads labels; expected "
+                                "mneme.cross_entropy(), without losses in Python");
+  job.annotations.targets = targets.to(at::kCPU, at::kFloat).contiguous();
+}
+
+/// Adds a second view of the rows. Throws std::invalid_argument if both views would be equal, or if the loss compares
+/// two views and the job has one.
+void views_option(option_reader& options, const objective_terms& terms, train_job& job) {
+  std::int64_t views = 1;
+  options.integer("views", views, 1, 2);
+  if (views == 1 && terms.reads_views())
+    throw std::invalid_argument(
+        "ctx.train(): the loss compares two views of the rows, but views = 1; expected views=2");
+  if (views == 1)
+    return;
+  if (job.replay.samples.source)
+    throw std::invalid_argument("ctx.train(): views = 2 with replay; expected one of them");
+  if (job.options.result != training_result::weights)
+    throw std::invalid_argument("ctx.train(): views = 2 with a result other than 'weights'; expected views=1");
+  const bool differ = job.options.augment != augmentation_kind::none || job.net->uses_random_numbers() ||
+                      (job.samples.source && job.samples.source->deviations.defined());
+  if (!differ)
+    throw std::invalid_argument(
+        "ctx.train(): views = 2, but both views are equal: training.augment = \"none\", and the "
+        "net has no dropout; expected an augmentation, such as training.augment = "
+        "\"crop-flip\"");
+  add_second_view(job);
 }
 
 /// Throws std::invalid_argument if the loss needs a teacher and none is given, or the reverse.
@@ -263,6 +312,9 @@ side: dict of Tensors = none. Tensors that the loss reads by name: its argument 
 teacher: Tensor [P] float32 = none. Weights of a teacher of the same net, for mneme.distillation() or a loss with the
     argument teacher_logits.
 taught: range = the classes of all opened tasks. Classes of the teacher's logits, the first ones of the loss.
+targets: Tensor [n, C] float32 = none. For each row a distribution over the classes of the loss, in place of its label.
+views: int = 1. 2: every step has its rows twice, each time with its own augmentation and dropout. A loss with the
+    argument view_logits or view_features compares both views; other losses are means over both.
 replay: Rows, or integers = none. A second set of rows, from which every step has replay_rows more.
 replay_rows: int = batch. Replayed rows per step; 0: none.
 replay_weight: float = 1.0. Step loss = mean over own rows + replay_weight * mean over replayed rows.
@@ -297,7 +349,7 @@ job_request train_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("train", given);
   const auto& setup = *world.setup;
   train_job job{.net = setup.net, .start = weights_option(options, "start", world)};
-  job.samples = options.rows("rows", world);
+  job.samples = options.rows("rows", world).value_or(world.samples);
   const auto loss = loss_option(options);
   job.objective = loss.objective;
   job.options = options_for_round(setup.training, setup.trainable, world.info.seen_classes, world.info.round_of_task,
@@ -311,6 +363,8 @@ job_request train_request(const job_defaults& world, const nb::kwargs& given) {
   options.classes("classes", job.options.classes, setup.classes);
   result_option(options, job.options);
   side_options(options, world, job);
+  targets_option(options, loss.terms, job);
+  views_option(options, loss.terms, job);
   expect_teacher(job, loss.terms.reads_teacher());
   expect_rows_and_tensors(loss.terms, *setup.net, job);
   job.stream = world.stream;
@@ -324,7 +378,7 @@ job_request train_request(const job_defaults& world, const nb::kwargs& given) {
 job_request extract_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("extract", given);
   extract_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
-  job.samples = options.rows("rows", world);
+  job.samples = options.rows("rows", world).value_or(world.samples);
   options.flag("logits", job.logits);
   options.finish();
   return {.request = std::move(job)};
@@ -333,7 +387,7 @@ job_request extract_request(const job_defaults& world, const nb::kwargs& given) 
 job_request statistics_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("statistics", given);
   statistics_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
-  job.samples = options.rows("rows", world);
+  job.samples = options.rows("rows", world).value_or(world.samples);
   options.flag("gram", job.gram);
   job.classes = {0, world.setup->classes};
   options.finish();
@@ -343,7 +397,7 @@ job_request statistics_request(const job_defaults& world, const nb::kwargs& give
 job_request evaluate_request(const job_defaults& world, const nb::kwargs& given) {
   option_reader options("evaluate", given);
   evaluate_job job{.learned = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
-  job.samples = options.rows("rows", world);
+  job.samples = options.rows("rows", world).value_or(world.samples);
   job.mask = world.info.seen_classes;
   options.classes("classes", job.mask, world.setup->classes);
   options.finish();
@@ -367,8 +421,8 @@ bool same_rows(const sample_view& a, const sample_view& b) {
 
 bool same_job(const train_job& a, const train_job& b) {
   return a.net == b.net && equal_bits(a.start.get(), b.start.get()) && same_rows(a.samples, b.samples) &&
-         same_rows(a.replay.samples, b.replay.samples) && a.objective->identity() == b.objective->identity() &&
-         equal_bits(a.auxiliary.get(), b.auxiliary.get()) &&
+         equal_bits(a.annotations.targets, b.annotations.targets) && same_rows(a.replay.samples, b.replay.samples) &&
+         a.objective->identity() == b.objective->identity() && equal_bits(a.auxiliary.get(), b.auxiliary.get()) &&
          std::equal(a.teachers.begin(), a.teachers.end(), b.teachers.begin(), b.teachers.end(),
                     [](const auto& x, const auto& y) { return equal_bits(x.get(), y.get()); }) &&
          a.options == b.options && a.stream == b.stream;

@@ -224,6 +224,11 @@ bool objective_terms::has_rows() const {
          std::any_of(written.begin(), written.end(), [](const auto& term) { return !term.loss->regularizes(); });
 }
 
+bool objective_terms::reads_views() const {
+  return std::any_of(written.begin(), written.end(),
+                     [](const auto& term) { return term.loss->function().reads_views(); });
+}
+
 bool objective_terms::reads_teacher() const {
   return distillation || std::any_of(written.begin(), written.end(),
                                      [](const auto& term) { return term.loss->function().reads("teacher_logits"); });

@@ -37,6 +37,8 @@ struct objective_terms {
   [[nodiscard]] objective_terms plus(const objective_terms& others) const;
   /// True if a term has a value for each row, so that there is a loss and not only a penalty.
   [[nodiscard]] bool has_rows() const;
+  /// True if a term compares two views of the rows.
+  [[nodiscard]] bool reads_views() const;
   /// True if a term reads the job's teacher.
   [[nodiscard]] bool reads_teacher() const;
   /// Adds the tensors of the quadratic terms to those of a job, under names that no user's tensor has. They are not

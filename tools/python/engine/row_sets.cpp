@@ -1,4 +1,5 @@
 #include "tools/python/engine/row_sets.hpp"
+#include "runtime/training/gather.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -93,6 +94,18 @@ at::Tensor row_set::labels() const {
     for (const auto row : *samples.rows)
       *at++ = samples.source->label(row);
   return labels;
+}
+
+at::Tensor row_set::inputs() const {
+  if (owner)
+    owner->expect_alive();
+  if (!samples.source)
+    throw std::invalid_argument("the rows belong to no data set, so they have no inputs");
+  const auto [channels, height, width] = samples.source->shape();
+  auto inputs = at::empty({samples.size(), channels, height, width}, at::kFloat);
+  if (samples.size() > 0)
+    gather_any(*samples.source, *samples.rows, {}, {}, inputs.mutable_data_ptr<float>());
+  return inputs;
 }
 
 row_set row_set::pick(nb::handle numbers) const {

@@ -52,6 +52,9 @@ struct row_set {
   [[nodiscard]] std::int64_t size() const noexcept { return samples.size(); }
   [[nodiscard]] at::Tensor numbers() const; ///< [n] int64; a row keeps its number for the whole run
   [[nodiscard]] at::Tensor labels() const;  ///< [n] int64
+  /// [n, C, H, W] float32: the rows as the net receives them, normalized and without augmentation. C = H = 1 for
+  /// numbers and tokens.
+  [[nodiscard]] at::Tensor inputs() const;
   /// Returns the rows with these numbers [m], in this order. Clients may select rows that they hold or held in earlier
   /// tasks, others only rows of this set. Throws std::invalid_argument for other numbers and non-integers.
   [[nodiscard]] row_set pick(nb::handle numbers) const;

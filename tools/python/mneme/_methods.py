@@ -13,7 +13,11 @@ from mneme._scenarios import flattened
 from mneme._source import digest_of_source
 
 Value = TypeVar("Value", bool, int, float, str, list[bool], list[int], list[float], list[str])
+Result = TypeVar("Result")
 Jobs = _engine.Job | tuple[_engine.Job, ...]
+# Type of client_round(). Round[Outcome] yields single jobs and receives their outcomes; Round[tuple[Outcome, Outcome]]
+# yields pairs of jobs.
+Round = Generator[Jobs, Result, _engine.Upload]
 
 
 class key(Generic[Value]):
@@ -65,12 +69,16 @@ def loss(function: Callable[..., torch.Tensor]) -> _engine.Loss:
     teacher_logits [R, T] of the job's teacher for the classes `taught`; row_weight [R] float32, weights of the rows in
     the mean; side, a dict of the job's tensors. It returns the loss of each row [R].
 
+    view_logits [R, C] and view_features [R, D] are the outputs for the second view of the same rows, in a job with
+    views=2. The other arguments are then those of the first view.
+
     A function of `weights` is a penalty: weights [n] are a contiguous part of the trained weights, start [n] the same
     part at the start of the job, and side the job's tensors, of which those of one axis [P] are cut to that part. It
     returns one number for each part, and these are added up. mneme.quadratic() is faster where it fits.
 
     A function of two arguments with other names receives (logits, labels). Native losses are computed for all clients
-    of a batch together. A Python loss is computed model by model with the GIL held, which is reported once on stderr.
+    of a batch together. A Python loss is computed with the GIL held, which is reported once on stderr: by one call of
+    torch.func.vmap where it has the same bits as one call for each client, otherwise client by client.
     """
     if isinstance(function, _engine.Loss) or not callable(function):
         raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels) or of other arguments of: "
@@ -81,17 +89,29 @@ def loss(function: Callable[..., torch.Tensor]) -> _engine.Loss:
     arguments = _arguments_of(function, name)
     if name not in _known_names:
         _known_names.add(name)
-        print(f"mneme: the loss '{name}' is a Python function, so it is computed for one client at a time",
+        print(f"mneme: the loss '{name}' is a Python function, so it is computed with Python's lock held",
               file=sys.stderr)
+    batched = _batched(function, arguments)
     if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # such functions may be created in each round
-        return _engine._python_loss(function, name, digest_of_source(function), arguments)
-    made = _engine._python_loss(function, name, f"at {id(function)}", arguments)
+        return _engine._python_loss(function, batched, name, digest_of_source(function), arguments)
+    made = _engine._python_loss(function, batched, name, f"at {id(function)}", arguments)
     _python_losses[id(function)] = function, made
     return made
 
 
-OF_ROWS = ("logits", "labels", "features", "teacher_logits", "row_weight", "side")
+OF_ROWS = ("logits", "labels", "features", "view_logits", "view_features", "teacher_logits", "row_weight", "side")
 OF_WEIGHTS = ("weights", "start", "side")
+HAVE_GRADIENTS = {"logits", "features", "view_logits", "view_features"}
+
+
+def _batched(function, arguments):
+    """torch.func.vmap of the function, with positional arguments; None for functions of tensors that each client has of
+    its own."""
+    if not arguments:
+        return torch.func.vmap(function)
+    if {"side", "weights"} & set(arguments):
+        return None
+    return torch.func.vmap(lambda *given: function(**dict(zip(arguments, given))))
 
 
 def _arguments_of(function, name):
@@ -119,7 +139,7 @@ def _arguments_of(function, name):
         raise TypeError(f"mneme.loss({name}): a penalty is a function of weights, and start and side if needed, and "
                         f"not of {', '.join(of_rows) or 'start alone'}; expected two functions and the sum of their "
                         "losses, as in mneme.loss(rows) + mneme.loss(penalty)")
-    if "weights" not in known and not {"logits", "features"} & set(known):
+    if "weights" not in known and not HAVE_GRADIENTS & set(known):
         raise TypeError(f"mneme.loss({name}): the arguments {known} have no gradient; expected logits, features or "
                         "weights among them")
     return known
@@ -274,8 +294,9 @@ class Method:
         return []
 
     def client_round(self, ctx: _engine.ClientContext,
-                     broadcast: _engine.Broadcast) -> Generator[Jobs, Any, _engine.Upload]:
-        """Runs one round of one client: a pure function that yields jobs and returns an Upload."""
+                     broadcast: _engine.Broadcast) -> Round[Any]:
+        """Runs one round of one client: a pure function that yields jobs and returns an Upload. With the annotation
+        `-> mneme.Round[mneme.Outcome]`, type checkers know the type of `yield ctx.train(...)`."""
         trained = yield ctx.train(start=broadcast.weights, loss=cross_entropy())
         return _engine.Upload(trained.weights, rows=trained.rows)
 
