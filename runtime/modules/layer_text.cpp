@@ -343,6 +343,10 @@ layer_text text_of(const translated_call& of) {
 
 } // namespace
 
+bool has_weights(const std::string& layer) {
+  return layer.find(": ") != std::string::npos || layer.starts_with("patch-embedding");
+}
+
 layer_text layer_of_call(const graph_view& graph, std::int32_t slot, bool training) {
   const auto* const call = graph.producer(slot);
   if (call == nullptr)

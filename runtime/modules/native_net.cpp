@@ -2,6 +2,7 @@
 #include "runtime/base/exception_message.hpp"
 #include "runtime/models/frozen_parameters.hpp"
 #include "runtime/models/layers.hpp"
+#include "runtime/modules/layer_text.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -157,10 +158,6 @@ tl::expected<model_ref, std::string> build(const exported_graph& graph, const mo
   if (auto error = difference(module, **net, rows, on); !error.empty())
     return tl::unexpected(std::move(error));
   return frozen_as_in_file(graph, shape, layers, *net);
-}
-
-bool has_weights(const std::string& layer) {
-  return layer.find(": ") != std::string::npos || layer.starts_with("patch-embedding");
 }
 
 std::size_t operators_of(const exported_program& part) {
