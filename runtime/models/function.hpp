@@ -53,6 +53,7 @@ struct function_pass {
   const training_mode* training = nullptr;
   std::vector<batch_statistics>* statistics = nullptr; ///< Receives the statistics; null: not requested.
   const at::Tensor* inputs = nullptr;                  ///< The net's inputs, [K, B, floats].
+  bool first_order = false;                            ///< True: gradients of the results are not differentiated again.
 
   /// Returns the weights from a parameter's offset on as [K or 1, sizes..]; they may span several adjacent parameters.
   /// One size may be -1: it is inferred from the parameter.

@@ -162,7 +162,8 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
                                 .rows = pass.rows,
                                 .classes = pass.classes,
                                 .training = pass.training ? &mode : nullptr,
-                                .inputs = &read};
+                                .inputs = &read,
+                                .first_order = true};
     auto shown = run_part(run, of_part, roles, inputs, with);
     show(run, k, shown, pass, with);
     if (!follow)

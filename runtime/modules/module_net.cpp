@@ -243,11 +243,8 @@ void module_net::attempt(const std::string& step, const module_memory& memory, c
   std::string reason;
   if (auto unallocated = exception_message_of([&] { reason = torch_error_of(act); }); !unallocated.empty())
     reason = std::move(unallocated);
-  if (!reason.empty() && memory.is_exceeded())
-    reason = fmt::format("it needs more than {} bytes of memory, the limit for its rows (docs/modules.md)",
-                         memory.bytes_max());
   if (!reason.empty())
-    throw failure(step, reason);
+    throw failure(step, memory.error_of_pass(std::move(reason)));
 }
 
 /// Throws if the result is not [rows, D] float32 on the device of the rows.

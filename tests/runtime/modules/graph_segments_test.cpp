@@ -1,12 +1,17 @@
 #include "runtime/models/network.hpp"
+#include "runtime/modules/graph_layers.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "tests/support/exported_programs.hpp"
 #include "tests/support/scratch.hpp"
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <torch/csrc/autograd/autograd.h>
 using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -179,6 +184,65 @@ TEST_CASE("a segment contains writes to a part of a value that it reads") {
   const auto module = loaded(made, {1, 1, 6});
   INFO(note_of(*module));
   CHECK(module->native());
+}
+
+TEST_CASE("a residual block without a layer that has weights is part of the segment around it") {
+  made_program made;
+  auto x = linear(made, "a", tensor_named("x"), 8, 6);
+  for (const auto* const name : {"b", "c"}) {
+    const auto wave = made.call("sin.default", {{"self", x}});
+    const auto weight = made.parameter(name, spread({8}));
+    const auto scaled = made.call("mul.Tensor", {{"self", wave}, {"other", weight}});
+    x = made.call("add.Tensor", {{"self", scaled}, {"other", x}});
+  }
+  linear(made, "fc", x, classes, 8);
+  const auto program = read_program(made.bytes());
+  REQUIRE(program);
+  const auto sizes = program->sizes(spread({7, 6}));
+  const auto layers = translate_graph(program->program(), sizes, {.training = true, .partly = true, .scores = true});
+  REQUIRE(layers.segments.size() == 1);
+  CHECK(layers.layers ==
+        std::vector<std::string>{"a: linear 8", layers.segments[0].text(), "fc: linear " + std::to_string(classes)});
+}
+
+TEST_CASE("a gradient of a segment that needs too much memory is named with the limit") {
+  made_program made;
+  const auto hidden = linear(made, "a", tensor_named("x"), 36, 6);
+  const auto named = [](const std::string& name) { return json{{"as_sym_int", {{"as_name", name}}}}; };
+  made.size_call("sym_size.int", {{"self", tensor_named("x")}, {"dim", number(0)}}, "rows");
+  made.size_call("_operator.mul", {{"a", named("rows")}, {"b", named("rows")}}, "area");
+  made.size_call("_operator.mul", {{"a", named("area")}, {"b", number(16)}}, "many");
+  const json shape = {{"as_sym_ints", json::array({{{"as_name", "many"}}, {{"as_int", 36}}})}};
+  const auto expanded =
+      made.call("expand.default", {{"self", made.parameter("scale", at::ones({36}))}, {"size", shape}});
+  const auto row = made.call("select.int", {{"self", expanded}, {"dim", number(0)}, {"index", number(0)}});
+  linear(made, "fc", made.call("mul.Tensor", {{"self", hidden}, {"other", row}}), classes, 36);
+  const auto native = loaded(made, {1, 1, 6})->native();
+  REQUIRE(native);
+  const job_guards guards;
+  const auto weights = initial_weights(*native, 1).unsqueeze(0);
+  CHECK_NOTHROW(pass_of(*native, weights, spread({1, 20, 1, 1, 6})));
+  CHECK_THROWS_MATCHES(
+      pass_of(*native, weights, spread({1, 1024, 1, 1, 6})), std::runtime_error, // the gradient has 2.4 GB
+      MessageMatches(ContainsSubstring("net.pt2': its gradient failed on 1024 rows: it needs more than 1") &&
+                     ContainsSubstring("bytes of memory, the limit for its rows (docs/modules.md)")));
+  CHECK_NOTHROW(pass_of(*native, weights, spread({1, 20, 1, 1, 6})));
+}
+
+TEST_CASE("a net with segments has gradients of gradients") {
+  const auto native = loaded(mixed_net())->native();
+  REQUIRE(native);
+  auto weights = initial_weights(*native, 1).unsqueeze(0).requires_grad_(true);
+  const auto x = spread({1, 6, 2, 8, 8}, 1.0);
+  const auto squared_gradient = [&](const at::Tensor& of) {
+    const auto logits = native->differentiable(of, x, {0, 5}, {}).logits;
+    return torch::autograd::grad({logits.square().sum()}, {of}, {}, true, true)[0].square().sum();
+  };
+  const auto slope = torch::autograd::grad({squared_gradient(weights)}, {weights})[0];
+  const auto along = spread(weights.sizes()).mul(1e-3);
+  const auto ahead = squared_gradient((weights + along).detach().requires_grad_(true)),
+             behind = squared_gradient((weights - along).detach().requires_grad_(true));
+  CHECK((slope * along).sum().item<double>() * 2.0 == Catch::Approx((ahead - behind).item<double>()).epsilon(0.05));
 }
 
 TEST_CASE("dropout in a segment draws in training only, and repeats with its key") {
