@@ -107,9 +107,13 @@ void network_builder::add_unless_built_in(activation after) {
 }
 
 void network_builder::add_normalization(const std::string& name, std::int64_t groups, activation after,
-                                        double epsilon) {
+                                        const norm_constants& constants) {
   const auto in = shape_here();
-  normalization_layer::shape shape{.in = in, .groups = groups, .after = built_in(after), .epsilon = epsilon};
+  normalization_layer::shape shape{.in = in,
+                                   .groups = groups,
+                                   .after = built_in(after),
+                                   .epsilon = constants.epsilon,
+                                   .momentum = constants.momentum};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   auto normalization = std::make_unique<normalization_layer>(shape);

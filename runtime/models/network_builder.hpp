@@ -5,6 +5,12 @@ namespace mneme {
 
 class normalization_layer;
 
+/// Constants of a batch or group normalization, by default those of PyTorch.
+struct norm_constants {
+  double epsilon = 1e-5;
+  double momentum = 0.1; ///< Weight of a step in an update of the running statistics.
+};
+
 /// A model's factory adds layers in order. A layer reads the value of the layer before it, unless set_cursor() has
 /// selected an earlier value. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
 class network_builder {
@@ -23,7 +29,8 @@ public:
   /// @param slope factor of negative values, used by leaky
   void add_activation(activation kind, double slope = 0.01);
   /// @param groups of channels for group normalization; 0: batch normalization
-  void add_normalization(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
+  void add_normalization(const std::string& name, std::int64_t groups, activation after,
+                         const norm_constants& constants = {});
   /// @param rate probability that a value is dropped, in [0, 1)
   void add_dropout(double rate);
   /// Adds a layer that reads add_normal()'s output: it draws a sample in training and returns the means in evaluation
