@@ -169,6 +169,11 @@ void layers_builder::foreign(const layer_spec& layer, const foreign_layer& added
     return refuse(layer, fmt::format("the input is {}; expected {} numbers", arrived(), added.in_floats));
   for (const auto& entry : added.parameters)
     place.offsets.push_back(net_.add_parameter(entry));
+  if (!added.buffers.empty()) {
+    const auto offsets = std::make_shared<std::vector<std::int64_t>>();
+    net_.add_buffers(added.buffers, [offsets](auto placed) { offsets->assign(placed.begin(), placed.end()); });
+    place.buffer_offsets = offsets;
+  }
   if (added.draws)
     place.number = net_.add_drawing_layer();
   const auto& out = added.out;

@@ -1,9 +1,8 @@
 /// network_builder: builds a network layer by layer.
 #pragma once
 #include "runtime/models/network.hpp"
+#include <functional>
 namespace mneme {
-
-class normalization_layer;
 
 /// Constants of a batch or group normalization, by default those of PyTorch.
 struct norm_constants {
@@ -73,6 +72,9 @@ public:
     for (auto& entry : net_.layout)
       use(entry);
   }
+  /// Adds running statistics of the layer that is added next. @param use receives their offsets within [P] once all
+  /// parameters are placed
+  void add_buffers(std::vector<parameter> entries, std::function<void(std::span<const std::int64_t>)> use);
   /// Adds a layer that reads the last value. @param out shape of its output
   void add_node(network_node entry, const image_shape& out, bool has_parameters);
   /// Returns the index of a new layer that draws random numbers.
@@ -87,8 +89,13 @@ private:
 
   network_parts net_;
   network_place last_ = 0;
+  struct layer_buffers {
+    std::size_t node = 0;            // index of the layer
+    std::size_t first = 0, last = 0; // range in buffers_
+    std::function<void(std::span<const std::int64_t>)> use{};
+  };
   std::vector<parameter> buffers_; // running statistics, placed after all parameters
-  std::vector<normalization_layer*> normalizations_;
+  std::vector<layer_buffers> buffer_owners_;
   bool frozen_ = false, in_head_ = false;
 };
 

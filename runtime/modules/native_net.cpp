@@ -188,7 +188,7 @@ void add_partial_net(const exported_graph& graph, const module_net& module, cons
       auto part = segment_program(view, segment, shape.training);
       unfused += operators_of(part);
       for (const auto& held : part.held)
-        if (const auto& tensor = part.tensors[held.tensor]; !tensor.parameter)
+        if (const auto& tensor = part.tensors[held.tensor]; !tensor.parameter && !(shape.training && tensor.moves))
           layers.frozen.push_back(tensor.name);
       segments[segment.text()] = make_segment_layer(
           view, segment, std::move(part),
