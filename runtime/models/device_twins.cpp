@@ -41,9 +41,9 @@ void normalization_layer::composite_forward(const layer_pass& pass, const at::Te
     y = at::empty_like(x);
     auto own_mean = kept[0], own_scale = kept[1];
     at::native_batch_norm_out(y, own_mean, own_scale, x, weight, bias, mean, variance, true,
-                              1.0 - std::pow(1.0 - momentum, moves), shape_.epsilon);
+                              1.0 - std::pow(1.0 - shape_.momentum, moves), shape_.epsilon);
   } else {
-    y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, momentum, shape_.epsilon));
+    y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, shape_.momentum, shape_.epsilon));
   }
   if (moved && pass.models > 1) { // with several models, `mean` and `variance` are updated copies
     pass.weights.narrow(1, shape_.mean_offset, shape_.in.channels).copy_(mean.view({pass.models, -1}));

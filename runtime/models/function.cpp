@@ -7,6 +7,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/stack.h>
 #include <ATen/record_function.h>
 #include <algorithm>
 #include <torch/csrc/autograd/custom_function.h>
@@ -69,6 +70,23 @@ at::Tensor function_pass::weights_at(std::int64_t offset, at::IntArrayRef sizes)
     values = at::cat({values, parameters[++i]}, 1);
   MNEME_CHECK(count < 0 || values.size(1) == count, offset, values.size(1), count);
   return values.unflatten(1, sizes);
+}
+
+void add_statistics(std::vector<batch_statistics>& to, const std::vector<std::vector<batch_statistics>>& by_model) {
+  for (std::size_t layer = 0; layer < by_model[0].size(); ++layer) {
+    auto stacked = by_model[0][layer];
+    const auto stack = [&](at::Tensor batch_statistics::*member) {
+      std::vector<at::Tensor> parts;
+      for (const auto& found : by_model)
+        parts.push_back(found[layer].*member);
+      stacked.*member = at::stack(parts);
+    };
+    stack(&batch_statistics::mean);
+    stack(&batch_statistics::variance);
+    stack(&batch_statistics::running_mean);
+    stack(&batch_statistics::running_variance);
+    to.push_back(std::move(stacked));
+  }
 }
 
 training_mode of_models(const training_mode& all, std::int64_t first, std::int64_t count) {

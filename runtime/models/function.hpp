@@ -43,6 +43,9 @@ struct function_results {
 [[nodiscard]] at::Tensor with_updated_running_stats(const at::Tensor& weights,
                                                     const std::vector<batch_statistics>& statistics);
 
+/// Stacks the statistics of a group's models layer by layer and appends them to `to`.
+void add_statistics(std::vector<batch_statistics>& to, const std::vector<std::vector<batch_statistics>>& by_model);
+
 /// Arguments of layer::function(): weights, sizes and mode of a pass.
 struct function_pass {
   const std::vector<at::Tensor>& parameters; ///< [K or 1, size] each, in the layout's order
@@ -53,6 +56,11 @@ struct function_pass {
   const training_mode* training = nullptr;
   std::vector<batch_statistics>* statistics = nullptr; ///< Receives the statistics; null: not requested.
   const at::Tensor* inputs = nullptr;                  ///< The net's inputs, [K, B, floats].
+  /// [running statistics of the layer] True for those that a pass in training updates; null: none.
+  const std::vector<bool>* updated = nullptr;
+  /// True: gradients of the results are not differentiated again, and layers write updated running statistics to the
+  /// weights.
+  bool first_order = false;
 
   /// Returns the weights from a parameter's offset on as [K or 1, sizes..]; they may span several adjacent parameters.
   /// One size may be -1: it is inferred from the parameter.

@@ -7,6 +7,13 @@
 namespace mneme {
 namespace {
 
+/// Parses a number in [low, high] into `value`. Returns false for other texts.
+template <class Number>
+bool is_value(const std::string& text, Number low, Number high, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && low <= value && value <= high;
+}
+
 constexpr std::size_t nesting_max = 16;
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -128,11 +135,6 @@ void layer_spec_reader::refuse(const std::string& flaw) {
     errors_ = fmt::format("{}: {}; expected \"{}\"", place_, flaw, usage_);
 }
 
-bool layer_spec_reader::whole(const std::string& word, std::int64_t low, std::int64_t high, std::int64_t& into) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
-  return error == std::errc{} && end == word.data() + word.size() && low <= into && into <= high;
-}
-
 std::int64_t layer_spec_reader::integer(const char* noun, std::int64_t low, std::int64_t high, std::int64_t otherwise) {
   std::int64_t value = otherwise;
   if (words_.empty()) {
@@ -140,7 +142,7 @@ std::int64_t layer_spec_reader::integer(const char* noun, std::int64_t low, std:
       refuse(fmt::format("the {} is missing", noun));
     return std::max(otherwise, low);
   }
-  if (!whole(words_.front(), low, high, value)) {
+  if (!is_value(words_.front(), low, high, value)) {
     refuse(fmt::format("found '{}' as the {}; expected an integer from {} to {}", words_.front(), noun, low, high));
     value = low;
   }
@@ -156,8 +158,7 @@ double layer_spec_reader::number(const char* noun, double low, double high, doub
   }
   double value = otherwise;
   const auto& word = words_.front();
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || !(low <= value && value <= high)) {
+  if (!is_value(word, low, high, value)) {
     refuse(fmt::format("found '{}' as the {}; expected a number from {} to {}", word, noun, low, high));
     value = low;
   }
@@ -187,18 +188,34 @@ bool layer_spec_reader::flag(const std::string& word) {
 
 std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low, std::int64_t high,
                                       std::int64_t otherwise) {
-  const auto place = std::find(words_.begin(), words_.end(), word);
-  if (place == words_.end())
-    return otherwise;
-  std::int64_t value = low;
-  const auto count = place + 1;
-  if (count == words_.end() || !whole(*count, low, high, value)) {
+  const auto text = take_after(word);
+  std::int64_t value = otherwise;
+  if (text && !is_value(*text, low, high, value)) {
     refuse(fmt::format("'{}' must be followed by an integer from {} to {}", word, low, high));
-    words_.erase(place);
     return low;
   }
-  words_.erase(place, count + 1);
   return value;
+}
+
+double layer_spec_reader::named_number(const std::string& word, double low, double high, double otherwise) {
+  const auto text = take_after(word);
+  double value = otherwise;
+  if (text && !is_value(*text, low, high, value)) {
+    refuse(fmt::format("'{}' must be followed by a number from {} to {}", word, low, high));
+    return low;
+  }
+  return value;
+}
+
+/// Consumes `word` and the word after it. Returns the latter, "" if it is missing; nullopt without `word`.
+std::optional<std::string> layer_spec_reader::take_after(const std::string& word) {
+  const auto place = std::find(words_.begin(), words_.end(), word);
+  if (place == words_.end())
+    return std::nullopt;
+  const auto last = place + 1 == words_.end() ? words_.end() : place + 2;
+  auto text = last - place == 2 ? *(place + 1) : "";
+  words_.erase(place, last);
+  return text;
 }
 
 std::string layer_spec_reader::finish() {

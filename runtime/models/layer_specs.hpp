@@ -1,6 +1,7 @@
 /// layer_specs: parses the list of layers in a scenario's model.layers, before the net is built.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -40,12 +41,13 @@ public:
   bool flag(const std::string& word);
   /// Consumes `word` at any position and the number after it. Returns the number, or `otherwise` without the word.
   std::int64_t named(const std::string& word, std::int64_t low, std::int64_t high, std::int64_t otherwise);
+  double named_number(const std::string& word, double low, double high, double otherwise);
   /// Returns the first error, or an error if words are left; "" if there is none.
   [[nodiscard]] std::string finish();
 
 private:
   void refuse(const std::string& flaw);
-  [[nodiscard]] bool whole(const std::string& word, std::int64_t low, std::int64_t high, std::int64_t& into);
+  [[nodiscard]] std::optional<std::string> take_after(const std::string& word);
 
   std::string place_, usage_, errors_;
   std::vector<std::string> words_;

@@ -46,8 +46,8 @@ const std::map<std::string, layers_builder::known_layer>& layers_builder::known(
       {"conv",
        {"conv FILTERS KERNEL [stride N] [pad N] [dilation N] [groups N] [no-bias] [he-normal]", &self::convolution}},
       {"linear", {"linear classes, linear UNITS [no-bias]", &self::linear}},
-      {"batch-norm", {"batch-norm", &self::batch_norm}},
-      {"group-norm", {"group-norm GROUPS", &self::group_norm}},
+      {"batch-norm", {"batch-norm [EPSILON] [momentum N]", &self::batch_norm}},
+      {"group-norm", {"group-norm GROUPS [EPSILON]", &self::group_norm}},
       {"layer-norm", {"layer-norm [EPSILON]", &self::layer_norm}},
       {"relu", {"relu", &self::activation_function}},
       {"leaky-relu", {"leaky-relu [SLOPE]", &self::activation_function}},
@@ -169,6 +169,11 @@ void layers_builder::foreign(const layer_spec& layer, const foreign_layer& added
     return refuse(layer, fmt::format("the input is {}; expected {} numbers", arrived(), added.in_floats));
   for (const auto& entry : added.parameters)
     place.offsets.push_back(net_.add_parameter(entry));
+  if (!added.buffers.empty()) {
+    const auto offsets = std::make_shared<std::vector<std::int64_t>>();
+    net_.add_buffers(added.buffers, [offsets](auto placed) { offsets->assign(placed.begin(), placed.end()); });
+    place.buffer_offsets = offsets;
+  }
   if (added.draws)
     place.number = net_.add_drawing_layer();
   const auto& out = added.out;

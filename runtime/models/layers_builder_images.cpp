@@ -79,20 +79,23 @@ void layers_builder::linear(const layer_spec& layer) {
 }
 
 void layers_builder::batch_norm(const layer_spec& layer) {
+  norm_constants constants{.momentum = words_->named_number("momentum", 0.0, 1.0, norm_constants{}.momentum)};
+  constants.epsilon = words_->number("epsilon", 1e-12, 1.0, norm_epsilon);
   if (!end_words() || !not_tokens(layer))
     return;
   make_flat();
-  net_.add_normalization(layer.name, 0, after_);
+  net_.add_normalization(layer.name, 0, after_, constants);
 }
 
 void layers_builder::group_norm(const layer_spec& layer) {
   const auto groups = words_->integer("number of groups", 1, units_max);
+  const auto epsilon = words_->number("epsilon", 1e-12, 1.0, norm_epsilon);
   if (!end_words() || !not_tokens(layer))
     return;
   make_flat();
   if (net_.shape_here().channels % groups != 0)
     return refuse(layer, fmt::format("{} channels do not divide into {} groups", net_.shape_here().channels, groups));
-  net_.add_normalization(layer.name, groups, after_);
+  net_.add_normalization(layer.name, groups, after_, {.epsilon = epsilon});
 }
 
 void layers_builder::layer_norm(const layer_spec& layer) {

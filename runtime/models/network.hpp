@@ -54,6 +54,9 @@ private:
   [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
   [[nodiscard]] bool trains_parameters_of(const network_node& node, const parameter_choice& trained) const;
   [[nodiscard]] node_roles roles_in(const training_mode* training) const;
+  [[nodiscard]] std::vector<bool> updated_statistics(const network_node& node, const training_mode* training) const;
+  [[nodiscard]] at::Tensor function_of(std::size_t i, const function_pass& pass, const node_roles& roles,
+                                       const at::Tensor& in, const at::Tensor& other) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
   [[nodiscard]] const std::vector<function_run>& runs(bool on_cpu) const {
     return on_cpu ? runs_on_cpu_ : runs_on_device_;

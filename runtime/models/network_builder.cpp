@@ -10,6 +10,7 @@
 #include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/token_layers.hpp"
 #include <cmath>
+#include <iterator>
 namespace mneme {
 namespace {
 
@@ -107,17 +108,21 @@ void network_builder::add_unless_built_in(activation after) {
 }
 
 void network_builder::add_normalization(const std::string& name, std::int64_t groups, activation after,
-                                        double epsilon) {
+                                        const norm_constants& constants) {
   const auto in = shape_here();
-  normalization_layer::shape shape{.in = in, .groups = groups, .after = built_in(after), .epsilon = epsilon};
+  normalization_layer::shape shape{.in = in,
+                                   .groups = groups,
+                                   .after = built_in(after),
+                                   .epsilon = constants.epsilon,
+                                   .momentum = constants.momentum};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   auto normalization = std::make_unique<normalization_layer>(shape);
   if (groups == 0) {
-    net_.couples_batch_rows = true;
-    normalizations_.push_back(normalization.get());
-    buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
-    buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
+    parameter mean{.name = name + ".running_mean", .shape = {in.channels}, .buffer = true};
+    parameter variance{.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0};
+    add_buffers({std::move(mean), std::move(variance)},
+                [added = normalization.get()](auto offsets) { added->place_statistics(offsets[0], offsets[1]); });
   }
   add_node({.operation = std::move(normalization), .name = name}, in, true);
   add_unless_built_in(after);
@@ -228,13 +233,25 @@ void network_builder::list_dense_layers() {
   }
 }
 
+void network_builder::add_buffers(std::vector<parameter> entries,
+                                  std::function<void(std::span<const std::int64_t>)> use) {
+  net_.couples_batch_rows = true;
+  buffer_owners_.push_back({net_.nodes.size(), buffers_.size(), buffers_.size() + entries.size(), std::move(use)});
+  std::move(entries.begin(), entries.end(), std::back_inserter(buffers_));
+}
+
 void network_builder::place_buffers() {
+  const auto placed = net_.layout.size();
   std::vector<std::int64_t> offsets;
   for (auto& parameter : buffers_)
     offsets.push_back(add_parameter(std::move(parameter)));
   buffers_.clear();
-  for (std::size_t i = 0; i < normalizations_.size(); ++i)
-    normalizations_[i]->place_statistics(offsets[2 * i], offsets[2 * i + 1]);
+  for (const auto& owner : buffer_owners_) {
+    auto& node = net_.nodes[owner.node];
+    node.first_buffer = placed + owner.first;
+    node.last_buffer = placed + owner.last;
+    owner.use(std::span(offsets).subspan(owner.first, owner.last - owner.first));
+  }
 }
 
 } // namespace mneme

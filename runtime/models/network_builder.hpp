@@ -1,9 +1,14 @@
 /// network_builder: builds a network layer by layer.
 #pragma once
 #include "runtime/models/network.hpp"
+#include <functional>
 namespace mneme {
 
-class normalization_layer;
+/// Constants of a batch or group normalization, by default those of PyTorch.
+struct norm_constants {
+  double epsilon = 1e-5;
+  double momentum = 0.1; ///< Weight of a step in an update of the running statistics.
+};
 
 /// A model's factory adds layers in order. A layer reads the value of the layer before it, unless set_cursor() has
 /// selected an earlier value. The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
@@ -23,7 +28,8 @@ public:
   /// @param slope factor of negative values, used by leaky
   void add_activation(activation kind, double slope = 0.01);
   /// @param groups of channels for group normalization; 0: batch normalization
-  void add_normalization(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
+  void add_normalization(const std::string& name, std::int64_t groups, activation after,
+                         const norm_constants& constants = {});
   /// @param rate probability that a value is dropped, in [0, 1)
   void add_dropout(double rate);
   /// Adds a layer that reads add_normal()'s output: it draws a sample in training and returns the means in evaluation
@@ -66,6 +72,9 @@ public:
     for (auto& entry : net_.layout)
       use(entry);
   }
+  /// Adds running statistics of the layer that is added next. @param use receives their offsets within [P] once all
+  /// parameters are placed
+  void add_buffers(std::vector<parameter> entries, std::function<void(std::span<const std::int64_t>)> use);
   /// Adds a layer that reads the last value. @param out shape of its output
   void add_node(network_node entry, const image_shape& out, bool has_parameters);
   /// Returns the index of a new layer that draws random numbers.
@@ -80,8 +89,13 @@ private:
 
   network_parts net_;
   network_place last_ = 0;
+  struct layer_buffers {
+    std::size_t node = 0;            // index of the layer
+    std::size_t first = 0, last = 0; // range in buffers_
+    std::function<void(std::span<const std::int64_t>)> use{};
+  };
   std::vector<parameter> buffers_; // running statistics, placed after all parameters
-  std::vector<normalization_layer*> normalizations_;
+  std::vector<layer_buffers> buffer_owners_;
   bool frozen_ = false, in_head_ = false;
 };
 

@@ -18,6 +18,17 @@ at::Tensor function_of_node(const network_node& node, const function_pass& pass,
   return node.after == activation::relu ? at::relu(sum) : sum;
 }
 
+/// Computes node i in the mode of its role.
+at::Tensor network::function_of(std::size_t i, const function_pass& pass, const node_roles& roles, const at::Tensor& in,
+                                const at::Tensor& other) const {
+  auto own = pass;
+  if (!roles.empty() && !roles[i].trained)
+    own.training = nullptr;
+  const auto updated = updated_statistics(net_.nodes[i], own.training);
+  own.updated = &updated;
+  return function_of_node(net_.nodes[i], own, in, other);
+}
+
 function_results network::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                          const function_mode& mode) const {
   MNEME_CHECK(0 <= classes.low && classes.high <= net_.classes, net_.identity, classes.low, classes.high);
@@ -43,16 +54,13 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                            mode.training,
                            mode.statistics ? &results.statistics : nullptr,
                            &rows};
-  auto still = pass;
-  still.training = nullptr;
   const auto roles = roles_in(mode.training);
 
   std::vector<at::Tensor> values(net_.nodes.size() + 1);
   values[0] = rows;
   for (std::size_t i = 0; i < (classes.size() == 0 ? net_.features : net_.nodes.size()); ++i) {
     const auto& node = net_.nodes[i];
-    values[i + 1] = function_of_node(node, roles.empty() || roles[i].trained ? pass : still, values[node.from],
-                                     node.other ? values[*node.other] : at::Tensor{});
+    values[i + 1] = function_of(i, pass, roles, values[node.from], node.other ? values[*node.other] : at::Tensor{});
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
       results.statistics.back().name = node.name;
     for (const auto& marked : net_.maps) // every map precedes the head

@@ -16,6 +16,7 @@ struct network_node {
   activation after = activation::none;                 // activation after a sum
   bool learns = false;                                 // true: the node, or one that it depends on, has parameters
   std::size_t first_parameter = 0, last_parameter = 0; // range of its parameters in the layout, without buffers
+  std::size_t first_buffer = 0, last_buffer = 0;       // range of its running statistics in the layout
   std::string name{};                                  // only set for normalizations
   bool statistics_held = false;                        // true: running statistics are frozen, so the layer is always in
                                                        // evaluation mode
@@ -53,7 +54,8 @@ struct network_parts {
 struct function_run {
   std::size_t first = 0, last = 0;                     ///< Nodes first .. last - 1.
   std::size_t first_parameter = 0, last_parameter = 0; ///< Range of its parameters in the layout.
-  std::vector<std::int64_t> offsets{};                 ///< Offsets of these parameters within [P].
+  std::vector<std::size_t> buffers{};                  ///< Its running statistics, as indices of the layout.
+  std::vector<std::int64_t> offsets{};                 ///< Offsets of parameters and buffers within [P].
   std::vector<network_place> reads{};                  ///< Inputs: values of earlier nodes.
   std::vector<network_place> shows{};                  ///< Outputs: values that later nodes or the caller reads.
   std::vector<network_place> maps{};                   ///< Values that are outputs only in passes that request these

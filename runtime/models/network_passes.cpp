@@ -165,6 +165,25 @@ bool network::trains_parameters_of(const network_node& node, const parameter_cho
   return false;
 }
 
+/// [running statistics of the node] True for those that a pass updates: their layer has a trained parameter, or all
+/// statistics are updated.
+std::vector<bool> network::updated_statistics(const network_node& node, const training_mode* training) const {
+  std::vector<bool> updated(node.last_buffer - node.first_buffer, false);
+  if (!training)
+    return updated;
+  const parameter_choice everything;
+  const auto& trained = training->trained ? *training->trained : everything;
+  const auto layer_of = [&](std::size_t entry) { return parameter_choice::layer_of(net_.layout[entry]); };
+  for (std::size_t i = 0; i < updated.size(); ++i) {
+    const auto buffer = node.first_buffer + i;
+    updated[i] = trained.whole() || trained.updates_running_stats();
+    for (auto entry = node.first_parameter; entry < node.last_parameter && !updated[i]; ++entry)
+      updated[i] = trained.changes(*this, entry) && layer_of(entry) == layer_of(buffer);
+    updated[i] = updated[i] && !net_.layout[buffer].held;
+  }
+  return updated;
+}
+
 network::node_roles network::roles_for(const parameter_choice& trained) const {
   node_roles roles;
   roles.reserve(net_.nodes.size());
@@ -195,12 +214,11 @@ std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chose
     if (entry.buffer)
       statistics_held[entry.name.substr(0, entry.name.rfind('.'))] = entry.held;
   }
-  parts.couples_batch_rows = false;
+  parts.couples_batch_rows = std::any_of(parts.layout.begin(), parts.layout.end(),
+                                         [](const parameter& entry) { return entry.buffer && !entry.held; });
   for (auto& node : parts.nodes)
-    if (const auto layer = statistics_held.find(node.name); layer != statistics_held.end()) {
+    if (const auto layer = statistics_held.find(node.name); layer != statistics_held.end())
       node.statistics_held = layer->second;
-      parts.couples_batch_rows = parts.couples_batch_rows || !layer->second;
-    }
   return std::make_shared<const network>(std::move(parts));
 }
 

@@ -71,6 +71,11 @@ std::vector<function_run> function_runs(const network_parts& net, bool on_cpu) {
     run.last_parameter = net.nodes[run.last - 1].last_parameter;
     for (auto entry = run.first_parameter; entry < run.last_parameter; ++entry)
       run.offsets.push_back(net.layout[entry].offset);
+    for (auto node = run.first; node < run.last; ++node)
+      for (auto entry = net.nodes[node].first_buffer; entry < net.nodes[node].last_buffer; ++entry) {
+        run.buffers.push_back(entry);
+        run.offsets.push_back(net.layout[entry].offset);
+      }
     list_values(run, net);
     slot += run.tensors();
     i = run.last - 1;
@@ -104,8 +109,6 @@ std::vector<at::Tensor> network::run_part(const function_run& run, const functio
   std::optional<autograd_on> tracking;
   if (with.for_backward)
     tracking.emplace();
-  auto still = pass;
-  still.training = nullptr;
   std::vector<at::Tensor> made(run.last - run.first);
   const auto value = [&](network_place place) -> at::Tensor {
     if (place > run.first)
@@ -115,8 +118,7 @@ std::vector<at::Tensor> network::run_part(const function_run& run, const functio
   const auto is_shown = [&](network_place place) { return holds(run.shows, place) || holds(run.maps, place); };
   for (auto i = run.first; i < run.last; ++i) {
     const auto& node = net_.nodes[i];
-    made[i - run.first] = function_of_node(node, roles.empty() || roles[i].trained ? pass : still, value(node.from),
-                                           node.other ? value(*node.other) : at::Tensor{});
+    made[i - run.first] = function_of(i, pass, roles, value(node.from), node.other ? value(*node.other) : at::Tensor{});
     for (const auto read : {node.from, node.other.value_or(node.from)})
       if (read > run.first && net_.last_reader[read] == i && !is_shown(read))
         made[read - run.first - 1].reset(); // an autograd graph keeps the values that it needs
@@ -140,12 +142,17 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
     return !net_.layout[i].frozen &&
            (!pass.training || !pass.training->trained || pass.training->trained->changes(*this, i));
   };
-  std::vector<at::Tensor> parameters(run.offsets.size()), inputs(run.reads.size());
+  const auto own = run.last_parameter - run.first_parameter;
+  std::vector<at::Tensor> parameters(run.offsets.size()), inputs(run.reads.size()); // parameters, then buffers
   for (std::int64_t k = 0; k < pass.models; k += together) {
     auto rows = pass.weights.size(0) == 1 ? pass.weights : pass.weights.narrow(0, k, together);
     if (follow)
       rows = rows.expand({together, -1}); // expanded to one gradient per model
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
+    for (std::size_t i = 0; i < run.buffers.size(); ++i) {
+      const auto& entry = net_.layout[run.buffers[i]];
+      parameters[own + i] = rows.narrow(1, entry.offset, entry.size);
+    }
+    for (std::size_t i = 0; i < own; ++i) {
       const auto& entry = net_.layout[run.first_parameter + i];
       const auto values = rows.narrow(1, entry.offset, entry.size);
       parameters[i] = follow ? leaf_of(values, is_trained(run.first_parameter + i)) : values;
@@ -162,13 +169,14 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
                                 .rows = pass.rows,
                                 .classes = pass.classes,
                                 .training = pass.training ? &mode : nullptr,
-                                .inputs = &read};
+                                .inputs = &read,
+                                .first_order = true};
     auto shown = run_part(run, of_part, roles, inputs, with);
     show(run, k, shown, pass, with);
     if (!follow)
       continue;
     const auto graph = graph_of(run, k / together, with);
-    std::copy(parameters.begin(), parameters.end(), graph.parameters.begin());
+    std::copy_n(parameters.begin(), own, graph.parameters.begin());
     std::copy(inputs.begin(), inputs.end(), graph.inputs.begin());
     std::move(shown.begin(), shown.end(), graph.results.begin());
   }

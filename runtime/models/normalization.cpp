@@ -57,7 +57,7 @@ void normalization_layer::move_running(const layer_pass& pass, std::int64_t k, c
   float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
   const auto moves = pass.training->running_stats_updates;
-  const auto move = [moves](float& running, double observed) {
+  const auto move = [moves, momentum = shape_.momentum](float& running, double observed) {
     for (std::int64_t i = 0; i < moves; ++i)
       running = static_cast<float>((1.0 - momentum) * running + momentum * observed);
   };
@@ -176,7 +176,8 @@ at::Tensor normalization_layer::function(const function_pass& pass, const at::Te
                                 .values = x.size(2),
                                 .mean_offset = shape_.mean_offset,
                                 .variance_offset = shape_.variance_offset,
-                                .moves = pass.training != nullptr});
+                                .moves = pass.training != nullptr,
+                                .momentum = shape_.momentum});
   if (batch() && !pass.training) {
     mean = of_channels(shape_.mean_offset);
     variance = of_channels(shape_.variance_offset);

@@ -5,8 +5,8 @@ namespace mneme {
 
 /// Batch normalization (Ioffe and Szegedy 2015) computes mean and variance of a channel over all pixels of a step's
 /// rows. Group normalization (Wu and He 2018) computes those of a group of channels over the pixels of one row. In
-/// evaluation mode, batch normalization uses the running statistics. Constants are those of PyTorch: momentum 0.1,
-/// unbiased running variance, and epsilon 1e-5 by default. A step with a single value per channel, which PyTorch
+/// evaluation mode, batch normalization uses the running statistics. As in PyTorch, the running variance is
+/// unbiased. A step with a single value per channel, which PyTorch
 /// rejects, does not update the running statistics.
 class normalization_layer final : public kernel_layer {
 public:
@@ -16,7 +16,7 @@ public:
     std::int64_t weight_offset = 0, bias_offset = 0;
     std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of running statistics.
     activation after = activation::none;
-    double epsilon = 1e-5;
+    double epsilon = 1e-5, momentum = 0.1; ///< momentum: weight of a step in an update of the running statistics.
   };
   explicit normalization_layer(const shape& sizes);
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }
@@ -32,7 +32,6 @@ public:
   void place_statistics(std::int64_t mean_offset, std::int64_t variance_offset);
 
 private:
-  static constexpr double momentum = 0.1;
   [[nodiscard]] bool batch() const { return shape_.groups == 0; }
   /// True if the layer normalizes with the statistics of the step's rows.
   [[nodiscard]] bool own_statistics(const layer_pass& pass) const { return !batch() || pass.training; }

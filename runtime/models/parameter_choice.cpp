@@ -8,14 +8,8 @@
 namespace mneme {
 namespace {
 
-/// Name of the layer that contains a parameter: "layer1.0.bn1" for "layer1.0.bn1.running_mean".
-std::string layer_name(const parameter& entry) {
-  const auto dot = entry.name.rfind('.');
-  return entry.name.substr(0, dot);
-}
-
 bool belongs_to(const parameter& entry, const std::string& name) {
-  const auto layer = layer_name(entry);
+  const auto layer = parameter_choice::layer_of(entry);
   return layer == name || (layer.starts_with(name) && layer[name.size()] == '.');
 }
 
@@ -23,13 +17,15 @@ bool belongs_to(const parameter& entry, const std::string& name) {
 std::vector<std::string> layer_names(const model& net) {
   std::vector<std::string> names;
   for (const auto& entry : net.layout())
-    if (const auto name = layer_name(entry);
+    if (const auto name = parameter_choice::layer_of(entry);
         !entry.frozen && std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   return names;
 }
 
 } // namespace
+
+std::string parameter_choice::layer_of(const parameter& entry) { return entry.name.substr(0, entry.name.rfind('.')); }
 
 parameter_choice parameter_choice::head_of(const model& net) {
   std::vector<bool> chosen;

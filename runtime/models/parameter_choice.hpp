@@ -6,6 +6,7 @@
 namespace mneme {
 
 class model;
+struct parameter;
 
 /// A layer without chosen parameters is in evaluation mode: its running statistics do not change, and it draws no
 /// random numbers. A layer without parameters has the mode of the layer that it reads.
@@ -22,6 +23,8 @@ public:
   /// (parameter::held).
   [[nodiscard]] static parameter_choice layers_of(const model& net, const std::vector<std::string>& names);
 
+  /// Name of the layer that contains a parameter: "layer1.0.bn1" for "layer1.0.bn1.running_mean".
+  [[nodiscard]] static std::string layer_of(const parameter& entry);
   /// This choice plus the running statistics of all layers, with every layer in training mode.
   [[nodiscard]] parameter_choice with_statistics(const model& net) const;
   [[nodiscard]] bool updates_running_stats() const noexcept { return statistics_; }

@@ -1,5 +1,6 @@
 #include "runtime/modules/graph_layers.hpp"
 #include "runtime/base/exception_message.hpp"
+#include "runtime/modules/layer_text.hpp"
 #include "runtime/modules/token_patterns.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,9 +17,11 @@ constexpr std::size_t operators_max = 2000; // limits the depth of recursion ove
 struct step {
   texts layers{};
   std::int32_t from = -1;
-  bool has_weights = true;                ///< False: a single layer without parameters.
   std::optional<graph_segment> segment{}; ///< Set if no layer computes the call.
 };
+
+/// True if one of mneme's layers among them has parameters.
+bool any_has_weights(const texts& layers) { return std::any_of(layers.begin(), layers.end(), has_weights); }
 
 step step_of(const graph_segment& segment) {
   return {.layers = {segment.text()}, .from = segment.from, .segment = segment};
@@ -100,7 +103,7 @@ private:
   void join_segments(std::vector<step>& steps) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       auto last = i;
-      for (auto j = i + 1; steps[i].segment && j < steps.size() && (steps[j].segment || !steps[j].has_weights); ++j)
+      for (auto j = i + 1; steps[i].segment && j < steps.size() && !any_has_weights(steps[j].layers); ++j)
         last = steps[j].segment ? j : last;
       if (last == i)
         continue;
@@ -140,9 +143,7 @@ private:
     add_owner(made.name);
     made_.renamed.insert(made.renamed.begin(), made.renamed.end());
     fixed_.insert(made.fixed.begin(), made.fixed.end());
-    return {.layers = made.text.empty() ? texts{} : texts{made.whole()},
-            .from = made.input,
-            .has_weights = !made.name.empty() || !made.renamed.empty()};
+    return {.layers = made.text.empty() ? texts{} : texts{made.whole()}, .from = made.input};
   }
 
   step sum(std::int32_t slot) {
@@ -156,11 +157,11 @@ private:
     const auto left = graph_.slot(call, "self"), right = graph_.slot(call, "other");
     if (left < 0 || right < 0)
       throw no_layer("a sum with a number; expected two branches");
-    return block(left, right);
+    return block(slot, left, right);
   }
 
-  /// Makes a residual block of two branches that begin at the same value.
-  step block(std::int32_t left, std::int32_t right) {
+  /// Makes a residual block of two branches that begin at the same value; a segment if no layer in it has weights.
+  step block(std::int32_t slot, std::int32_t left, std::int32_t right) {
     const auto of_right = chain_of(right);
     const std::set<std::int32_t> ancestors(of_right.begin(), of_right.end());
     const auto of_left = chain_of(left);
@@ -180,6 +181,10 @@ private:
       layers.insert(layers.end(), shortcut.begin(), shortcut.end());
     }
     layers.emplace_back("]");
+    const bool has_segment =
+        std::any_of(layers.begin(), layers.end(), [&](const std::string& text) { return segments_.contains(text); });
+    if (has_segment && !any_has_weights(layers)) // one segment costs less than several
+      return step_of(known({.from = *start, .to = slot}));
     if (layers.size() > 4 * graph_.program().calls.size()) // otherwise shared parts would grow without bound
       throw no_layer("a sum of branches that share layers");
     return {.layers = std::move(layers), .from = *start};

@@ -90,11 +90,8 @@ exported_program segment_program(const graph_view& graph, const graph_segment& s
                      [&](std::int32_t slot) { return slot != segment.from && needed.contains(slot); }) &&
         !writes_to(graph, *call, needed))
       continue;
-    const bool norm_trains = call->kind == call_kind::batch_norm && call->mode_argument >= 0;
-    if (training && (norm_trains || call->writes_buffer))
-      throw no_layer(fmt::format("{}: it updates running statistics among operators without a layer; "
-                                 "model.module_training = false keeps them as they are",
-                                 call->place));
+    if (training && call->writes_buffer && call->kind != call_kind::batch_norm)
+      throw no_layer(fmt::format("{}: it updates a buffer among operators without a layer", call->place));
     for (const auto slot : slots_read(*call)) {
       if (slot == whole.rows_slot && slot != segment.from && !computes_size(*call))
         throw no_layer(fmt::format("{}: it reads the rows in addition to its other input", call->place));

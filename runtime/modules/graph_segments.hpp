@@ -34,7 +34,8 @@ private:
 };
 
 /// Returns the program of the segment: its operators, and the operators on constants that they read. Throws no_layer if
-/// they also read the rows, or if they update running statistics in training mode.
+/// they also read the rows, or if they update buffers other than the running statistics of batch norms in training
+/// mode.
 /// @param training false: the segment runs in evaluation mode throughout
 [[nodiscard]] exported_program segment_program(const graph_view& graph, const graph_segment& segment, bool training);
 

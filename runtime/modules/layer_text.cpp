@@ -11,7 +11,7 @@ namespace {
 
 using shape = graph_view::shape;
 
-constexpr double norm_epsilon = 1e-5, norm_momentum = 0.1; // values of mneme's normalizations, and PyTorch's defaults
+constexpr double norm_epsilon = 1e-5, norm_momentum = 0.1; // defaults of mneme's normalizations and of PyTorch
 
 bool is_near(double a, double b) { return std::abs(a - b) < 1e-12; }
 
@@ -93,16 +93,18 @@ layer_text linear(const translated_call& of) {
   return {.name = name, .text = fmt::format("linear {}{}", weight->value.size(0), of.has_bias(name) ? "" : " no-bias")};
 }
 
-void expect_epsilon(const translated_call& of) {
-  if (const auto epsilon = of.number("eps", norm_epsilon); !is_near(epsilon, norm_epsilon))
-    throw no_layer(fmt::format("its eps is {:g}; expected 1e-5", epsilon));
+/// Formats " 0.001"; "" for the default of the layer.
+std::string epsilon_word(const translated_call& of) {
+  const auto epsilon = of.number("eps", norm_epsilon);
+  if (!(1e-12 <= epsilon && epsilon <= 1.0))
+    throw no_layer(fmt::format("its eps is {:g}; expected 1e-12 to 1", epsilon));
+  return is_near(epsilon, norm_epsilon) ? "" : fmt::format(" {}", epsilon);
 }
 
 layer_text batch_norm(const translated_call& of) {
-  expect_epsilon(of);
   if (of.out().size() == 3)
     throw no_layer("its rows are tokens; expected images or rows of numbers");
-  layer_text made{.name = of.norm_name(), .text = "batch-norm"};
+  layer_text made{.name = of.norm_name(), .text = "batch-norm" + epsilon_word(of)};
   const auto *const mean = of.graph.held(of.graph.slot(of.call, "running_mean")), *const variance =
                                                                                       of.graph.held(of.graph.slot(
                                                                                           of.call, "running_var"));
@@ -111,14 +113,16 @@ layer_text batch_norm(const translated_call& of) {
   const auto* const trains = of.graph.constant(of.call, "training");
   if (!of.training || !trains || !trains->toBool())
     made.fixed = {mean->name, variance->name};
-  else if (!is_near(of.number("momentum", 0.0), norm_momentum))
-    throw no_layer(fmt::format("its momentum is {:g}; expected 0.1", of.number("momentum", 0.0)));
+  else if (const auto momentum = of.number("momentum", 0.0); !(0.0 <= momentum && momentum <= 1.0))
+    throw no_layer(fmt::format("its momentum is {:g}; expected 0 to 1", momentum));
+  else if (!is_near(momentum, norm_momentum))
+    made.text += fmt::format(" momentum {}", momentum);
   return made;
 }
 
 layer_text group_norm(const translated_call& of) {
-  expect_epsilon(of);
-  return {.name = of.norm_name(), .text = fmt::format("group-norm {:.0f}", of.number("num_groups", 1))};
+  return {.name = of.norm_name(),
+          .text = fmt::format("group-norm {:.0f}{}", of.number("num_groups", 1), epsilon_word(of))};
 }
 
 void expect_one_axis(const translated_call& of) {
@@ -342,6 +346,10 @@ layer_text text_of(const translated_call& of) {
 }
 
 } // namespace
+
+bool has_weights(const std::string& layer) {
+  return layer.find(": ") != std::string::npos || layer.starts_with("patch-embedding");
+}
 
 layer_text layer_of_call(const graph_view& graph, std::int32_t slot, bool training) {
   const auto* const call = graph.producer(slot);

@@ -16,6 +16,9 @@ struct layer_text {
   [[nodiscard]] std::string whole() const { return name.empty() ? text : name + ": " + text; }
 };
 
+/// True if the layer, written as in layer_text::whole(), has parameters.
+[[nodiscard]] bool has_weights(const std::string& layer);
+
 /// Translates the call that computes `slot`. Throws no_layer if no layer computes the same.
 /// @param training false: dropout and running statistics are in evaluation mode throughout
 [[nodiscard]] layer_text layer_of_call(const graph_view& graph, std::int32_t slot, bool training);

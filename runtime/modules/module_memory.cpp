@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <fmt/format.h>
 #include <malloc.h>
 #include <new>
 namespace mneme {
@@ -62,6 +63,12 @@ module_memory::module_memory(std::int64_t bytes_max) : bytes_max_(bytes_max), ou
 module_memory::~module_memory() { memory_of_thread = outer_; }
 
 bool module_memory::is_exceeded() const { return memory_of_thread.is_exceeded; }
+
+std::string module_memory::error_of_pass(std::string error) const {
+  return is_exceeded() ? fmt::format("it needs more than {} bytes of memory, the limit for its rows (docs/modules.md)",
+                                     bytes_max_)
+                       : error;
+}
 
 void module_memory::charge(std::int64_t bytes) {
   if (!memory_of_thread.is_limited)

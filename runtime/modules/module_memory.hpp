@@ -1,6 +1,7 @@
 /// module_memory: limits the memory that a module's operators allocate on the calling thread.
 #pragma once
 #include <cstdint>
+#include <string>
 namespace mneme {
 
 /// While an object of this class exists, LibTorch's CPU allocator throws std::bad_alloc on this thread if more than
@@ -26,6 +27,8 @@ public:
   [[nodiscard]] std::int64_t bytes_max() const noexcept { return bytes_max_; }
   /// True if an allocation failed because of this limit.
   [[nodiscard]] bool is_exceeded() const;
+  /// Text about the limit of a pass if an allocation failed because of it, otherwise `error`.
+  [[nodiscard]] std::string error_of_pass(std::string error) const;
 
   /// Charges memory that LibTorch's allocator does not see to this thread's limit, until the limit ends. Throws
   /// std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.

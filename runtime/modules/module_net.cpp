@@ -243,11 +243,8 @@ void module_net::attempt(const std::string& step, const module_memory& memory, c
   std::string reason;
   if (auto unallocated = exception_message_of([&] { reason = torch_error_of(act); }); !unallocated.empty())
     reason = std::move(unallocated);
-  if (!reason.empty() && memory.is_exceeded())
-    reason = fmt::format("it needs more than {} bytes of memory, the limit for its rows (docs/modules.md)",
-                         memory.bytes_max());
   if (!reason.empty())
-    throw failure(step, reason);
+    throw failure(step, memory.error_of_pass(std::move(reason)));
 }
 
 /// Throws if the result is not [rows, D] float32 on the device of the rows.
@@ -355,28 +352,6 @@ batch_statistics module_net::statistics_of(const module_statistics& found, const
   });
   return made;
 }
-
-namespace {
-
-/// Stacks the statistics of a group's models layer by layer: [K, C].
-void add_statistics(std::vector<batch_statistics>& to, const std::vector<std::vector<batch_statistics>>& by_model) {
-  for (std::size_t layer = 0; layer < by_model[0].size(); ++layer) {
-    auto stacked = by_model[0][layer];
-    const auto stack = [&](at::Tensor batch_statistics::*member) {
-      std::vector<at::Tensor> parts;
-      for (const auto& found : by_model)
-        parts.push_back(found[layer].*member);
-      stacked.*member = at::stack(parts);
-    };
-    stack(&batch_statistics::mean);
-    stack(&batch_statistics::variance);
-    stack(&batch_statistics::running_mean);
-    stack(&batch_statistics::running_variance);
-    to.push_back(std::move(stacked));
-  }
-}
-
-} // namespace
 
 function_results module_net::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             const function_mode& wanted) const {

@@ -2,6 +2,7 @@
 #include "runtime/base/exception_message.hpp"
 #include "runtime/models/frozen_parameters.hpp"
 #include "runtime/models/layers.hpp"
+#include "runtime/modules/layer_text.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -159,10 +160,6 @@ tl::expected<model_ref, std::string> build(const exported_graph& graph, const mo
   return frozen_as_in_file(graph, shape, layers, *net);
 }
 
-bool has_weights(const std::string& layer) {
-  return layer.find(": ") != std::string::npos || layer.starts_with("patch-embedding");
-}
-
 std::size_t operators_of(const exported_program& part) {
   return static_cast<std::size_t>(
       std::count_if(part.calls.begin(), part.calls.end(), [](const auto& call) { return call.op.has_value(); }));
@@ -191,7 +188,7 @@ void add_partial_net(const exported_graph& graph, const module_net& module, cons
       auto part = segment_program(view, segment, shape.training);
       unfused += operators_of(part);
       for (const auto& held : part.held)
-        if (const auto& tensor = part.tensors[held.tensor]; !tensor.parameter)
+        if (const auto& tensor = part.tensors[held.tensor]; !tensor.parameter && !(shape.training && tensor.moves))
           layers.frozen.push_back(tensor.name);
       segments[segment.text()] = make_segment_layer(
           view, segment, std::move(part),

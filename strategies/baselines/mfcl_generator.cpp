@@ -61,7 +61,7 @@ model_ref mfcl_generator(const mfcl_settings& settings) {
   for (std::int64_t i = 1; i <= stages; ++i) {
     add_upsampling(net, height >> (stages - i), width >> (stages - i), upsampling::nearest);
     add_convolution(net, fmt::format("conv{}", i), {.filters = i < stages ? wide : settings.filters, .padding = 1});
-    net.add_normalization(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
+    net.add_normalization(fmt::format("bn{}", i), 0, activation::none, {.epsilon = wide_epsilon});
     net.add_activation(activation::leaky, slope);
   }
   add_convolution(net, "conv_image", {.filters = channels, .padding = 1, .after = activation::tanh});

@@ -125,6 +125,27 @@ class SizedProgram(Program):
         return archive_of(self.content())
 
 
+def with_segment():
+    """The module with sine, dropout and cosine after its ReLU. No layer of mneme computes sine and cosine, so the three
+    calls are a segment of the net."""
+    def call(target, argument, value, result, *more):
+        return {"target": f"torch.ops.aten.{target}.default", "metadata": {}, "name": result,
+                "inputs": [{"name": argument, "arg": {"as_tensor": {"name": value}}, "kind": 1}, *more],
+                "outputs": [{"as_tensor": {"name": result}}]}
+
+    def add_calls(text):
+        document = json.loads(text)
+        nodes = document["graph_module"]["graph"]["nodes"]
+        place = next(i for i, node in enumerate(nodes) if node["target"].startswith("torch.ops.aten.avg_pool2d"))
+        nodes[place]["inputs"][0]["arg"] = {"as_tensor": {"name": "cosine"}}
+        options = [{"name": name, "arg": value, "kind": 1}
+                   for name, value in (("p", {"as_float": 0.25}), ("train", {"as_bool": True}))]
+        nodes[place:place] = [call("sin", "self", "relu", "sine"), call("dropout", "input", "sine", "dropped", *options),
+                              call("cos", "self", "dropped", "cosine")]
+        return json.dumps(document).encode()
+    return changed(PROGRAM, add_calls)
+
+
 def divides_by_zero():
     made = SizedProgram()
     rows = made.rows
@@ -302,9 +323,22 @@ class Modules(unittest.TestCase):
         with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
             return json.load(file)["run_digest"]
 
+    def segmented(self):
+        """Writes the module with a segment. Returns the setting that uses it."""
+        path = os.path.join(self.folder, "segmented.pt2")
+        with open(path, "wb") as file:
+            file.write(with_segment())
+        return f"model.module={path}"
+
+    def test_operators_without_a_layer_are_counted(self):
+        code, said = self.validated(with_segment())
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"5 of 8 operators of the module run as layers .*unfused: .*cos.default .*sin.default")
+
     def test_a_module_has_one_digest_for_all_threads_widths_and_shards(self):
         for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
-                        ("--set", "model.module_training=true"), ("--set", "model.module_fused=false")):
+                        ("--set", "model.module_training=true"), ("--set", "model.module_fused=false"),
+                        ("--set", "model.module_training=true", "--set", self.segmented())):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
                 again = self.digest("--threads", str(threads), "--set", f"worker.fused_clients_max={width}",
@@ -312,11 +346,12 @@ class Modules(unittest.TestCase):
                 self.assertEqual(first, again, (trained, threads))
 
     def test_an_exported_program_has_one_digest_on_two_nodes(self):
-        address = f"127.0.0.1:{free_port()}"
-        for _ in range(2):
-            self.addCleanup(Node(self.folder, address, "--threads", "1").end)
-        trained = ("--set", "model.module_training=true")
-        self.assertEqual(self.digest("--accept", address, "--workers-min", "2", *trained), self.digest(*trained))
+        for module in (), ("--set", self.segmented()):
+            address = f"127.0.0.1:{free_port()}"
+            for _ in range(2):
+                self.addCleanup(Node(self.folder, address, "--threads", "1").end)
+            trained = ("--set", "model.module_training=true", *module)
+            self.assertEqual(self.digest("--accept", address, "--workers-min", "2", *trained), self.digest(*trained))
 
     def test_another_module_gives_another_scenario_digest(self):
         other = os.path.join(self.folder, "other.pt2")
@@ -325,10 +360,9 @@ class Modules(unittest.TestCase):
         self.assertNotEqual(self.digest(), self.digest("--set", f"model.module={other}"))
 
     def test_killed_runs_resume_to_the_same_digest(self):
-        for name in ("module", "exported"):
-            folder = os.path.join(self.folder, name)
-            os.mkdir(folder)
-            Torture(self, folder, f"smoke/{name}.toml", ["rounds.per_task=60"]).kill(3, 3)
+        for name, *settings in ("module",), ("exported",), ("exported", self.segmented()):
+            folder = tempfile.mkdtemp(dir=self.folder)
+            Torture(self, folder, f"smoke/{name}.toml", ["rounds.per_task=60", *settings]).kill(3, 3)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,9 @@ TEST_CASE("a net may begin with any layer that reads images, with one or several
     check_against("group-norm 1" + tail, shape, [&](const auto& x, const auto& p) {
       return convolved(at::group_norm(x, 1, p["0.weight"], p["0.bias"], 1e-5), p);
     });
+    check_against("group-norm 1 0.01" + tail, shape, [&](const auto& x, const auto& p) {
+      return convolved(at::group_norm(x, 1, p["0.weight"], p["0.bias"], 0.01), p);
+    });
     check_against("relu" + tail, shape, [&](const auto& x, const auto& p) { return convolved(at::relu(x), p); });
     check_against("gelu" + tail, shape, [&](const auto& x, const auto& p) { return convolved(at::gelu(x), p); });
     check_against("dropout 0.0" + tail, shape, convolved);

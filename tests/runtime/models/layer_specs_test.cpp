@@ -187,6 +187,11 @@ TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]
              ContainsSubstring("[1] = \"]\": closes no block"));
   CHECK_THAT(refusal("a: flatten, a: linear classes"), ContainsSubstring("the name a occurs twice"));
   CHECK_THAT(refusal("conv 4 3x3, group-norm 3" + head), ContainsSubstring("4 channels do not divide into 3 groups"));
+  CHECK_THAT(refusal("batch-norm momentum 1.5" + head),
+             ContainsSubstring("'momentum' must be followed by a number from 0 to 1"));
+  CHECK_THAT(refusal("batch-norm 1e-3 momentum" + head),
+             ContainsSubstring("expected \"batch-norm [EPSILON] [momentum N]\""));
+  CHECK_THAT(refusal("group-norm 3 2" + head), ContainsSubstring("found '2' as the epsilon; expected a number"));
   CHECK_THAT(refusal("dropout 1.5" + head, {1, 1, 8}), ContainsSubstring("a number from 0 to 0.999"));
   CHECK_THAT(refusal("linear 4" + head, {1, 1, 8}, 9),
              ContainsSubstring("the input is rows of 8 tokens; expected embedding"));

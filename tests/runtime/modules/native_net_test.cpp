@@ -3,6 +3,7 @@
 #include "tests/support/exported_programs.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
 using namespace mneme::test;
@@ -19,15 +20,21 @@ at::Tensor spread(at::IntArrayRef sizes, double scale = 1.0) {
       .view(sizes);
 }
 
-json norm(made_program& made, const std::string& name, const json& in, bool trains = true) {
+/// Constants of a batch norm.
+struct norm_values {
+  double epsilon = 1e-5, momentum = 0.1;
+};
+
+json norm(made_program& made, const std::string& name, const json& in, bool trains = true,
+          const norm_values& values = {}) {
   return made.call("batch_norm.default", {{"input", in},
                                           {"weight", made.parameter(name + ".weight", at::ones({4}))},
                                           {"bias", made.parameter(name + ".bias", at::zeros({4}))},
                                           {"running_mean", made.buffer(name + ".running_mean", at::zeros({4}))},
                                           {"running_var", made.buffer(name + ".running_var", at::ones({4}))},
                                           {"training", flag(trains)},
-                                          {"momentum", real(0.1)},
-                                          {"eps", real(1e-5)},
+                                          {"momentum", real(values.momentum)},
+                                          {"eps", real(values.epsilon)},
                                           {"cudnn_enabled", flag(false)}});
 }
 
@@ -122,8 +129,9 @@ TEST_CASE("a CNN with a residual sum becomes layers with the file's names and va
 }
 
 TEST_CASE("a native net trains its running statistics and has the module's gradients") {
+  const auto values = GENERATE(norm_values{}, norm_values{.epsilon = 1e-3, .momentum = 0.01});
   made_program made;
-  const auto body = norm(made, "bn", conv(made, "stem", tensor_named("x"), {4, 2, 3, 3}));
+  const auto body = norm(made, "bn", conv(made, "stem", tensor_named("x"), {4, 2, 3, 3}), true, values);
   const auto pooled =
       made.call("mean.dim", {{"self", made.call("elu.default", {{"self", body}})}, {"dim", numbers({2, 3})}});
   linear(made, "fc", pooled, classes, 4);
