@@ -140,7 +140,8 @@ def with_segment():
         nodes[place]["inputs"][0]["arg"] = {"as_tensor": {"name": "cosine"}}
         options = [{"name": name, "arg": value, "kind": 1}
                    for name, value in (("p", {"as_float": 0.25}), ("train", {"as_bool": True}))]
-        nodes[place:place] = [call("sin", "self", "relu", "sine"), call("dropout", "input", "sine", "dropped", *options),
+        nodes[place:place] = [call("sin", "self", "relu", "sine"),
+                              call("dropout", "input", "sine", "dropped", *options),
                               call("cos", "self", "dropped", "cosine")]
         return json.dumps(document).encode()
     return changed(PROGRAM, add_calls)

@@ -1,5 +1,5 @@
-"""Eleven families of torchvision and four nets written here, as exported programs: scores, gradients and ten steps equal
-PyTorch's, in training and in evaluation mode, as whole modules and with the layers of mneme."""
+"""Eleven families of torchvision and four nets written here, as exported programs: scores, gradients and ten steps
+equal PyTorch's, in training and in evaluation mode, as whole modules and with the layers of mneme."""
 import copy
 import os
 import sys

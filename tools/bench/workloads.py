@@ -146,8 +146,8 @@ PORTABLE_SHARE, PORTABLE_SHARE_OF_AVX2 = 0.6, 0.9
 AVX2 = {"MNEME_KERNELS": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
         "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
-# B15: the transformer of B14 with low-rank parts. Its clients train in fused groups, or one after another.
-LOW_RANK_TITLE = "B15: low-rank parts of a vision transformer, 16 clients x 64 images, batch 16"
+# B15: the transformer of B14 with low-rank adapters. Its clients train in fused groups, or one after another.
+LOW_RANK_TITLE = "B15: low-rank adapters of a vision transformer, 16 clients x 64 images, batch 16"
 LOW_RANK_SCENARIO = "scenarios/bench/b14_vit.toml"
 LOW_RANK = ("model.low_rank=8", "clients.count=16", "rounds.cohort=16", "data.rows=1024", "training.epochs=1",
             "training.batch=16")
