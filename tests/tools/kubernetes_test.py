@@ -17,7 +17,7 @@ VERSIONS = ("1.31", "1.37")
 SECRETS = {"secret": {"name": "ours"}, "tls": {"secret": "keys"}, "runs": {"claim": "runs"},
            "data": {"claim": "data"}, "metrics": {"port": 9100, "token": "metrics"}, "ranks": 8}
 NO_PACKAGE = "no Python with kubernetes-validate (tools/bootstrap --launchers)"
-NO_HELM = "neither helm nor helm-python-sdk is installed (tools/bootstrap --launchers)"
+NO_HELM = "neither helm nor helm-python-sdk is installed"
 
 
 def enter():
