@@ -156,8 +156,8 @@ void federation::fail_round(const round_failure& error_text) {
                      job.assignment.value, job.stage, job.step, error_text.reason));
 }
 
-/// The server may call it again: it acknowledges uploads that were sent for the last checkpoint while that checkpoint
-/// is taken.
+/// May be called twice, because the server acknowledges uploads while the last checkpoint is being taken. The second
+/// call has no effect.
 void federation::stop_at(next_step next) {
   if (!checkpoints_.begin_shutdown())
     return;

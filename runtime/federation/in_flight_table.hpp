@@ -62,8 +62,8 @@ struct assignment_in_flight {
   [[nodiscard]] transfer sent_to(party_id who) const noexcept {
     return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
   }
-  /// Duration of the upload if it starts at `horizon`. Sharing the link can only increase it. Cached, because each
-  /// computation draws the device's speed. @pre upload_bytes() and all stages are known
+  /// Duration of the upload if it starts at `horizon`. Sharing the link can only increase this duration. Cached,
+  /// because each computation draws the device's speed. @pre upload_bytes() and all stages are known
   [[nodiscard]] virtual_duration planned_upload_time(const population& clients) {
     if (upload_takes.count() < 0)
       upload_takes =
@@ -90,7 +90,7 @@ struct assignment_in_flight {
   }
 };
 
-/// All assignments in flight and their parked jobs. Query results depend on virtual bookkeeping only, never on the
+/// All assignments in flight and their parked jobs. Query results depend only on state in virtual time, never on the
 /// order of reports.
 class in_flight_table {
 public:

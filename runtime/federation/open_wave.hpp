@@ -28,7 +28,7 @@ public:
     std::sort(lists_.begin(), lists_.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
     return std::exchange(lists_, {});
   }
-  /// Records a failure. If there are several, the one of the lowest job id is kept.
+  /// Records a failure. If there are several, keeps the failure with the lowest job id.
   void failed(round_failure reason) {
     if (!failure_ || reason.last_job < failure_->last_job)
       failure_ = std::move(reason);

@@ -23,8 +23,8 @@ public:
   /// too.
   void compute_for(assignment_id top);
   // begin_rerun() and continue_rerun() return true if all reruns have caught up. The same jobs as before the
-  // interruption are then parked, and the run can continue. Otherwise a wave is running. Starts reruns after a
-  // checkpoint was loaded and all parties were restored.
+  // interruption are then parked, and the run can continue. Otherwise a wave is running.
+  /// Starts reruns after a checkpoint was loaded and all parties were restored.
   [[nodiscard]] bool begin_rerun();
   /// Continues reruns after the end of a wave.
   [[nodiscard]] bool continue_rerun();

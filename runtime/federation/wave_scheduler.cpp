@@ -222,9 +222,9 @@ void wave_scheduler::record_results(std::vector<finished_round>& finished) {
   }
 }
 
-/// Stores a failure until virtual time needs the missing result. For any budget, the run thus reports the same client
-/// and time as without computing ahead. After an interruption, and if a rerun fails that had succeeded before, the wave
-/// fails immediately.
+/// Stores a failure until virtual time needs the missing result. The run thus reports the same client and time for
+/// every budget. The wave fails immediately after an interruption, or if a rerun fails although its first run
+/// succeeded.
 void wave_scheduler::keep_failure(round_failure error_text) {
   const auto id = error_text.last_job.assignment;
   auto* const owner = in_flight_.find(id);
