@@ -56,7 +56,8 @@ inline constexpr client_id server_client_id{std::numeric_limits<std::uint32_t>::
 class server_half {
 public:
   virtual ~server_half() = default;
-  /// Called before the first broadcast of a task. May request server jobs. By default the task follows the scenario.
+  /// Called before the first broadcast of a task. May request server jobs. By default, the task has the scenario's
+  /// settings.
   /// @param info the task's first round
   virtual task<task_plan> open_task(server_context& ctx, const round_info& info);
   /// Returns the broadcast of a round.
