@@ -11,8 +11,8 @@ namespace mneme {
 struct teacher_rows {
   at::Tensor features{}; ///< [n, D], or undefined: not computed
   at::Tensor logits{};   ///< [n, T], or undefined
-  /// Copies the rows at `positions` to features [B, D] and logits [B, T], each unless null. Rows after them, up to
-  /// `padded`, become zeros.
+  /// Copies the rows at `positions` to features [B, D] and logits [B, T]. A null pointer skips that output. The rows
+  /// after them, up to `padded`, become zeros.
   void copy_to(std::span<const std::int64_t> positions, std::int64_t padded, float* features_to,
                float* logits_to) const;
 };

@@ -61,8 +61,8 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t total
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, total} : pixel_runs{source.scale.size(), plane};
 }
 
-/// Prefetches a cache line. g++ treats a prefetch as a call without effect, and after inlining removes functions that
-/// only prefetch. The empty assembly statement prevents this.
+/// Prefetches a cache line. g++ treats a prefetch as a call without effect, so it removes functions that only prefetch.
+/// The empty assembly statement prevents this.
 void fetch_line(const void* address) {
   __builtin_prefetch(address);
   asm volatile("" : : "r"(address));
@@ -83,8 +83,8 @@ void normalize_row(const dataset& source, const Pixel* pixels, const pixel_runs&
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
-/// Reports rows that are about to be read, in case the data set is mapped from a file. The system maps at least 64 KiB
-/// around an address.
+/// Counts rows that are about to be read, because the data set may be mapped from a file. The system maps at least 64
+/// KiB around an address.
 void note_rows_read(std::size_t rows, std::int64_t row_bytes) {
   constexpr std::uint64_t around = std::uint64_t{64} << 10U;
   note_mapped_reads(rows * (static_cast<std::uint64_t>(row_bytes) + around));

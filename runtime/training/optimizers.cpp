@@ -32,7 +32,7 @@ at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
 
-// Number of weights of one model that are clipped and updated while they are in the first-level cache.
+// Number of weights of one model that fit the first-level cache while they are clipped and updated.
 constexpr std::int64_t block_floats = 2048;
 
 } // namespace
@@ -105,7 +105,7 @@ float optimizer::clip_factor(std::int64_t k) const {
   return static_cast<float>(std::min(options_.clip_norm / (std::sqrt(squares) + clip_epsilon), 1.0));
 }
 
-/// Step number `taken` of model k on a CPU. It clips and updates block by block, so that each weight is loaded once.
+/// Makes step number `taken` of model k on a CPU. Clips and updates block by block, so that each weight is loaded once.
 void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const float factor = clip_factor(k);
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
