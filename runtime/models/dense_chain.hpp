@@ -15,7 +15,7 @@ public:
 
   struct step {
     const float* weights = nullptr;       ///< [P] before the step
-    float* moved = nullptr;               ///< [P] after it; must be `weights` unless moves_all()
+    float* moved = nullptr;               ///< [P] after the step; must be `weights` unless moves_all()
     const float* inputs = nullptr;        ///< [rows, inputs of the first layer]
     const std::int64_t* labels = nullptr; ///< [rows] labels and row weights, as in kernels::cross_entropy_rows
     const float* row_weight = nullptr;

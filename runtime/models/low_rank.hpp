@@ -1,4 +1,4 @@
-/// low_rank: low-rank adapters (LoRA) of a net's linear layers: keys, parameters and formula.
+/// low_rank: keys, parameters and formula of low-rank adapters (LoRA) of a net's linear layers.
 ///
 /// E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
 #pragma once

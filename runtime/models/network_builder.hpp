@@ -38,7 +38,7 @@ public:
   /// Ends the net with a head: its hidden layers "head1", "head2", ..., if any, then one output per class.
   void add_head(const std::string& name, std::int64_t classes, const head_shape& head = {});
   /// Ends the net with a linear head that each token reads: the net then has one prediction per token
-  /// (row_wise_model::positions()). All classes share the head's parameters as one part. @pre values are tokens
+  /// (row_wise_model::positions()). All classes share the head's parameters (parameter::whole). @pre values are tokens
   void add_token_head(const std::string& name, std::int64_t classes);
   /// Ends the net without a head: the last value is the features.
   void end_headless();

@@ -16,7 +16,7 @@ struct network_node {
   activation after = activation::none;                 // activation after a sum
   bool learns = false;                                 // true: the node, or one that it depends on, has parameters
   std::size_t first_parameter = 0, last_parameter = 0; // range of its parameters in the layout, without buffers
-  std::string name{};                                  // only set for normalizations
+  std::string name{};                                  // set only for normalizations
   bool statistics_held = false;                        // true: running statistics are frozen, so the layer is always in
                                                        // evaluation mode
 };
@@ -67,8 +67,8 @@ struct function_run {
 /// layers with joins_functions().
 [[nodiscard]] std::vector<function_run> function_runs(const network_parts& net, bool on_cpu);
 
-/// Returns a tensor of these sizes from the tape's spare memory, the smallest that is large enough. If none is large
-/// enough, a new tensor replaces the largest one, so that memory does not accumulate as steps grow.
+/// Returns a tensor of these sizes, made from the smallest of the tape's spare tensors that is large enough. If none is
+/// large enough, a new tensor replaces the largest spare tensor, so that memory does not accumulate as steps grow.
 [[nodiscard]] at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& like);
 /// Gives a tensor's memory back to the tape's spare memory, unless another tensor shares it.
 void release_buffer(tape& to, at::Tensor tensor);

@@ -302,7 +302,8 @@ network_place network::backward_from(network_place end, const layer_pass& pass, 
   return first;
 }
 
-/// Backpropagates d_logits to the features. Returns undefined if they need no gradient. The head's parameters get none.
+/// Backpropagates d_logits to the features. Returns an undefined tensor if the features need no gradient. Computes no
+/// gradients of the head's parameters.
 at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass, const layer_pass& still,
                                          tape& with, const node_roles& roles, const gradient_sink& sink) const {
   if (!d_logits.defined() || net_.features == 0 || !roles[net_.features - 1].learns)

@@ -10,8 +10,8 @@ namespace mneme {
 // Axes: B rows of a step, d channels of a token, n vectors of a prompt.
 
 /// Prompts and head follow the transformer's parameters in the layout. The query q [d] of an image is its class token
-/// after the last norm of a pass without prompts. It is a constant for gradients. The features are the class token of a
-/// second pass with prompts. A prompt of n vectors prepends the first n / 2 to the keys of a block and the others to
+/// after the last norm of a pass without prompts. Gradients do not flow through q. The features are the class token of
+/// a second pass with prompts. A prompt of n vectors prepends the first n / 2 to the keys of a block and the others to
 /// its values.
 ///
 /// components: the prompt is sum_k alpha_k P_k over the tasks so far, with alpha_k = cos(q * A_k, K_k). Components of
@@ -23,7 +23,7 @@ namespace mneme {
 /// blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far. Each has one value per row.
 class prompted_vit final : public frozen_vit {
 public:
-  /// @param body layout of the transformer without its head @param tasks classes of each task, at least one
+  /// @param body layout of the transformer without its head @param tasks classes of each task; at least one task
   prompted_vit(vit_shape shape, prompt_shape prompts, const std::vector<parameter>& body,
                std::vector<class_range> tasks, std::int64_t classes);
   [[nodiscard]] std::string identity() const override;

@@ -31,7 +31,7 @@ struct prompt_shape {
   bool softmax_focus = false; ///< components: true replaces A by softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
   bool all_slots = false;     ///< slots: true lets evaluation also select slots of future tasks.
 
-  /// Text for the net's identity; it differs if the settings compute different results.
+  /// Text for the net's identity. Settings that compute different results have different texts.
   [[nodiscard]] std::string text() const;
 };
 
