@@ -1,4 +1,4 @@
-/// layer_text: the layer of model.layers that computes what one call of an exported program computes.
+/// layer_text: translates one call of an exported program to an equivalent layer of model.layers.
 #pragma once
 #include "runtime/modules/graph_view.hpp"
 namespace mneme {

@@ -12,9 +12,9 @@ namespace {
 
 // Axes: B rows, P weights of a model.
 
-// The numbers differ, so that the comparison finds an axis that was taken for the rows because of its size.
+// The numbers differ, so that the comparison finds an axis that was mistaken for the row axis because of its size.
 constexpr std::int64_t compared_rows = 5, sized_rows = 7;
-constexpr double tolerance = 1e-4; // of the largest score; rounding errors of deep nets in float32
+constexpr double tolerance = 1e-4; // relative to the largest score; allows for float32 rounding errors of deep nets
 
 /// Returns distinct values between -1 and 1, [numbers] float32.
 at::Tensor spread_values(std::int64_t numbers, double offset) {
