@@ -241,8 +241,8 @@ MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& ta
   }
 }
 
-/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in lower and
-/// wider tiles.
+/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in tiles with
+/// fewer rows and more columns.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {
