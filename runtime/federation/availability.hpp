@@ -21,8 +21,8 @@ class availability {
 public:
   explicit availability(std::shared_ptr<const population> clients);
 
-  /// Opens a task at the server. Depending on the population, clients enter it now or later, each at its own time.
-  /// Tasks open in ascending order. @pre move_to(now) was called
+  /// Opens a task at the server. Depending on the population, clients enter the task now or later, each at its own
+  /// time. Tasks open in ascending order. @pre move_to(now) was called
   void open_task(task_id task, virtual_time now);
   /// Time of the next change. Returns nullopt if there is none.
   [[nodiscard]] std::optional<virtual_time> next_change() const;

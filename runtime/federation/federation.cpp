@@ -36,8 +36,8 @@ federation::federation(federation_settings settings) : settings_(std::move(setti
 
 // -- virtual time -----------------------------------------------------------------------------------------------------
 
-/// The main loop: handles due events. If the next event needs a missing result, it starts all runnable jobs, or begins
-/// the next wave once all shards have reported. A stop request takes effect between two events.
+/// The main loop: handles due events. If the next event needs a missing result, the loop starts all runnable jobs, or
+/// begins the next wave once all shards have reported. A stop request takes effect between two events.
 void federation::advance() {
   if (!waves_.is_out())
     out_.flush_many_events();

@@ -29,8 +29,8 @@ public:
   void finish(run_status status, std::string error = {});
   /// Continues after the command `pause`.
   void continue_events();
-  /// Allows or forbids unforced checkpoints that are due. The caller decides by wall-clock time before each input; the
-  /// setting holds until the next checkpoint.
+  /// Allows or forbids checkpoints that are due but not forced. The caller decides by wall-clock time before each
+  /// input; the setting holds until the next checkpoint.
   void allow_checkpoints(bool allowed) noexcept { checkpoints_.allow(allowed); }
 
   // -- inputs: a shard's report

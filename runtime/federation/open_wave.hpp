@@ -7,8 +7,8 @@ namespace mneme {
 /// Accepts reports in any order; the outcome does not depend on their order.
 class open_wave {
 public:
-  /// Records that a shard was sent rounds to start. @param at_once true if it runs them immediately and reports its
-  /// batches
+  /// Records that a shard was sent rounds to start. @param at_once true if the shard runs their jobs immediately and
+  /// reports its batches
   void started(bool at_once) {
     ++reports_missing_;
     lists_missing_ += at_once ? 1 : 0;

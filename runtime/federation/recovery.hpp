@@ -19,8 +19,8 @@ public:
   void persist(archive& state, next_step& next);
 
   // -- reruns
-  /// Computes the result that `top` needs. If it was evicted, other evicted results that arrive soon are recomputed,
-  /// too.
+  /// Computes the result that `top` needs. If that result was evicted, other evicted results that arrive soon are
+  /// recomputed, too.
   void compute_for(assignment_id top);
   // begin_rerun() and continue_rerun() return true if all reruns have caught up. The same jobs as before the
   // interruption are then parked, and the run can continue. Otherwise a wave is running.

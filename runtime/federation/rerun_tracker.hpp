@@ -22,7 +22,7 @@ public:
   /// Ids of the assignments being rerun, ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const;
 
-  /// Records the jobs of the stage that the assignment has reached in this rerun. @param jobs of one stage
+  /// Records the jobs of the stage that the assignment has reached in this rerun. @param jobs jobs of one stage
   void waits_for(std::vector<parked_job> jobs);
   /// Records that the assignment has its result or has failed.
   void ended(assignment_id id);

@@ -89,7 +89,7 @@ void wave_scheduler::begin_wave(assignment_id top, bool only_cohort) {
     release_for(top);
 }
 
-/// True if shards may run all started jobs without waiting for a release. This requires that all of them would be
+/// True if shards may run all started jobs without waiting for a release. This requires that all these jobs would be
 /// released anyway: one job for each client of the cohort, no other clients, and memory for all results.
 bool wave_scheduler::may_run_at_once() const {
   const bool some_unwanted = settings_.drops_late() && round_.deadline != never;

@@ -13,8 +13,8 @@ namespace mneme {
 /// The jobs of one stage. They run in parallel, and their results return together.
 using plan = std::vector<work>;
 
-/// Connects a coroutine with the code that runs it. It carries requested jobs in one direction and their results in the
-/// other, one stage at a time.
+/// Connects a coroutine with the code that runs it. The channel carries requested jobs in one direction and their
+/// results in the other, one stage at a time.
 class job_channel {
 public:
   // called by the coroutine

@@ -30,7 +30,7 @@ struct method_needs {
   std::int64_t proxies = 10;
   /// Omits the ReLU before the head in nets that support it, unless model.last_relu is set.
   bool signed_features = false;
-  /// Number of head outputs after those of the classes, for the method's losses.
+  /// Number of head outputs that follow the outputs of the classes, for the method's losses.
   std::int64_t extra_outputs = 0;
   /// Prompt tokens that attention reads. The method must reject nets without attention.
   prompt_shape prompts{};

@@ -88,9 +88,9 @@ public:
   [[nodiscard]] virtual model_ref downstream_net(const method_setup& /*setup*/) const { return nullptr; }
   /// Called once, after the keys were read and the net was built.
   virtual void prepare(const method_setup& setup) = 0;
-  /// One round of one client: a pure function of `ctx` and `in`, which both outlive it. It may be destroyed at any
-  /// co_await and rerun from the start, so it must have no side effects. It may continue on another thread after a
-  /// co_await: hold no lock and no NoGradGuard across one.
+  /// One round of one client: a pure function of `ctx` and `in`, which both outlive the coroutine. The coroutine may be
+  /// destroyed at any co_await and rerun from the start, so it must have no side effects. It may continue on another
+  /// thread after a co_await: hold no lock and no NoGradGuard across one.
   virtual task<client_result> client_round(client_context& ctx, const broadcast& in) const = 0;
   /// A client outside the cohort observes its rows (task_plan::observers). A pure function like client_round(). The
   /// result may have memory and counts, but no upload.

@@ -54,7 +54,7 @@ struct training_options {
   class_range classes{};
   /// Number of classes, from class 0, whose head outputs keep their bits while the rest of the net is trained.
   std::int64_t held_classes = 0;
-  /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
+  /// Classes with trained head outputs, if fewer than the loss covers. Empty: all of `classes`.
   class_range trained_classes{};
   std::vector<layer_rate> rates{}; ///< Layers with other learning rates.
   /// Rows of the job's second set in every step, or all of them if there are fewer; 0: none. They are drawn from

@@ -12,8 +12,8 @@ namespace mneme {
 /// Ids of the attackers, ascending: round(clients.attackers * clients.count) clients, drawn once per run.
 [[nodiscard]] std::vector<std::uint32_t> attackers_of(const scenario& settings);
 
-/// Purposes of the random streams of uploads. Their numbers lie between those of the engine (runtime/base/rng.hpp) and
-/// those of methods.
+/// Purposes of the random streams of uploads. Their numbers lie between the purposes of the engine
+/// (runtime/base/rng.hpp) and the purposes of methods.
 enum class upload_purpose : std::uint32_t { attackers = 0x8000, attack_noise, client_noise, server_noise, rounding };
 
 /// Name of the client memory that holds the error of compression, float32, one entry per uploaded weight.

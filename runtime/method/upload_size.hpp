@@ -5,8 +5,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Bytes that a client sends to the server for `upload`. Without compression and masks it is wire_bytes(). Else the
-/// float32 tensors that are weights of the net are sent as
+/// Bytes that a client sends to the server for `upload`. Equals wire_bytes() without compression and masks. Otherwise,
+/// the float32 tensors that are weights of the net are sent as
 ///     top_k < 1: a 4-byte index and a value for each kept entry,
 ///     quantise: values of `quantise` bits each, packed,
 ///     masked: values of 32 + ceil(log2 cohort) bits each (with quantise: its bits in place of 32), packed,

@@ -37,7 +37,7 @@ public:
   virtual ~layer() = default;
   /// True if a network computes the layer by function() and its gradients by autograd.
   [[nodiscard]] virtual bool is_function(bool on_cpu) const = 0;
-  /// True for a kernel layer that is computed by function() if the layers before and after it are, too.
+  /// True for a kernel layer that is computed by function() if function() also computes its neighbors.
   [[nodiscard]] virtual bool joins_functions() const { return false; }
   /// Floats of one output row, for a pass over `classes`.
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;

@@ -43,7 +43,7 @@ private:
 /// input, or half of them precede and half of them follow.
 class subsampling_layer final : public kernel_layer {
 public:
-  /// @param first index of the first input channel among `channels`; those before it are zero
+  /// @param first index of the first input channel among `channels`; the channels before it are zero
   subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)
       : in_(in), stride_(stride), channels_(channels), first_(first) {}
   [[nodiscard]] image_shape out_shape() const {

@@ -22,7 +22,7 @@ public:
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);
   /// @param slope factor of negative values, used by leaky
   void add_activation(activation kind, double slope = 0.01);
-  /// @param groups of channels for group normalization; 0: batch normalization
+  /// @param groups number of channel groups for group normalization; 0: batch normalization
   void add_normalization(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
   /// @param rate probability that a value is dropped, in [0, 1)
   void add_dropout(double rate);

@@ -91,7 +91,7 @@ private:
     add_normalization(name + ".bn2", activation::none);
   }
 
-  /// As in torchvision, the 3x3 convolution halves the image. In the paper it is the first 1x1 convolution.
+  /// As in torchvision, the 3x3 convolution halves the image. In the paper, the first 1x1 convolution does.
   void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
     add_normalization(name + ".bn1", activation::relu);

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Converts a number of an input row to a token in 0 .. vocabulary - 1; floats hold tokens below 2^24 exactly. Throws
-/// std::runtime_error with the number if it is not such a token.
+/// std::runtime_error that states the number if the number is not such a token.
 [[nodiscard]] std::int64_t token_of(float value, std::int64_t vocabulary);
 
 /// A trained vector per token (PyTorch's Embedding). Optionally adds a trained vector per position, and the vector of

@@ -36,7 +36,7 @@ struct translated_call {
   [[nodiscard]] double number(const char* argument, double otherwise) const {
     return graph.number(call, argument, otherwise);
   }
-  /// Throws no_layer unless the bias is that of the layer `name`.
+  /// True if the call has a bias. Throws no_layer unless it is the bias of the layer `name`.
   [[nodiscard]] bool has_bias(const std::string& name) const {
     const auto* const bias = graph.parameter(call, "bias");
     if (bias && layer_with(bias, "bias") != name)

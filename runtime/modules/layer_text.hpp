@@ -3,7 +3,7 @@
 #include "runtime/modules/graph_view.hpp"
 namespace mneme {
 
-/// A layer as model.layers writes it.
+/// A layer in the syntax of model.layers.
 struct layer_text {
   std::string name{}; ///< Prefix of its parameters; "" if it has none.
   std::string text{}; ///< "" if the call returns its input unchanged.

@@ -27,7 +27,7 @@ public:
   /// True if an allocation failed because of this limit.
   [[nodiscard]] bool is_exceeded() const;
 
-  /// Charges memory that LibTorch's allocator does not see to this thread's limit, until the limit ends. Throws
+  /// Counts memory outside of LibTorch's allocator towards this thread's limit, until the limit's scope ends. Throws
   /// std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.
   static void charge(std::int64_t bytes);
 

@@ -85,7 +85,8 @@ std::string add_head(const module_net& module, const module_shape& shape, graph_
       }
     return "the run has no classes";
   }
-  if (!described.segments.empty() && layers.back() == described.segments.back().text()) // it returns the scores
+  // The segment returns the scores.
+  if (!described.segments.empty() && layers.back() == described.segments.back().text())
     return shape.head == head_kind::linear ? "" : "the method needs a head, but the file returns the scores";
   auto& last = layers.back();
   const auto ending = fmt::format(": linear {}", shape.classes);

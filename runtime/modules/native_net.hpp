@@ -15,7 +15,7 @@ struct native_net {
 
 /// Translates the program of `module` and compares both nets: scores in evaluation mode, with changed weights, must be
 /// equal within rounding errors. The net's parameters have the names of the file, and its initial weights are those of
-/// the file. Throws no exception. @param shape of `module`
+/// the file. Throws no exception. @param shape properties of `module`
 [[nodiscard]] native_net make_native_net(const exported_graph& graph, const module_net& module,
                                          const module_shape& shape, const module_rows& rows);
 

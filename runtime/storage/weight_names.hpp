@@ -1,4 +1,4 @@
-/// weight_names: converts the names of tensors in files of other programs to those of mneme's nets.
+/// weight_names: converts the names of tensors in files of other programs to the names in mneme's nets.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/tensor_map.hpp"

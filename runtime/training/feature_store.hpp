@@ -22,7 +22,7 @@ public:
   /// Features of one data set under one net with one set of weights.
   class table {
   public:
-    /// Returns those of `rows` whose features are not cached.
+    /// Returns the entries of `rows` whose features are not cached.
     [[nodiscard]] std::vector<std::int64_t> missing(std::span<const std::int64_t> rows) const;
     /// Stores the features [n, D] float32 of `rows`.
     void put(std::span<const std::int64_t> rows, const at::Tensor& features);

@@ -137,7 +137,8 @@ outcomes fused_training::run(slice_monitor* monitor) {
   return results;
 }
 
-/// Allocates one row of weights per client. Training changes it in place, and the outcome refers to it without a copy.
+/// Allocates one row of weights per client. Training changes the row in place, and the outcome refers to the row
+/// without a copy.
 void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
   const auto row = ceil_div<std::int64_t>(size, cache_line_floats) * cache_line_floats;
@@ -403,8 +404,9 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   prefetch_rows(run, s + 1);
 }
 
-/// Replaces the labels [K, B] and weights by those of tokens [K, B * T]: the label of a token is the next token of its
-/// row, or -1 for the last token. The weight of a row is divided equally among its tokens with a label.
+/// Replaces the labels and weights of rows [K, B] with labels and weights of tokens [K, B * T]. The label of a token is
+/// the next token of its row, or -1 for the last token. The weight of a row is divided equally among its tokens with a
+/// label.
 void fused_training::mark_tokens() {
   const auto tokens = buffers_.inputs.flatten(2); // [K, B, T]
   const auto next = tokens.narrow(2, 1, positions_ - 1).to(at::kLong);

@@ -49,7 +49,7 @@ void crop(const augmentation& how, const float* pixels, std::array<std::int64_t,
     }
 }
 
-/// Adjacent pixels of a row with equal normalization: those of a channel, or all of them.
+/// Adjacent pixels of a row with equal normalization: the pixels of one channel, or all pixels.
 struct pixel_runs {
   std::size_t count = 0;
   std::int64_t pixels = 0;

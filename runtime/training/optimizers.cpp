@@ -16,7 +16,8 @@ float* floats_of(const at::Tensor& whole, std::int64_t k) {
 }
 
 /// Tensor [K, P] with the row stride of `like`, and hence its alignment. On a CPU its contents are undefined. On a
-/// device it is zero, because the kernels read it in the first step. @param memory to reuse on a CPU, unless null
+/// device it is zero, because the kernels read it in the first step. @param memory tensor to reuse on a CPU; may be
+/// null
 at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
   const auto floats = like.size(0) * like.stride(0);

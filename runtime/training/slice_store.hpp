@@ -13,8 +13,8 @@ struct slice_state {
   void persist(archive& to) { to.section("slice")(slices)(state); }
 };
 
-/// States are stored by a digest of the job, which determines them. A stored state therefore changes no result, and its
-/// file may be older or newer than any checkpoint. Thread-safe.
+/// Each state is stored under a digest of its job, and the job determines the state. A stored state therefore changes
+/// no result, and its file may be older or newer than any checkpoint. Thread-safe.
 class slice_store {
 public:
   /// @param folder folder that holds only the file of states; empty: states are not written
