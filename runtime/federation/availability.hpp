@@ -71,9 +71,9 @@ private:
   bool random_ = false, reaches_ = false, staggered_ = false;
   task_id opened_{};
   std::vector<entry> calendar_;      // binary heap with the earliest change on top
-  std::vector<std::uint8_t> flags_;  // by client; empty if all clients are always enrolled and reachable
-  std::vector<std::uint32_t> stays_; // by client: number of stays that have ended; empty unless enrollment is random
-  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one or keep old tasks
+  std::vector<std::uint8_t> flags_;  // indexed by client; empty if all clients are always enrolled and reachable
+  std::vector<std::uint32_t> stays_; // indexed by client: number of completed stays; empty unless enrollment is random
+  std::vector<task_id> entered_;     // indexed by client; empty unless clients change task one by one or keep old tasks
   std::int64_t enrolled_ = 0;        // maintained only for random enrollment
 };
 

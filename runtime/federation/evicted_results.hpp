@@ -5,7 +5,8 @@
 namespace mneme {
 
 /// Rounds are often computed long before their uploads arrive in virtual time. Results beyond the budget are evicted,
-/// and recomputed from their assignments when they arrive. This is exact, since a client's round is a pure function.
+/// and recomputed from their assignments when their uploads arrive. This is exact, since a client's round is a pure
+/// function.
 class evicted_results {
 public:
   /// @param bytes_max limit in bytes for uploads that have not arrived yet

@@ -1,5 +1,5 @@
-/// federation: makes all decisions of a run: when rounds open, which clients take part, and what is computed,
-/// delivered, folded and saved. It is a value and uses virtual time only: no actors, threads or wall clock.
+/// federation: decides when rounds of a run open, which clients take part, and what is computed, delivered, folded and
+/// saved. It is a value and uses virtual time only, with no actors, threads or wall clock.
 #pragma once
 #include "runtime/base/exception_message.hpp"
 #include "runtime/federation/client_work.hpp"

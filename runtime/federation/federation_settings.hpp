@@ -12,7 +12,7 @@ struct federation_settings {
   rounds_section rounds{};
   evaluation_section evaluation{};
   rejoin_policy rejoin = rejoin_policy::with_memory;
-  std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; a file has the others. 0: no limit.
+  std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; a file holds the rest. 0: no limit.
   wire_format transfer_dtype = wire_format::fp32;
 
   /// Classes of one task, and of all tasks up to and including this task.

@@ -123,8 +123,8 @@ public:
   /// `classes` keep their values.
   /// @param d_logits undefined if the forward pass had no classes
   /// @param d_features [K, B, D] gradient with respect to the features; undefined: none
-  /// @param trained as in the forward pass; other parameters are not written, and layers before the first trained
-  /// parameter are skipped
+  /// @param trained trained parameters, as in the forward pass; other parameters are not written, and layers before the
+  /// first trained parameter are skipped
   /// @param out may be the weights themselves: each weight is read for the last time before it is written
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                         const at::Tensor& d_features, const parameter_choice& trained,

@@ -58,7 +58,7 @@ struct function_run {
   std::vector<network_place> shows{};                  ///< Outputs: values that later nodes or the caller reads.
   std::vector<network_place> maps{};                   ///< Values that are outputs only in passes that request these
                                                        ///< maps.
-  std::size_t slot = 0; ///< Index of its first tensor in a tape, among the tensors of all runs.
+  std::size_t slot = 0; ///< Index of the run's first tensor in a tape, among the tensors of all runs.
   [[nodiscard]] std::size_t tensors() const {
     return last_parameter - first_parameter + reads.size() + shows.size() + maps.size();
   }

@@ -189,7 +189,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chosen) const {
   auto parts = net_;
   hold_parameters(parts.layout, chosen);
-  std::map<std::string, bool> statistics_held; // by name of the layer
+  std::map<std::string, bool> statistics_held; // keyed by the name of the layer
   for (const auto& entry : parts.layout) {
     parts.has_held = parts.has_held || entry.held;
     if (entry.buffer)

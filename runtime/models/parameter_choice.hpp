@@ -38,7 +38,7 @@ public:
 private:
   explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}
 
-  std::vector<bool> chosen_; // by layout index; empty: all parameters
+  std::vector<bool> chosen_; // one entry per parameter of the layout; empty: all parameters
   bool statistics_ = false;  // true: the running statistics of all layers are chosen
 };
 

@@ -149,7 +149,7 @@ layer_text embedding(const translated_call& of) {
           .input = of.graph.program().rows_slot};
 }
 
-/// A unidirectional LSTM over tokens [B, T, W] that starts with zeros.
+/// A unidirectional LSTM over tokens [B, T, W] whose initial states are zeros.
 layer_text lstm(const translated_call& of) {
   const auto& graph = of.graph;
   for (const auto state : graph.slots(of.call, "hx"))

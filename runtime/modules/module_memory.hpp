@@ -10,9 +10,9 @@ class module_memory {
 public:
   static constexpr std::int64_t unlimited = std::int64_t{1} << 60;
 
-  /// Limit in bytes for one model's pass over `rows` rows. It is generous: 1 GiB plus three times the bytes of all
-  /// operator results and weights. At most 256 MiB of results are counted per row, because their sum may be far above
-  /// the memory in use at one time.
+  /// Limit in bytes for one model's pass over `rows` rows. The limit is generous: 1 GiB plus three times the bytes of
+  /// all operator results and weights. At most 256 MiB of results are counted per row, because their sum may be far
+  /// above the memory in use at one time.
   /// @param working_set bytes of weights, rows and operator results
   /// @param row_bytes bytes of all operator results for one row
   [[nodiscard]] static std::int64_t limit_of_pass(std::int64_t working_set, std::int64_t rows, std::int64_t row_bytes);

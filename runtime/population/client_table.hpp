@@ -1,4 +1,4 @@
-/// client_table: reads CSV files that have one client and its numbers per line.
+/// client_table: reads CSV files in which each line has a client and its numbers.
 #pragma once
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/diagnostic.hpp"

@@ -40,7 +40,7 @@ public:
 private:
   bool repeats_ = false;
   virtual_duration fixed_{0};
-  std::vector<virtual_duration> lengths_; // by client; empty: all clients have the period fixed_
+  std::vector<virtual_duration> lengths_; // indexed by client; empty: all clients have the period fixed_
 };
 
 } // namespace mneme

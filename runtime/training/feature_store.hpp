@@ -33,7 +33,7 @@ public:
     friend class feature_store;
     mutable std::mutex guard_;
     at::Tensor features_{};   // [rows of all transforms, D] float32
-    std::vector<char> known_; // by row: 1 if the features are stored
+    std::vector<char> known_; // indexed by row; 1 if the features are stored
     std::string file_{};      // name of the table's file in the folder; empty without a folder
     bool changed_ = false;
     std::shared_ptr<const dataset> source_{}; // keeps the data set alive, whose address is part of the table's key

@@ -19,7 +19,7 @@ struct teacher_rows {
 
 /// Computes the outputs of a frozen front or a teacher for one group of trainings, on a CPU. Blocks contain rows of one
 /// client only, so a client's bits do not depend on other clients. If a net's bits depend on the number of rows, these
-/// outputs equal those of a step up to rounding.
+/// outputs equal the outputs of a training step up to rounding.
 class frozen_outputs {
 public:
   frozen_outputs(const row_wise_model& net, const training_options& options, const parameter_choice& trained)

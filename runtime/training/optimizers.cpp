@@ -15,9 +15,9 @@ float* floats_of(const at::Tensor& whole, std::int64_t k) {
   return whole.mutable_data_ptr<float>() + k * whole.stride(0);
 }
 
-/// Tensor [K, P] with the row stride of `like`, and hence its alignment. On a CPU its contents are undefined. On a
-/// device it is zero, because the kernels read it in the first step. @param memory tensor to reuse on a CPU; may be
-/// null
+/// Tensor [K, P] with the row stride, and hence the alignment, of `like`. On a CPU the contents are undefined. On a
+/// device they are zeros, because the kernels read them in the first step. @param memory tensor to reuse on a CPU; may
+/// be null
 at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
   const auto floats = like.size(0) * like.stride(0);

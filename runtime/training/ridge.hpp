@@ -9,7 +9,7 @@ namespace mneme {
 /// @return W transposed, [C, M] float64. Throws std::runtime_error if both factorizations fail.
 [[nodiscard]] at::Tensor solve_ridge(const at::Tensor& gram, const at::Tensor& sums, double ridge);
 
-/// Mean of the diagonal of a triangle, to which relative ridges refer.
+/// Mean of the diagonal of a triangle. A relative ridge is a multiple of this mean.
 [[nodiscard]] double mean_diagonal(const at::Tensor& gram);
 
 } // namespace mneme
