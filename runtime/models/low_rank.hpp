@@ -38,7 +38,7 @@ struct low_rank_parameters {
   parameter down{}, up{};
 };
 /// A is drawn from U(-1 / sqrt(in), 1 / sqrt(in)), as by PyTorch's Linear and by peft; B is zero, so that the initial
-/// net computes what its body computes.
+/// net has the same outputs as its body.
 [[nodiscard]] low_rank_parameters make_low_rank(std::string down_name, std::string up_name, std::int64_t in,
                                                 std::int64_t out, std::int64_t rank);
 

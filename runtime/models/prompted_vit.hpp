@@ -15,9 +15,9 @@ namespace mneme {
 /// its values.
 ///
 /// components: the prompt is sum_k alpha_k P_k over the tasks so far, with alpha_k = cos(q * A_k, K_k). Components of
-/// earlier tasks are constants for gradients. slots: the prompt is the slot of the task in training. In evaluation, the
-/// prompt of each block is the slot whose key has the largest cosine with q. The task of a pass is the one that
-/// contains the last of the pass's classes, or the last task if the pass has no classes.
+/// earlier tasks receive no gradients. slots: the prompt is the slot of the task in training. In evaluation, the prompt
+/// of each block is the slot whose key has the largest cosine with q. The task of a pass is the one that contains the
+/// last of the pass's classes, or the last task if the pass has no classes.
 ///
 /// Maps: "match" (slots) is the sum over blocks of 1 - cos(q, key of the task). "penalty" (components) is the sum over
 /// blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far. Each has one value per row.
