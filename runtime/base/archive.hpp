@@ -49,8 +49,8 @@ public:
     frozen_tensor(value);
     return *this;
   }
-  /// From this point on, digests replace the tensors of maps that both sides hold; null ends this. Both sides must call
-  /// it at the same position. @param with must outlive the archive
+  /// From this point on, digests replace the tensors of maps that both sides hold; null ends the exchange. Both sides
+  /// must make this call at the same position. @param with must outlive the archive
   archive& exchanging(tensor_exchange* with) {
     exchange_ = with;
     return *this;

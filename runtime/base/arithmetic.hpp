@@ -2,12 +2,12 @@
 #pragma once
 namespace mneme {
 
-/// Environment variable that selects the arithmetic of a process and its children, and its value for portable
-/// arithmetic.
+/// Environment variable that selects the arithmetic of a process and its children, and the value of this variable that
+/// selects portable arithmetic.
 inline constexpr const char *arithmetic_variable = "MNEME_ARITHMETIC", *portable_word = "portable";
 
-/// True for portable arithmetic: everything that affects a result is computed in the order of AVX2 with FMA. The first
-/// call reads the environment.
+/// True for portable arithmetic. On every machine, all operations that affect a result then have the order that they
+/// have with AVX2 and FMA. The first call reads the environment.
 [[nodiscard]] bool is_portable();
 
 // Entry point of the optional part runtime/portable (CMake switch MNEME_PORTABLE).

@@ -31,7 +31,7 @@ private:
 /// another one, waits.
 class atomic_file {
 public:
-  /// Throws if the file or its part exists as a link, folder, device or pipe; only regular files are replaced.
+  /// Throws if the file or its part file exists as a link, folder, device or pipe; only regular files are replaced.
   explicit atomic_file(std::filesystem::path path);
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;

@@ -52,8 +52,8 @@ void take_limit(memory_budget& least, const fs::path& group, const std::string& 
     least = {left, "left below the memory limit of the control group " + name};
 }
 
-/// Applies the limits of the group `name` below `root`, and of all its ancestors. Inside a container `name` may be a
-/// path outside of it; then `root` itself is the process's group.
+/// Applies the limits of the group `name` below `root`, and of all its ancestors. Inside a container, `name` may be a
+/// path outside of the container; `root` itself is then the process's group.
 void take_limits(memory_budget& least, const fs::path& root, const fs::path& name, const group_files& files) {
   for (auto at = name.relative_path();; at = at.parent_path()) {
     take_limit(least, root / at, (fs::path("/") / at).string(), files);

@@ -10,7 +10,7 @@ namespace mneme {
 /// Time and memory are proportional to the capacity. The number 2^32 - 1 is not allowed.
 class bounded_number_set {
 public:
-  /// @param size_max the capacity
+  /// @param size_max maximum number of elements
   explicit bounded_number_set(std::size_t size_max) : slots_(std::bit_ceil(2 * size_max + 1), empty) {}
   /// Inserts a number. Returns false if it was already in the set. @pre the set has room or contains the number
   bool insert(std::uint32_t number) {

@@ -22,8 +22,8 @@ using assignment_id = id_of<struct assignment_tag, std::uint64_t>;
 /// A fixed subset of the clients. A batch contains jobs of one shard only, so results do not depend on nodes.
 using shard_id = id_of<struct shard_tag>;
 
-/// One job of an assignment. It does not depend on the order in which jobs arrive, so jobs have the same order in every
-/// run.
+/// One job of an assignment. The id does not depend on the order in which jobs arrive, so jobs have the same order in
+/// every run.
 struct job_id {
   assignment_id assignment{};
   std::uint32_t stage = 0; ///< Number of earlier stages in the round.

@@ -11,7 +11,7 @@ void disable_intra_op_threads() {
   static thread_local bool is_set = false;
   if (is_set)
     return;
-  at::get_num_threads(); // else LibTorch's first query on this thread would reset the number to that of the machine
+  at::get_num_threads(); // else LibTorch's first query on this thread would reset the number to its default
   at::set_num_threads(1);
   is_set = true;
 }

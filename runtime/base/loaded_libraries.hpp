@@ -1,4 +1,5 @@
-/// loaded_libraries: shared libraries that decode data or compute. A different version of one can change a run.
+/// loaded_libraries: shared libraries that decode data or compute. Another version of such a library can change the
+/// results of a run.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include <filesystem>
@@ -25,8 +26,8 @@ struct loaded_library {
 [[nodiscard]] std::string build_digest_of(const std::filesystem::path& program,
                                           const std::vector<loaded_library>& libraries);
 
-/// Build digest of this process. In the Python package it is that of the program from the same build. Returns "unknown"
-/// if a file cannot be read.
+/// Build digest of this process. In the Python package, it is the digest of the program from the same build. Returns
+/// "unknown" if a file cannot be read.
 [[nodiscard]] const std::string& build_digest();
 
 } // namespace mneme

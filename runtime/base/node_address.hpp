@@ -18,8 +18,8 @@ struct node_address {
 
 /// Name of this machine; "unknown" if it has none.
 [[nodiscard]] std::string machine_name();
-/// Returns an address that other machines can use: replaces the host of all interfaces (0.0.0.0, ::) by this machine's
-/// name.
+/// Returns an address that other machines can use: replaces the host of all interfaces (0.0.0.0, ::) with this
+/// machine's name.
 [[nodiscard]] node_address reachable_address(node_address address);
 
 /// A socket address as the operating system represents it.

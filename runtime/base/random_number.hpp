@@ -3,7 +3,7 @@
 #include <cstdint>
 namespace mneme {
 
-/// No result may depend on it. Throws std::system_error if the system has no random numbers.
+/// No result of a run may depend on these numbers. Throws std::system_error if the system has no random numbers.
 [[nodiscard]] std::uint64_t random_number();
 
 } // namespace mneme

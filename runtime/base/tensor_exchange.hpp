@@ -1,4 +1,5 @@
-/// tensor_exchange: lets archives replace tensors that both sides hold by digests, so that each is sent once.
+/// tensor_exchange: lets archives send digests in place of tensors that both sides hold, so that each tensor is sent
+/// once.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include <optional>

@@ -19,8 +19,9 @@ inline constexpr double wake_multiplications_min = 1e6;
 inline constexpr double host_multiplications_min = 2e6;
 /// A training counts as short if its number of multiplications per client is in this range. Below the range, a wave
 /// ends before a second thread wakes up. Above it, batches take milliseconds: smaller batches do not help, and a worker
-/// on the control thread delays the results of other workers. ResNet-18, one round of 50 clients with uploads of 45 MB,
-/// peak memory with two and four threads: 1,023 and 1,728 MiB if shared, 833 and 1,251 MiB if not, in equal times.
+/// on the control thread delays the results of other workers. Peak memory of one round of ResNet-18 with 50 clients and
+/// uploads of 45 MB, with two and four threads: 1,023 and 1,728 MiB with a worker on the control thread, 833 and 1,251
+/// MiB without, in equal times.
 inline constexpr double short_job_min = 1e4, short_job_max = 1e7;
 /// Batches per worker in a wave of short jobs. B2 with two threads and 4, 8 and 16 batches: 8.9, 7.4 and 8.3 us wall
 /// clock per client round.
@@ -40,7 +41,7 @@ inline constexpr std::int64_t evaluation_rows = 1000;
 
 // -- messages (runtime/federation) ------------------------------------------------------------------------------------
 
-/// Limits of a bundle of uploads for the server: their number and their bytes. A bundle fits into a cache.
+/// Limits of a bundle of uploads for the server, in uploads and in bytes. A bundle fits into a cache.
 inline constexpr std::size_t bundled_uploads_max = 32;
 inline constexpr std::int64_t bundled_bytes_max = std::int64_t{1} << 19;
 /// Limit in bytes of uploads that the server has received but not folded yet.
@@ -49,7 +50,7 @@ inline constexpr std::int64_t unfolded_bytes_max = std::int64_t{64} << 20;
 /// and a cohort starts only when it is released.
 inline constexpr std::int64_t cached_outcomes_bytes = std::int64_t{16} << 20;
 
-/// Number of events handled before other inputs. They take 20 ms for a population with churn.
+/// Number of events handled before other inputs. Handling them takes 20 ms for a population with churn.
 inline constexpr std::int64_t events_without_pause = 1 << 16;
 /// Number of events without progress after which a run counts as stalled: a base, plus a number per client. The values
 /// are guesses: on a day with two changes per client there are two events per client, and a run handles a million
@@ -61,8 +62,8 @@ inline constexpr std::int64_t stalled_events_max = 100'000, stalled_events_per_c
 /// Size of a node's tensor cache. The memory limit of a run with broadcasts of 45 MB is 256 MiB per node: one broadcast
 /// with its messages fits, two do not.
 inline constexpr std::size_t node_tensor_bytes = std::size_t{64} << 20;
-/// The value of reported_bytes_max for nodes, about one batch of short jobs. It is lower because each report wakes the
-/// sending thread. A round of B2 with a node takes 3.3 ms, with 128 KiB 3.6 ms.
+/// The value of reported_bytes_max for nodes, about one batch of short jobs. It is higher than reported_bytes_max,
+/// because each report wakes the sending thread. A round of B2 with a node takes 3.3 ms; with 128 KiB it takes 3.6 ms.
 inline constexpr std::int64_t node_reported_bytes_max = std::int64_t{1} << 20;
 /// Limit in bytes of unsent results on a node; above it the node's workers pause.
 inline constexpr std::uint64_t node_results_bytes = std::uint64_t{64} << 20;

@@ -15,13 +15,15 @@ struct activity {
   const char* begins_event; ///< Name of the dispatch event in events.csv.
   const char* ends_event;   ///< Name of the end event in events.csv; null if the activity ends with an upload.
   bool observes;            ///< True: runs strategy::client_observe. False: runs strategy::client_round.
-  /// Member of task_plan with the number of clients outside the cohort that do this per round. Null for cohort work.
+  /// Member of task_plan that holds the number of clients outside the cohort that do this activity in each round. Null
+  /// for activities of the cohort.
   std::int64_t task_plan::*clients;
   purpose drawn_by;
-  /// Setting that decides whether download and jobs take virtual time. Null if they always do.
+  /// Setting that decides whether the activity's download and jobs take virtual time. Null: they always do.
   bool federation_settings::*costs;
 
-  /// True if the client uploads; it can then drop out or be late. No round waits for other activities.
+  /// True if the activity ends with an upload. Only then can the client drop out or be late. No round waits for
+  /// activities without an upload.
   [[nodiscard]] constexpr bool uploads() const noexcept { return ends_event == nullptr; }
   [[nodiscard]] bool is_free(const federation_settings& settings) const { return costs && !(settings.*costs); }
 };

@@ -73,7 +73,8 @@ void availability::open_task(task_id task, virtual_time now) {
   std::make_heap(calendar_.begin(), calendar_.end(), later);
 }
 
-/// Draws the clients that keep their old task. Only clients that are enrolled now and in the new task are candidates.
+/// Draws the clients that keep their old task. Only clients that are enrolled both now and in the new task are
+/// candidates.
 std::vector<client_id> availability::clients_keeping_task(task_id into) const {
   std::vector<client_id> enrolled;
   if (!clients_->has_clients_keeping_task())

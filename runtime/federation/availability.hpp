@@ -14,15 +14,15 @@ struct availability_change {
   task_id task{}; ///< The new task; set for entered_task only.
 };
 
-/// Calendar with the next change of each kind and client. It keeps no state per client if enrollment follows from the
-/// task, devices are always reachable, and all clients change task together. Otherwise it needs at most 57 bytes per
-/// client.
+/// Calendar with the next change of each kind and client. The calendar keeps no state per client if enrollment follows
+/// from the task, devices are always reachable, and all clients change task together. Otherwise it needs at most 57
+/// bytes per client.
 class availability {
 public:
   explicit availability(std::shared_ptr<const population> clients);
 
-  /// Opens a task at the server. Depending on the population, clients enter it now or later, each at its own time.
-  /// Tasks open in ascending order. @pre move_to(now) was called
+  /// Opens a task at the server. Depending on the population, clients enter the task now or later, each at its own
+  /// time. Tasks open in ascending order. @pre move_to(now) was called
   void open_task(task_id task, virtual_time now);
   /// Time of the next change. Returns nullopt if there is none.
   [[nodiscard]] std::optional<virtual_time> next_change() const;
@@ -53,7 +53,7 @@ private:
   struct entry {
     virtual_time at{};
     client_id client{};
-    std::uint32_t change = 0; // number of the kind; for entered_task: this number plus the task
+    std::uint32_t change = 0; // numeric value of the kind; for entered_task: this value plus the task's number
     template <class Archive>
     void persist(Archive& state) {
       state(at)(client)(change);
@@ -71,10 +71,10 @@ private:
   bool random_ = false, reaches_ = false, staggered_ = false;
   task_id opened_{};
   std::vector<entry> calendar_;      // binary heap with the earliest change on top
-  std::vector<std::uint8_t> flags_;  // by client; empty if all clients are always enrolled and reachable
-  std::vector<std::uint32_t> stays_; // by client: number of stays that have ended; empty unless enrollment is random
-  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one or keep old tasks
-  std::int64_t enrolled_ = 0;        // only maintained for random enrollment
+  std::vector<std::uint8_t> flags_;  // indexed by client; empty if all clients are always enrolled and reachable
+  std::vector<std::uint32_t> stays_; // indexed by client: number of completed stays; empty unless enrollment is random
+  std::vector<task_id> entered_;     // indexed by client; empty unless clients change task one by one or keep old tasks
+  std::int64_t enrolled_ = 0;        // maintained only for random enrollment
 };
 
 } // namespace mneme

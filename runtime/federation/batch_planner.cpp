@@ -26,8 +26,8 @@ struct job_group {
 struct batch_limits {
   std::int64_t width = 1;    // jobs per batch
   std::int64_t rows_max = 0; // approximate limit of training rows per batch; 0: no limit
-  // Results are used while other batches run. Jobs that are due first come first. The last batches shrink to a quarter
-  // of the usual rows, so that all threads finish at the same time.
+  // True: results are used while other batches run. Jobs with the earliest due time then come first, and the last
+  // batches shrink to a quarter of the usual rows, so that all threads finish at the same time.
   bool tapered = false;
 };
 
@@ -130,7 +130,7 @@ bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules) {
 }
 
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
-  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up from 1/4
+  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up from x.25
   return ceil_div(jobs, batches);
 }
 

@@ -30,8 +30,8 @@ struct shard_batches {
 };
 
 /// Plans batches of jobs with the same shard and key. Jobs of similar length share a batch, so that fused groups stay
-/// wide. If results are large or used early, the order is by due time instead. Shards are ascending, and so are job ids
-/// within a batch.
+/// wide. If results are large, or used while other batches run, jobs are sorted by due time instead. The plan lists
+/// shards in ascending order, and the job ids of each batch in ascending order.
 /// @param shards_alike number of shards with similar jobs; above 1 if `jobs` holds the jobs of one shard only
 [[nodiscard]] std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const batch_rules& rules,
                                                       std::int64_t shards_alike = 1);

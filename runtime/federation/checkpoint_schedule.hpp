@@ -12,7 +12,7 @@ class checkpoint_schedule {
 public:
   explicit checkpoint_schedule(const checkpoint_section& section) : every_(section.every), force_(section.force) {}
 
-  /// Allows or forbids unforced checkpoints that are due. The setting holds until the next checkpoint.
+  /// Allows or forbids checkpoints that are due but not forced. The setting holds until the next checkpoint.
   void allow(bool allowed) noexcept { allowed_ = allowed; }
   /// Call after each server step. Returns whether to take a checkpoint now. @param rounds number of closed rounds
   [[nodiscard]] bool is_due_after(std::int64_t rounds) noexcept {
@@ -24,7 +24,7 @@ public:
   /// Marks the run as ending. Returns false if it was already ending.
   [[nodiscard]] bool begin_shutdown() noexcept { return !std::exchange(ending_, true); }
   [[nodiscard]] bool is_ending() const noexcept { return ending_; }
-  /// True if this run writes checkpoints; it then also writes one at its end.
+  /// True if this run writes checkpoints; it then writes one at its end, too.
   [[nodiscard]] bool are_taken() const noexcept { return every_ > 0; }
 
   /// Records that a checkpoint was taken. The run waits for the disk if checkpoints are forced or the run is ending.

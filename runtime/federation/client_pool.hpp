@@ -31,8 +31,9 @@ public:
   /// True if a client can become available even though no client is busy.
   [[nodiscard]] bool clients_may_come() const;
 
-  // -- work True if the client is enrolled, reachable and idle. It must also have rows in its task, unless the method
-  // permits clients without rows.
+  // -- work
+  /// True if the client is enrolled, reachable and idle. It must also have rows in its task, unless the method permits
+  /// clients without rows.
   [[nodiscard]] bool is_available(client_id client) const;
   /// Draws the cohort of a round of the open task. Returns ascending ids.
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
@@ -46,7 +47,7 @@ public:
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
   /// Marks the client as busy. Returns the number of its earlier assignments.
   std::uint32_t begin_visit(client_id client);
-  /// Records the assignment of a busy client, so that it can be canceled if the client leaves.
+  /// Records the assignment of a busy client, so that the assignment can be canceled if the client leaves.
   void assigned(client_id client, assignment_id id);
   /// Marks the client as idle.
   void end_visit(client_id client);
@@ -62,7 +63,7 @@ public:
 private:
   /// State of a client in the pool. It contains neither the client's rows nor its method's memory.
   struct client_record {
-    std::uint32_t visits : 31 = 0; // number of assignments so far
+    std::uint32_t visits : 31 = 0; // number of the client's assignments so far
     std::uint32_t busy : 1 = 0;    // the client is busy, or has dropped out of the open round
   };
   static_assert(sizeof(client_record) == 4);
@@ -74,7 +75,7 @@ private:
   std::vector<client_record> records_;
   std::unordered_map<client_id, assignment_id> assignments_; // used only if clients may leave while busy
   bool may_leave_at_work_ = false;
-  client_set idle_; // available clients; only maintained in asynchronous runs
+  client_set idle_; // available clients; maintained only in asynchronous runs
   task_id opened_{};
   task_plan plan_; // the method's plan for the open task
 };

@@ -12,7 +12,7 @@ public:
       : settings_(settings), clock_(clock), round_(round), waves_(waves), dispatch_(dispatch), in_flight_(in_flight),
         links_(links), out_(out) {}
 
-  // Each function returns whether the client's work has ended; `owner` is then no longer in flight.
+  // Each function returns true if the client's work has ended and `owner` is no longer in flight.
   /// Handles the end of the download or of a stage: starts the next stage or the upload.
   [[nodiscard]] bool stage_over(assignment_in_flight& owner);
   /// Handles the arrival of one of the client's messages at a party.

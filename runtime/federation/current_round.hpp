@@ -17,7 +17,7 @@ struct current_round {
   bool is_open = false;       ///< True from the broadcast until the round closes.
   bool wants_clients = false; ///< The round is open and no client has been available yet.
   virtual_time deadline = never;
-  std::int64_t missing = 0;             ///< Assignments of this round that are still in flight.
+  std::int64_t missing = 0;             ///< Number of assignments of this round that are still in flight.
   std::int64_t folded = 0;              ///< Number of uploads delivered.
   std::vector<client_id> dropped_out{}; ///< Clients that dropped out; they stay busy until the round closes.
 

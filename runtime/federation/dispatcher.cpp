@@ -145,8 +145,8 @@ void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* reas
   waves_.abandon(ids);
 }
 
-/// An arrival exactly at the deadline is in time, because a deadline leaves the queue after all other events of its
-/// time.
+/// An arrival exactly at the deadline is in time, because a deadline leaves the queue after all other events at the
+/// same time.
 void dispatcher::deadline_passed() {
   out_.record("scheduler", "deadline");
   std::vector<assignment_id> late;
@@ -197,7 +197,7 @@ void dispatcher::apply(const availability_change& change) {
   pool_.changed(change.client);
 }
 
-/// Cancels the client's work. Its memory is kept if the client may use it after a return.
+/// Cancels the client's work. Deletes the client's memory if clients rejoin without memory.
 void dispatcher::leave(client_id client) {
   ++out_.report().left;
   if (const auto id = pool_.assignment_of(client)) {

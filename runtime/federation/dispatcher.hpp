@@ -7,7 +7,7 @@
 #include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
-/// Throws if writing or reading the file with client memories beyond the memory limit fails.
+/// Throws if the file that holds client memories beyond the RAM limit cannot be written or read.
 class dispatcher {
 public:
   /// All arguments must outlive this object.

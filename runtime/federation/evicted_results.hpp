@@ -5,14 +5,15 @@
 namespace mneme {
 
 /// Rounds are often computed long before their uploads arrive in virtual time. Results beyond the budget are evicted,
-/// and recomputed from their assignments when they arrive. This is exact, since a client's round is a pure function.
+/// and recomputed from their assignments when their uploads arrive. This is exact, since a client's round is a pure
+/// function.
 class evicted_results {
 public:
   /// @param bytes_max limit in bytes for uploads that have not arrived yet
   evicted_results(std::int64_t bytes_max, bool results_are_repeatable)
       : bytes_max_(bytes_max), results_are_repeatable_(results_are_repeatable) {}
 
-  /// Adds an assignment's result to the bytes in memory, or removes it.
+  /// added() adds the size of an assignment's result to the total in memory; removed() subtracts it.
   void added(const assignment_in_flight& owner) { held_bytes_ += bytes_of(owner); }
   void removed(const assignment_in_flight& owner) { held_bytes_ -= bytes_of(owner); }
 
@@ -26,7 +27,8 @@ public:
   /// Call at the end of a wave. Keeps the results that arrive first, and evicts the others beyond the budget. Returns
   /// whether any result was evicted.
   bool evict(in_flight_table& table, const population& clients);
-  /// Chooses the evicted results to recompute now: that of `top`, and those that arrive next, within the budget.
+  /// Chooses the evicted results to recompute now: the result of `top` and, within the budget, the results that arrive
+  /// next.
   [[nodiscard]] std::vector<assignment_id> to_recompute(assignment_id top, in_flight_table& table,
                                                         const population& clients) const;
 

@@ -36,8 +36,8 @@ federation::federation(federation_settings settings) : settings_(std::move(setti
 
 // -- virtual time -----------------------------------------------------------------------------------------------------
 
-/// The main loop: handles due events. If the next event needs a missing result, it starts all runnable jobs, or begins
-/// the next wave once all shards have reported. A stop request takes effect between two events.
+/// The main loop: handles due events. If the next event needs a missing result, the loop starts all runnable jobs, or
+/// begins the next wave once all shards have reported. A stop request takes effect between two events.
 void federation::advance() {
   if (!waves_.is_out())
     out_.flush_many_events();
@@ -156,8 +156,8 @@ void federation::fail_round(const round_failure& error_text) {
                      job.assignment.value, job.stage, job.step, error_text.reason));
 }
 
-/// The server may call it again: it acknowledges uploads that were sent for the last checkpoint while that checkpoint
-/// is taken.
+/// May be called twice, because the server acknowledges uploads while the last checkpoint is being taken. The second
+/// call has no effect.
 void federation::stop_at(next_step next) {
   if (!checkpoints_.begin_shutdown())
     return;

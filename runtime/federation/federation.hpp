@@ -1,5 +1,5 @@
-/// federation: makes all decisions of a run: when rounds open, which clients take part, and what is computed,
-/// delivered, folded and saved. It is a value and uses virtual time only: no actors, threads or wall clock.
+/// federation: decides when rounds of a run open, which clients take part, and what is computed, delivered, folded and
+/// saved. It is a value and uses virtual time only, with no actors, threads or wall clock.
 #pragma once
 #include "runtime/base/exception_message.hpp"
 #include "runtime/federation/client_work.hpp"
@@ -29,8 +29,8 @@ public:
   void finish(run_status status, std::string error = {});
   /// Continues after the command `pause`.
   void continue_events();
-  /// Allows or forbids unforced checkpoints that are due. The caller decides by wall-clock time before each input; the
-  /// setting holds until the next checkpoint.
+  /// Allows or forbids checkpoints that are due but not forced. The caller decides by wall-clock time before each
+  /// input; the setting holds until the next checkpoint.
   void allow_checkpoints(bool allowed) noexcept { checkpoints_.allow(allowed); }
 
   // -- inputs: a shard's report

@@ -17,7 +17,7 @@ struct federation_event {
   static constexpr auto last_kind = kind::link_change;
   kind event_kind = kind::stage_over;
   party_id where{};           ///< For arrival: the receiving party.
-  round_id round{};           ///< For deadline: the round that reaches it.
+  round_id round{};           ///< For deadline: the round that it belongs to.
   assignment_id assignment{}; ///< For stage_over, arrival and drop_out: the assignment.
   /// Names of the scenario keys that determine the event's time, for error messages.
   [[nodiscard]] const char* related_keys() const;

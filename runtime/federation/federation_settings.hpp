@@ -12,10 +12,10 @@ struct federation_settings {
   rounds_section rounds{};
   evaluation_section evaluation{};
   rejoin_policy rejoin = rejoin_policy::with_memory;
-  std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; the rest goes to a file. 0: no limit.
+  std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; a file holds the rest. 0: no limit.
   wire_format transfer_dtype = wire_format::fp32;
 
-  /// Labels of one task, and of all tasks up to it.
+  /// Classes of one task, and of all tasks up to and including this task.
   struct task_labels {
     class_range current_classes{}, seen_classes{};
   };

@@ -12,7 +12,7 @@ namespace mneme {
 enum class assignment_phase : std::uint8_t {
   waiting,   ///< Queued, not yet sent to its shard.
   computing, ///< Sent to its shard.
-  rerunning, ///< The shard reruns it up to the stage that it had reached.
+  rerunning, ///< The shard reruns the round up to the stage that it had reached.
   finished,  ///< The result stays in memory until its virtual time.
   evicted,   ///< The result was evicted. It is recomputed when the upload arrives in virtual time.
 };
@@ -46,7 +46,8 @@ struct assignment_in_flight {
 
   /// Returns false if a rerun stage has another duration than before. The checkpoint then belongs to another run.
   [[nodiscard]] bool matches_duration(std::uint32_t stage, virtual_duration duration) const noexcept;
-  /// Records the duration of a stage, or confirms that of a rerun stage. Returns the due time of its jobs.
+  /// Records the duration of a new stage, or confirms the duration of a rerun stage. Returns the due time of the
+  /// stage's jobs.
   virtual_time set_duration(std::uint32_t stage, virtual_duration duration);
   /// End of the download if no other transfer used the link. Stages may be known before the download ends.
   [[nodiscard]] virtual_time planned_download_end() const noexcept;
@@ -62,8 +63,8 @@ struct assignment_in_flight {
   [[nodiscard]] transfer sent_to(party_id who) const noexcept {
     return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
   }
-  /// Duration of the upload if it starts at `horizon`. Sharing the link can only increase it. Cached, because each
-  /// computation draws the device's speed. @pre upload_bytes() and all stages are known
+  /// Duration of the upload if it starts at `horizon`. Sharing the link can only increase this duration. Cached,
+  /// because each computation draws the device's speed. @pre upload_bytes() and all stages are known
   [[nodiscard]] virtual_duration planned_upload_time(const population& clients) {
     if (upload_takes.count() < 0)
       upload_takes =
@@ -90,7 +91,7 @@ struct assignment_in_flight {
   }
 };
 
-/// All assignments in flight and their parked jobs. Query results depend on virtual bookkeeping only, never on the
+/// All assignments in flight and their parked jobs. Query results depend only on state in virtual time, never on the
 /// order of reports.
 class in_flight_table {
 public:

@@ -7,8 +7,8 @@ namespace mneme {
 /// Accepts reports in any order; the outcome does not depend on their order.
 class open_wave {
 public:
-  /// Records that a shard was sent rounds to start. @param at_once true if it runs them immediately and reports its
-  /// batches
+  /// Records that a shard was sent rounds to start. @param at_once true if the shard runs their jobs immediately and
+  /// reports its batches
   void started(bool at_once) {
     ++reports_missing_;
     lists_missing_ += at_once ? 1 : 0;
@@ -28,7 +28,7 @@ public:
     std::sort(lists_.begin(), lists_.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
     return std::exchange(lists_, {});
   }
-  /// Records a failure. If there are several, the one of the lowest job id is kept.
+  /// Records a failure. If there are several, keeps the failure with the lowest job id.
   void failed(round_failure reason) {
     if (!failure_ || reason.last_job < failure_->last_job)
       failure_ = std::move(reason);

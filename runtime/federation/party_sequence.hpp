@@ -12,7 +12,7 @@ public:
   /// Makes the server the current party.
   void begin() noexcept { asked_ = 0; }
   [[nodiscard]] party_id current() const { return asked_ == 0 ? party_id::server : others_.at(asked_ - 1); }
-  /// Moves on after the current party's reply. Returns false after the last party.
+  /// Advances to the next party after the current party's reply. Returns false after the last party.
   [[nodiscard]] bool advance_party() noexcept {
     const bool has_next = asked_ < others_.size();
     asked_ = has_next ? asked_ + 1 : 0;

@@ -67,7 +67,7 @@ struct evaluated {
   std::vector<evaluate_output> per_task{};
   std::vector<class_tally> per_class{};
   tensors_ref model{}; // parameters by name, if with_model
-  std::optional<std::vector<client_test>> clients{}; // set with evaluation.personal; by client
+  std::optional<std::vector<client_test>> clients{}; // one entry per client; set only with evaluation.personal
 };
 // clang-format on
 

@@ -19,12 +19,12 @@ public:
   void persist(archive& state, next_step& next);
 
   // -- reruns
-  /// Computes the result that `top` needs. If it was evicted, other evicted results that arrive soon are recomputed,
-  /// too.
+  /// Computes the result that `top` needs. If that result was evicted, other evicted results that arrive soon are
+  /// recomputed, too.
   void compute_for(assignment_id top);
   // begin_rerun() and continue_rerun() return true if all reruns have caught up. The same jobs as before the
-  // interruption are then parked, and the run can continue. Otherwise a wave is running. Starts reruns after a
-  // checkpoint was loaded and all parties were restored.
+  // interruption are then parked, and the run can continue. Otherwise a wave is running.
+  /// Starts reruns after a checkpoint was loaded and all parties were restored.
   [[nodiscard]] bool begin_rerun();
   /// Continues reruns after the end of a wave.
   [[nodiscard]] bool continue_rerun();

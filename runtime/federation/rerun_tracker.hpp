@@ -13,7 +13,8 @@ public:
   /// Number of stages for a rerun that continues until the result is available.
   static constexpr std::uint32_t to_result = std::numeric_limits<std::uint32_t>::max();
 
-  /// Starts the rerun of an assignment. @param stages number of stages that it had reached; with 0 it is caught up
+  /// Starts the rerun of an assignment. @param stages number of stages that it had reached; 0: it has nothing to catch
+  /// up
   void add(assignment_id id, std::uint32_t stages);
   void clear() noexcept { rounds_.clear(); }
   [[nodiscard]] bool is_empty() const noexcept { return rounds_.empty(); }
@@ -21,7 +22,7 @@ public:
   /// Ids of the assignments being rerun, ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const;
 
-  /// Records the jobs of the stage that the assignment has reached in this rerun. @param jobs of one stage
+  /// Records the jobs of the stage that the assignment has reached in this rerun. @param jobs jobs of one stage
   void waits_for(std::vector<parked_job> jobs);
   /// Records that the assignment has its result or has failed.
   void ended(assignment_id id);

@@ -25,9 +25,10 @@ public:
   [[nodiscard]] bool is_at_last_event() const noexcept { return events_taken_ == events_max_; }
 
   // -- scheduling events
-  /// Schedules the one pending event of an assignment. @param where receiving party of an arrival
+  /// Schedules the next event of an assignment. At most one event of an assignment is pending. @param where receiving
+  /// party of an arrival
   void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where = {});
-  /// Schedules a deadline. It leaves the queue after all other events of its time.
+  /// Schedules a deadline. It leaves the queue after all other events at the same time.
   void schedule_deadline(round_id round, virtual_time at);
   /// Schedules the next change of availability. Opening a task may leave an event for a later change in the queue,
   /// which has no effect.

@@ -28,9 +28,9 @@ public:
   [[nodiscard]] bool has_many_events() const noexcept;
   [[nodiscard]] recorded_events take_events() { return std::exchange(lines_, {}); }
 
-  /// Adds a delivery at the server to digest and counters. Call before the upload is moved on.
+  /// Adds a delivery at the server to the digest and the counters. Call before moving from `upload`.
   void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
-  /// Adds a delivery at another party to digest and counters.
+  /// Adds a delivery at another party to the digest and the counters.
   void received(virtual_time at, party_id where, const delivery& sent, std::int64_t bytes);
   /// Counts an activity that ended without an upload.
   void ended_activity(virtual_time at, client_id client);
@@ -42,9 +42,9 @@ public:
   void closed() { step_losses_ = std::exchange(open_losses_, {}); }
   /// Training losses of the last closed round.
   [[nodiscard]] const training_losses& step_losses() const noexcept { return step_losses_; }
-  /// Adds the advice of a party other than the server, and the bytes that the party received.
+  /// Adds the advice of a party other than the server to the digest, and the party's bytes to the counters.
   void advised(party_id who, const step_taken& step);
-  /// Adds a server step to digest and counters.
+  /// Adds a server step to the digest and to the lines for the recorder.
   void stepped(virtual_time at, const step_taken& step);
   /// Adds an evaluation. Returns its line of metrics.jsonl, including all counters so far.
   [[nodiscard]] evaluation_record add_evaluation(const evaluated& sums);

@@ -19,7 +19,7 @@ struct run_report {
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, transitions = 0; ///< Number of clients' individual changes.
+  std::int64_t joined = 0, left = 0, transitions = 0; ///< Enrollments, departures and task changes of single clients.
   std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Staleness of delivered uploads, in server steps.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t proxy_bytes = 0;           ///< Bytes exchanged with the proxy.

@@ -4,7 +4,7 @@
 #include "runtime/federation/shared_link.hpp"
 namespace mneme {
 
-/// Has no cost if no link is shared. An assignment has no event in the queue while its transfer is in progress.
+/// Costs nothing if no link is shared. An assignment has no event in the queue while its transfer is in progress.
 class server_links {
 public:
   /// All arguments must outlive this object.

@@ -265,7 +265,7 @@ void shard_journal::repeat(wave_report& report) {
       waiting.push_back({.job = job, .shard = shard_});
     rerun_.waits_for(std::move(waiting));
   });
-  // Ended rounds are kept until all have caught up, because this host may be lost, too.
+  // Ended rounds are kept until all rounds have caught up, because this host may be lost, too.
   for (auto& finished : report.finished) {
     rerun_.ended(finished.id);
     not_rerun_.erase(finished.id);

@@ -8,7 +8,7 @@ namespace mneme {
 
 /// Stands between the federation and the host of one shard. While the host works, the journal records messages and
 /// forwards them. If the host is lost, the next host reruns the shard's rounds up to the stages that they had reached.
-/// Unanswered commands are then sent again. The federation only sees a wave that takes longer.
+/// Unanswered commands are then sent again. The federation notices only that the wave takes longer.
 class shard_journal {
 public:
   using command = std::variant<start_rounds, release, abandon>;

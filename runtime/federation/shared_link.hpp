@@ -6,9 +6,9 @@
 namespace mneme {
 
 /// Max-min fairness (Bertsekas and Gallager 1992, section 6.5.2): each transfer gets an equal part of the link's rate,
-/// limited by the rate of the client's own link. The other transfers share what it does not use. Rates stay constant
-/// until a transfer starts or ends, or a client's own link changes. A change costs O(n log n) for n transfers. The
-/// state depends only on the order of events in virtual time.
+/// limited by the rate of the client's own link. The rate that a limited transfer leaves unused is shared by the other
+/// transfers. Rates stay constant until a transfer starts or ends, or a client's own link changes. A change costs O(n
+/// log n) for n transfers. The state depends only on the order of events in virtual time.
 class shared_link {
 public:
   struct active_transfer {
@@ -29,7 +29,7 @@ public:
   void move_to(virtual_time now);
   /// Starts a transfer. @pre move_to(the current time) was called
   void add(active_transfer begun);
-  /// Cancels a transfer; the others share its rate. No effect if there is none.
+  /// Cancels the assignment's transfer; the others share its rate. No effect if the assignment has no transfer.
   void erase(assignment_id owner);
   /// Removes and returns ended transfers in starting order. @pre move_to(the current time) was called
   [[nodiscard]] std::vector<active_transfer> take_ended();

@@ -44,10 +44,10 @@ using composition = std::vector<job_id>;
 /// Reports progress of started rounds and released jobs. Reports of different shards arrive in any order.
 struct wave_report { // shard -> federation
   shard_id from{};
-  std::vector<issued_job> issued{};                   ///< Ascending ids.
+  std::vector<issued_job> issued{};                   ///< In ascending order of ids.
   std::optional<std::vector<composition>> released{}; ///< Batches of `issued`, if these jobs are already running.
-  std::vector<finished_round> finished{};             ///< Ascending ids.
-  std::vector<round_failure> failed{};                ///< Ascending ids.
+  std::vector<finished_round> finished{};             ///< In ascending order of ids.
+  std::vector<round_failure> failed{};                ///< In ascending order of ids.
   bool last = true;                                   ///< False if more reports of this wave follow.
 };
 

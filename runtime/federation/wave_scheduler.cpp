@@ -89,7 +89,7 @@ void wave_scheduler::begin_wave(assignment_id top, bool only_cohort) {
     release_for(top);
 }
 
-/// True if shards may run all started jobs without waiting for a release. This requires that all of them would be
+/// True if shards may run all started jobs without waiting for a release. This requires that all these jobs would be
 /// released anyway: one job for each client of the cohort, no other clients, and memory for all results.
 bool wave_scheduler::may_run_at_once() const {
   const bool some_unwanted = settings_.drops_late() && round_.deadline != never;
@@ -222,9 +222,9 @@ void wave_scheduler::record_results(std::vector<finished_round>& finished) {
   }
 }
 
-/// Stores a failure until virtual time needs the missing result. For any budget, the run thus reports the same client
-/// and time as without computing ahead. After an interruption, and if a rerun fails that had succeeded before, the wave
-/// fails immediately.
+/// Stores a failure until virtual time needs the missing result. The run thus reports the same client and time for
+/// every budget. The wave fails immediately after an interruption, or if a rerun fails although its first run
+/// succeeded.
 void wave_scheduler::keep_failure(round_failure error_text) {
   const auto id = error_text.last_job.assignment;
   auto* const owner = in_flight_.find(id);

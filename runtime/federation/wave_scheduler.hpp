@@ -1,5 +1,6 @@
-/// wave_scheduler: runs jobs in waves before virtual time needs their results. Virtual bookkeeping alone decides which
-/// jobs run together. While a wave is running, only events that it cannot affect are handled.
+/// wave_scheduler: runs jobs in waves before virtual time needs their results. The choice of jobs that run together
+/// depends only on state in virtual time, never on the order of reports. While a wave is running, only events that it
+/// cannot affect are handled.
 #pragma once
 #include "runtime/federation/current_round.hpp"
 #include "runtime/federation/evicted_results.hpp"
@@ -47,7 +48,8 @@ public:
   void begin_wave(assignment_id top, bool only_cohort);
 
   // -- reruns
-  /// Chooses the evicted results to recompute now: that of `top`, and those that arrive next, within the budget.
+  /// Chooses the evicted results to recompute now: the result of `top` and, within the budget, the results that arrive
+  /// next.
   [[nodiscard]] std::vector<assignment_id> to_recompute(assignment_id top) {
     return results_.to_recompute(top, in_flight_, *settings_.clients);
   }

@@ -5,8 +5,8 @@ namespace {
 
 constexpr int blocks = 16; // number of Philox blocks computed together
 
-/// Computes the words of `blocks` blocks of the stream, from block `first` on, which equal those of philox4x32(). The
-/// first words of all blocks come first, then the second words, and so on.
+/// Computes the words of `blocks` blocks of the stream, from block `first` on. The words equal the results of
+/// philox4x32(). The first words of all blocks come first, then the second words, and so on.
 MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, std::uint32_t (&words)[4][blocks]) {
   std::uint32_t key0 = stream.key[0], key1 = stream.key[1];
   for (int i = 0; i < blocks; ++i) {

@@ -14,7 +14,7 @@ struct longs {
   typedef std::uint64_t type __attribute__((vector_size(Lanes * sizeof(std::uint64_t))));
 };
 
-/// Words of `lanes` blocks. Each is stored in the lower half of 64 bits, because the product of two words needs 64
+/// Words of `lanes` blocks. Each word is stored in the lower half of 64 bits, because the product of two words needs 64
 /// bits.
 struct blocks {
   std::uint64_t word[4][lanes];

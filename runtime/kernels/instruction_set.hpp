@@ -38,7 +38,7 @@ MNEME_INLINE void store(float* to, const Vector& from) {
 }
 
 /// Parameters of a kernel's body: lanes of a vector, accumulators that fit into registers, and lanes over which the
-/// terms of one sum are distributed. The last number determines the bits of results.
+/// terms of one sum are distributed. SumLanes determines the bits of results.
 template <int Lanes, int Accumulators, int SumLanes = Lanes>
 struct instruction_set {
   static constexpr int lanes = Lanes;
@@ -55,7 +55,7 @@ enum class instruction_level : std::uint8_t { generic, avx2, avx512 };
 /// The level that determines the bits of results. In portable arithmetic it is AVX2 on every machine.
 [[nodiscard]] instruction_level result_isa();
 /// The level of the compiled kernels in use. On a machine with AVX-512 it is AVX-512 even in portable arithmetic, for
-/// kernels whose bits do not depend on it.
+/// kernels whose bits do not depend on the level.
 [[nodiscard]] instruction_level dispatch_isa();
 
 /// MNEME_KERNEL(name, (parameters), (arguments)) defines `void best_name(parameters)`, which runs

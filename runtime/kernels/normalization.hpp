@@ -17,7 +17,8 @@ void shifted_moments(const float* x, std::int64_t rows, std::int64_t columns, do
 void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
                    bool relu, float* y);
 
-/// Gradient of a normalization. If `y`, the output of a ReLU after it, is given, d counts only where y > 0.
+/// Inputs of the gradient of a normalization. `y` is the output of a ReLU after the normalization, or null. If given, d
+/// counts only where y > 0.
 struct normalized {
   const float* d = nullptr;
   const float* x = nullptr;

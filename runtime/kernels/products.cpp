@@ -119,7 +119,7 @@ MNEME_INLINE void multiply_rows_body(const row_product& in) {
 /// added until one lane is left, in the same order for every vector.
 MNEME_INLINE void sum_lanes(const floats<16>::type (&in)[4][4], floats<16>::type& out) {
   using vec = floats<16>::type;
-  vec four[4]; // by column: sums of the four rows
+  vec four[4]; // for each column, sums of the four rows
   for (int c = 0; c < 4; ++c) {
     vec two[2];
     for (int half = 0; half < 2; ++half) {
@@ -241,8 +241,8 @@ MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& ta
   }
 }
 
-/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in lower and
-/// wider tiles.
+/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in tiles with
+/// fewer rows and more columns.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {

@@ -5,7 +5,8 @@ namespace mneme::kernels {
 
 // All matrices are row-major float32 and contiguous.
 
-/// y = x Phi(x), where Phi is the normal distribution function (Hendrycks and Gimpel 2016), x |x|; y may be x.
+/// y = x Phi(x), where Phi is the normal distribution function (Hendrycks and Gimpel 2016), with an error of at most
+/// 2e-7 |x|; y may be x.
 void gelu(float* y, const float* x, std::int64_t n);
 /// dx = d (Phi(x) + x phi(x)), where phi is the density of Phi; dx may be d.
 void gelu_backward(float* dx, const float* d, const float* x, std::int64_t n);

@@ -1,4 +1,4 @@
-/// vector_steps: helpers for elementwise kernels: loops over vectors, and the exponential function.
+/// vector_steps: loops over vectors, and the exponential function, for elementwise kernels.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {

@@ -54,7 +54,8 @@ void aggregated_server::fold(const delivery& in) {
     ++noisy_steps_;
 }
 
-/// The upload with the round's noise. Each upload has weight 1, so noise in one of them is noise in the sum of updates.
+/// The upload with the round's noise. Each upload has weight 1, so noise added to one upload adds the same noise to the
+/// sum of updates.
 delivery aggregated_server::noisy(const delivery& in) const {
   const auto deviation = options_.uploads.noise_multiplier * options_.uploads.clip_norm;
   auto update = flat_update(*in.upload, *sent_);

@@ -1,4 +1,4 @@
-/// aggregated_server: a server half that adds noise to folded uploads, or replaces their mean by a rule of
+/// aggregated_server: a server half that adds noise to folded uploads, or replaces their mean with a rule of
 /// [aggregation].
 #pragma once
 #include "runtime/base/rng.hpp"

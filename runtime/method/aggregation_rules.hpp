@@ -13,7 +13,8 @@ using upload_values = std::span<const float>;
 /// Median of each entry; the mean of the middle two if U is even (Yin et al. 2018, definition 1).
 /// @pre there is an upload, and all have the same size
 [[nodiscard]] std::vector<float> median_of(std::span<const upload_values> uploads);
-/// Mean of each entry without its floor(trim * U) smallest and largest values (Yin et al. 2018, definition 2).
+/// Mean of each entry after removing its floor(trim * U) smallest and its floor(trim * U) largest values (Yin et al.
+/// 2018, definition 2).
 /// @param trim in [0, 0.5)
 [[nodiscard]] std::vector<float> trimmed_mean_of(std::span<const upload_values> uploads, double trim);
 /// Indices of the `selected` uploads with the lowest Krum scores, best first. The score of an upload is the sum of its

@@ -14,8 +14,8 @@ struct round_failure {
 /// Next step of a round: more jobs, the result, or an error.
 using round_step = std::variant<plan, client_result, round_failure>;
 
-/// Cannot be moved or copied, because the coroutine points into it. It may be destroyed at any time. It needs no actor:
-/// tests run it in a loop.
+/// Cannot be moved or copied, because the coroutine points into the object. A runner may be destroyed at any time. It
+/// needs no actor, so tests run it in a loop.
 class client_round_runner {
 public:
   /// @param store must outlive this object; null if the method creates no rows

@@ -13,8 +13,8 @@ namespace mneme {
 /// The jobs of one stage. They run in parallel, and their results return together.
 using plan = std::vector<work>;
 
-/// Connects a coroutine with the code that runs it. It carries requested jobs in one direction and their results in the
-/// other, one stage at a time.
+/// Connects a coroutine with the code that runs it. The channel carries requested jobs in one direction and their
+/// results in the other, one stage at a time.
 class job_channel {
 public:
   // called by the coroutine
@@ -183,7 +183,8 @@ public:
   pending_stage run_all(plan jobs) { return {channel_, std::move(jobs)}; }
   /// Assignment and stage of the next job, for error messages.
   [[nodiscard]] job_id next_job() const noexcept { return {channel_.owner(), channel_.stage(), 0}; }
-  /// Makes images and labels that were received, remembered or generated available to jobs (generated_row_store.hpp).
+  /// Returns a view through which jobs read the given images and labels, such as received, remembered or generated ones
+  /// (generated_row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(store_ != nullptr);
     return every_row_of(store_->rows_of(images, labels));

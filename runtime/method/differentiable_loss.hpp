@@ -5,14 +5,13 @@
 #include <functional>
 namespace mneme {
 
-// Axes: R rows of one model in a step, without padding: first the job's own rows, then the replayed ones; C classes of
+// Axes: R rows of one model in a step, without padding (first the job's own rows, then the replayed rows); C classes of
 // the loss; D features.
 
 /// Inputs of a formula for one model's step. `logits`, `head_logits`, `features` and `maps` require gradients.
 struct loss_rows {
   at::Tensor logits{};                 ///< [R, C]; undefined if the loss covers no class
-  at::Tensor head_logits{};            ///< Same values. Their gradient stops at the features, so it trains only the
-                                       ///< head.
+  at::Tensor head_logits{};            ///< Values of `logits`; their gradient trains only the head.
   at::Tensor features{};               ///< [R, D]
   std::vector<at::Tensor> maps{};      ///< [R, channels, height, width] each, in the order of training_options::maps
   at::Tensor labels{};                 ///< [R] int64, relative to the first class of the loss

@@ -2,7 +2,8 @@
 #pragma once
 namespace mneme {
 
-/// A method implements it in addition to strategy. The resolved scenario then contains the values from the file.
+/// A method implements this interface in addition to strategy. The resolved scenario then contains the values from the
+/// file.
 class file_keys {
 public:
   virtual ~file_keys() = default;

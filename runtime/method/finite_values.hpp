@@ -10,8 +10,8 @@ namespace mneme {
 /// Name of the first parameter of `net` with a NaN or infinite value; "" if there is none. @param weights [P]
 [[nodiscard]] std::string non_finite_parameter(const at::Tensor& weights, const model& net);
 
-/// Name of the first tensor with a NaN or infinite value; "" if there is none. For flat weights of `net`, the name is
-/// that of the parameter.
+/// Name of the first tensor with a NaN or infinite value; "" if there is none. For flat weights of `net`, returns the
+/// name of the parameter.
 [[nodiscard]] std::string non_finite_tensor(const tensor_map& tensors, const model& net);
 
 } // namespace mneme

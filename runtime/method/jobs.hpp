@@ -117,7 +117,7 @@ struct compute_output {
   tensors_ref out{};
 };
 
-/// How class scores are computed from features phi.
+/// Computation of class scores from features phi.
 enum class readout_kind : std::uint8_t {
   head,   ///< The net's own head.
   linear, ///< The score of class c is W_c . phi.
@@ -148,8 +148,9 @@ struct predictor {
   std::optional<classifier_stage>
       classifier{}; ///< Evaluates a frozen front and the classifier separately; nullopt: runs the net as a whole.
 };
-/// Accuracy and loss on test rows over the classes of `mask`. The prediction is the class with the highest score, the
-/// lowest of equal ones. The loss is cross-entropy. A row of a class outside the mask counts as wrong, with loss 0.
+/// Accuracy and loss on test rows over the classes of `mask`. The prediction is the class with the highest score; among
+/// equal scores, the class with the lowest index. The loss is cross-entropy. A row of a class outside the mask counts
+/// as wrong, with loss 0.
 struct evaluate_job {
   predictor learned{};
   sample_view samples{};
@@ -227,7 +228,7 @@ using job_outcome = std::variant<work_output, std::string>;
 using outcomes = std::vector<job_outcome>;
 
 /// Error of a program that was stopped between two slices because its run was interrupted. The method does not receive
-/// it: the run ends, and a resumed run continues with the next slice.
+/// this error: the run ends, and a resumed run continues with the next slice.
 inline constexpr const char* interrupted_text = "interrupted between two slices of a program";
 /// True if a job of the stage was interrupted.
 [[nodiscard]] bool is_interrupted(const outcomes& results);

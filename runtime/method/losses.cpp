@@ -14,7 +14,7 @@ namespace mneme {
 
 namespace {
 
-/// One kernel launch per step; with ATen operations it would be about twelve.
+/// Makes one kernel launch per step; ATen operations would need about twelve.
 loss_output device_cross_entropy(const loss_input& in) {
   const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
   const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();

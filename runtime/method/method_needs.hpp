@@ -1,4 +1,4 @@
-/// method_needs: requirements of a method on the engine.
+/// method_needs: requirements that a method places on the engine.
 #pragma once
 #include "runtime/data/partition.hpp"
 #include "runtime/models/model.hpp"
@@ -30,7 +30,7 @@ struct method_needs {
   std::int64_t proxies = 10;
   /// Omits the ReLU before the head in nets that support it, unless model.last_relu is set.
   bool signed_features = false;
-  /// Number of head outputs after those of the classes, for the method's losses.
+  /// Number of head outputs that follow the outputs of the classes, for the method's losses.
   std::int64_t extra_outputs = 0;
   /// Prompt tokens that attention reads. The method must reject nets without attention.
   prompt_shape prompts{};
@@ -50,11 +50,11 @@ struct method_needs {
   bool server_trains_on_rows = false;
   /// Column of partition.file that marks rows of a client (`sample_view::marks`).
   partition_column_spec partition_column{};
-  /// The safetensors files of the method, by the key that names each. They are read before check().
+  /// The safetensors files of the method, each under the key that names the file. They are read before check().
   std::map<std::string, std::filesystem::path> tensor_files{};
-  /// The module files of the method, by the key that names each. They are loaded and probed before check().
+  /// The module files of the method, each under the key that names the file. They are loaded and probed before check().
   std::map<std::string, module_request> module_files{};
-  /// The text files of the method, by the key that names each. They are read before check().
+  /// The text files of the method, each under the key that names the file. They are read before check().
   std::map<std::string, std::filesystem::path> text_files{};
   /// Folder that caches features of frozen nets between runs; empty: no cache.
   std::filesystem::path feature_folder{};

@@ -36,7 +36,8 @@ double log_moment_integer(double q, double sigma, double order) {
   return sum;
 }
 
-/// log A_alpha of any order, by the two integrals of section 3.3 as series. Infinite if a series does not converge.
+/// log A_alpha of any order, computed as series from the two integrals of section 3.3. Infinite if a series does not
+/// converge.
 double log_moment_real(double q, double sigma, double order) {
   constexpr int terms_max = 1000;
   const auto middle = sigma * sigma * std::log(1.0 / q - 1.0) + 0.5;

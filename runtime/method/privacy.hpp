@@ -1,4 +1,4 @@
-/// privacy: epsilon of a run with Gaussian noise, by a Renyi-DP accountant.
+/// privacy: epsilon of a run with Gaussian noise, computed by a Renyi-DP accountant.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 #include <optional>
@@ -13,7 +13,7 @@ namespace mneme {
 [[nodiscard]] double sampled_gaussian_rdp(double rate, double noise_multiplier, double order);
 
 /// Epsilon at `delta` from the divergences `rdp` at privacy_orders() (Canonne, Kamath and Steinke 2020, proposition
-/// 12). It is the smallest over all orders. @param delta in (0, 1)
+/// 12). Returns the smallest epsilon over all orders. @param delta in (0, 1)
 [[nodiscard]] double epsilon_of(const std::vector<double>& rdp, double delta);
 
 /// The orders at which the accountant composes: the defaults of dp-accounting 0.6.
@@ -29,8 +29,8 @@ namespace mneme {
 class privacy_accountant {
 public:
   explicit privacy_accountant(const scenario& settings);
-  /// Returns nullopt if the scenario has no noise, or tree noise, whose epsilon depends on how often a client takes
-  /// part.
+  /// Returns nullopt if the scenario has no noise. Also returns nullopt for tree noise, because its epsilon depends on
+  /// how often a client takes part.
   [[nodiscard]] std::optional<double> epsilon(std::int64_t rounds) const;
 
 private:

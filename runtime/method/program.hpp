@@ -88,16 +88,16 @@ public:
   /// Name for errors and progress messages, such as "inversion".
   [[nodiscard]] virtual std::string name() const = 0;
   /// Identifies everything that changes control flow or arithmetic, except names and shapes of the job's tensors. Calls
-  /// of programs with equal name and identity may share a batch, run by either program.
+  /// of programs with equal name and identity may share a batch; any one of these programs then runs the whole batch.
   [[nodiscard]] virtual std::string identity() const = 0;
   /// Declares the tensors of the job's result. Depends only on shapes and options.
   [[nodiscard]] virtual std::vector<declared_tensor> outcome(const program_job& job) const = 0;
   /// Working memory of one call in bytes if stacking calls saves time; 0 if calls run one by one. The number of stacked
-  /// calls is limited by a core's cache or by a share of the device's memory. 0: calls run one by one.
+  /// calls is limited by a core's cache or by a share of the device's memory.
   [[nodiscard]] virtual std::int64_t stacked_bytes(const program_job& /*job*/) const { return 0; }
   /// Runs the next slice of every call and returns the results in the order of the calls. All calls are in the same
-  /// slice. A slice should take a few seconds. Between slices a run can be interrupted, its state is saved for resume,
-  /// and its progress is printed. @pre at least one call
+  /// slice. A slice should take a few seconds. Between slices, the run can be interrupted, the state is saved so that
+  /// the run can resume, and progress is printed. @pre at least one call
   [[nodiscard]] virtual std::vector<slice_result> run(std::span<const program_call> calls) const = 0;
 };
 using program_ref = std::shared_ptr<const program>;

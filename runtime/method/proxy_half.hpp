@@ -9,8 +9,8 @@ public:
   virtual ~proxy_half() = default;
   /// Handles a client's message (client_result::to_proxy).
   virtual void receive(const delivery& in) = 0;
-  /// Called after a server step with the model, as the proxy receives it. Returns the advice that clients receive until
-  /// the next call, or null for none. May request jobs.
+  /// Called after each server step. `model` is the server's model as the proxy receives it. Returns the advice that
+  /// clients receive until the next call, or null for none. May request jobs.
   virtual task<tensors_ref> advise(server_context& ctx, const round_info& info, const tensors_ref& model) = 0;
   /// Metrics of the proxy for summary.json, by key; called at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> summary_metrics() const { return {}; }

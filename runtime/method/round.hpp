@@ -49,7 +49,7 @@ struct assignment {
   bool observes = false;   ///< True: the client observes (strategy::client_observe) and sends no upload.
 };
 
-/// Numbers by name. An empty object holds no map, because results are moved often.
+/// Numbers by name. An empty object holds no map, so that moving results stays cheap.
 class client_counts {
 public:
   using by_name = std::map<std::string, double>;
@@ -102,7 +102,7 @@ struct delivery {
   // Asynchronous runs only (rounds.mode = "async"):
   tensors_ref start{};           ///< Shared weights of its broadcast; null in synchronous rounds.
   std::int64_t staleness = 0;    ///< Number of server steps since that broadcast.
-  double staleness_weight = 1.0; ///< s_k by the scenario's staleness rule.
+  double staleness_weight = 1.0; ///< Weight s_k of the scenario's staleness rule.
 };
 
 } // namespace mneme

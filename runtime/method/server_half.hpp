@@ -38,7 +38,7 @@ private:
   std::vector<std::string> warnings_;
 };
 
-/// Settings of a task that the method may change; the defaults are those of the scenario.
+/// Settings of a task that the method may change; the defaults are the scenario's settings.
 struct task_plan {
   std::optional<std::int64_t> rounds{}; ///< If set, replaces rounds.per_task.
   bool all_enrolled = false;            ///< All available clients take part; no cohort is drawn.
@@ -56,7 +56,8 @@ inline constexpr client_id server_client_id{std::numeric_limits<std::uint32_t>::
 class server_half {
 public:
   virtual ~server_half() = default;
-  /// Called before the first broadcast of a task. May request server jobs. By default the task follows the scenario.
+  /// Called before the first broadcast of a task. May request server jobs. By default, the task has the scenario's
+  /// settings.
   /// @param info the task's first round
   virtual task<task_plan> open_task(server_context& ctx, const round_info& info);
   /// Returns the broadcast of a round.
@@ -67,7 +68,8 @@ public:
   virtual task<void> close_round(server_context& ctx, const round_info& info) = 0;
   /// Returns the model to evaluate and save.
   [[nodiscard]] virtual predictor predict() const = 0;
-  /// Returns the model for one client, such as that of its cluster, for evaluation.personal. Default: predict().
+  /// Returns the model for one client, such as the model of the client's cluster, for evaluation.personal. Default:
+  /// predict().
   [[nodiscard]] virtual predictor predict_for(client_id /*client*/) const { return predict(); }
   /// Metrics of the method for summary.json, by key; called at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> summary_metrics() const { return {}; }

@@ -24,7 +24,7 @@ struct method_setup {
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
-  double old_model_share = 0.0; ///< Share of the old model in a step of an averaging server.
+  double old_model_share = 0.0; ///< Share of the old model in the new one if the server averages uploads.
   rounds_section rounds{};      ///< Includes the settings of asynchronous runs.
   bool oracle = false;
   std::int64_t tasks = 0;
@@ -83,33 +83,33 @@ public:
   /// Validates the net, the method's keys and files, and combinations of sections. Each error states the likely fix;
   /// its `where` is a key ("strategy.ridge", "model.name") or a file. Empty if valid. Called before prepare().
   [[nodiscard]] virtual diagnostics check(const method_setup& /*setup*/) const { return {}; }
-  /// A net that the method trains on the features of the run's net and that is saved in the same file under names of
-  /// its own. Null if there is none. Called after check() has returned no error.
+  /// A net that the method trains on the features of the run's net. It is saved in the same file, under separate names.
+  /// Null if there is none. Called after check() has returned no error.
   [[nodiscard]] virtual model_ref downstream_net(const method_setup& /*setup*/) const { return nullptr; }
   /// Called once, after the keys were read and the net was built.
   virtual void prepare(const method_setup& setup) = 0;
-  /// One round of one client: a pure function of `ctx` and `in`, which both outlive it. It may be destroyed at any
-  /// co_await and rerun from the start, so it must have no side effects. It may continue on another thread after a
-  /// co_await: hold no lock and no NoGradGuard across one.
+  /// One round of one client: a pure function of `ctx` and `in`, which both outlive the coroutine. The coroutine may be
+  /// destroyed at any co_await and rerun from the start, so it must have no side effects. It may continue on another
+  /// thread after a co_await: hold no lock and no NoGradGuard across one.
   virtual task<client_result> client_round(client_context& ctx, const broadcast& in) const = 0;
   /// A client outside the cohort observes its rows (task_plan::observers). A pure function like client_round(). The
   /// result may have memory and counts, but no upload.
   virtual task<client_result> client_observe(client_context& ctx, const broadcast& in) const;
-  /// True if every upload holds the client's trained model: `flat_weights` of the run's net, or those of its parameters
-  /// that are sent, by name. evaluation.personal = "local" requires it.
+  /// True if every upload holds the client's trained model: `flat_weights` of the run's net, or the sent parameters
+  /// under their names. evaluation.personal = "local" requires it.
   [[nodiscard]] virtual bool uploads_models() const { return false; }
   /// Creates the server half. Called after prepare().
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
   /// Creates the proxy. Returns null if the method has none.
   [[nodiscard]] virtual std::unique_ptr<proxy_half> make_proxy() const { return nullptr; }
-  /// Parameters of the net that `flat_weights` in messages belong to; int8 scales each of them separately. The default
-  /// is the run's net. Called after prepare().
+  /// Parameters of the net whose weights `flat_weights` in messages contains; int8 scales each parameter separately.
+  /// The default is the run's net. Called after prepare().
   [[nodiscard]] virtual const std::vector<parameter>& wire_layout(const model& net) const { return net.layout(); }
 };
 
 struct strategy_entry {
   std::string name{};
-  std::string summary{}; ///< One line with the paper, for `mneme list strategies`.
+  std::string summary{}; ///< One line that names the paper, for `mneme list strategies`.
   std::function<std::unique_ptr<strategy>()> make{};
 };
 /// Registers a method: `const strategy_registration line{{.name = "fedavg", .summary = "...", .make = ...}};`

@@ -54,7 +54,7 @@ struct training_options {
   class_range classes{};
   /// Number of classes, from class 0, whose head outputs keep their bits while the rest of the net is trained.
   std::int64_t held_classes = 0;
-  /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
+  /// Classes with trained head outputs, if fewer than the loss covers. Empty: all of `classes`.
   class_range trained_classes{};
   std::vector<layer_rate> rates{}; ///< Layers with other learning rates.
   /// Rows of the job's second set in every step, or all of them if there are fewer; 0: none. They are drawn from
@@ -64,7 +64,7 @@ struct training_options {
   replay_pass replay_by = replay_pass::joint;
   std::optional<augmentation_kind> replay_augment{}; ///< Augmentation of replayed rows; nullopt: `augment`.
   /// True: the last step of each shuffle of the second set has only the remaining rows. False: rows of the next shuffle
-  /// fill it up to replay_rows.
+  /// fill that step up to replay_rows.
   bool replay_short_last = false;
   std::vector<teacher_view> teachers{}; ///< One per entry of train_job::teachers.
   std::vector<std::string> maps{};      ///< Entries of model::maps() that the loss reads.
@@ -149,7 +149,7 @@ public:
   /// gradients are [n]: one trained segment of one model, which begins at `offset` in its weights.
   virtual void regularize(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
                           const tensor_map* /*side*/, at::Tensor& /*gradients*/) const {}
-  /// Values of that penalty, on the device of the weights. For records; called in the last epoch only.
+  /// Values of the penalty of regularize(), on the device of the weights. For records; called in the last epoch only.
   [[nodiscard]] virtual std::vector<loss_term> penalties(const at::Tensor& /*weights*/, const at::Tensor& /*start*/,
                                                          std::int64_t /*offset*/, const tensor_map* /*side*/) const {
     return {};

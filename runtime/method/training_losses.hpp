@@ -38,7 +38,7 @@ private:
   [[nodiscard]] double& sum_of(std::string_view name);
 };
 
-/// A program returns the mean loss of its training as a tensor of this name with one element. Tensors with the name
+/// Name of the tensor, with one element, in which a program returns the mean loss of its training. Tensors named
 /// "training_loss.NAME" return the terms. The client's number of rows is the weight.
 inline constexpr const char* training_loss_tensor = "training_loss";
 

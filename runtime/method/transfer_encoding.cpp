@@ -33,7 +33,7 @@ at::Tensor through_int8(const at::Tensor& values) {
   return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round rounds half to even
 }
 
-/// Offset of `size` flat weights in a net; they are either its first or its last parameters.
+/// Offset of `size` flat weights in a net; these weights are either its first or its last parameters.
 std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
   const auto ends = [&](const parameter& entry) { return entry.offset + entry.size == size; };
   if (std::any_of(layout.begin(), layout.end(), ends))
@@ -41,7 +41,8 @@ std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layou
   return layout.back().offset + layout.back().size - size;
 }
 
-/// Quantizes flat weights with one scale per parameter. They belong to a whole net, or to its first or last layers.
+/// Quantizes flat weights with one scale per parameter. The weights belong to a whole net, or to its first or last
+/// layers.
 at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
   auto result = flat.new_empty(flat.sizes());
   const auto first = beginning_of(flat.numel(), layout);

@@ -31,7 +31,7 @@ void add_gaussian(std::span<double> update, double factor, const rng_key& key) {
 std::int64_t kept_entries(double share, std::int64_t n) {
   if (n == 0 || share >= 1.0)
     return n;
-  const auto wanted = std::ceil(share * static_cast<double>(n) * (1.0 - 1e-12)); // else 0.1 * 30 exceeds 3
+  const auto wanted = std::ceil(share * static_cast<double>(n) * (1.0 - 1e-12)); // else 0.1 * 30 would exceed 3
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted), 1, n);
 }
 

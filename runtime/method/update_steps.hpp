@@ -21,10 +21,10 @@ void add_gaussian(std::span<double> update, double factor, const rng_key& key);
 /// Sets all entries to 0 except the `count` entries of largest magnitude. Of equal magnitudes, keeps the one with the
 /// lower index.
 void keep_largest(std::span<double> update, std::int64_t count);
-/// Rounds each entry to a multiple of max |x| / (2^(bits-1) - 1), which is a float32. nearest: half to even.
+/// Rounds each entry to a multiple of max |x| / (2^(bits-1) - 1), which is a float32. nearest: rounds half to even.
 /// stochastic: floor(x / step + u), where u is uniform in [0, 1), so that the mean is x (Alistarh et al. 2017, QSGD,
-/// section 3.1, with the maximum in place of the L2 norm). Zeros stay and draw no number.
-/// @pre bits >= 2 @param key of the stream of u
+/// section 3.1, with the maximum in place of the L2 norm). Zeros stay 0 and draw no random number.
+/// @pre bits >= 2 @param key key of the random stream from which u is drawn
 void quantise_update(std::span<double> update, std::int64_t bits, rounding_kind rounding, const rng_key& key);
 
 } // namespace mneme

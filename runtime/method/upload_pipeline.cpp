@@ -97,8 +97,8 @@ bool upload_pipeline::attacks(client_id client) const {
 
 // -- the client half --------------------------------------------------------------------------------------------------
 
-/// Inputs of the method's round: memory without the pipeline's tensor, and flipped labels if the client is such an
-/// attacker.
+/// Inputs of the method's round: memory without the pipeline's tensor, and flipped labels if the client attacks with
+/// flipped labels.
 assignment upload_pipeline::inner_assignment(const client_context& ctx) const {
   auto inner = ctx.assigned();
   inner.memory = memory_of_method(inner.memory);

@@ -12,8 +12,8 @@ namespace mneme {
 /// Ids of the attackers, ascending: round(clients.attackers * clients.count) clients, drawn once per run.
 [[nodiscard]] std::vector<std::uint32_t> attackers_of(const scenario& settings);
 
-/// Purposes of the random streams of uploads. Their numbers lie between those of the engine (runtime/base/rng.hpp) and
-/// those of methods.
+/// Purposes of the random streams of uploads. Their numbers lie between the purposes of the engine
+/// (runtime/base/rng.hpp) and the purposes of methods.
 enum class upload_purpose : std::uint32_t { attackers = 0x8000, attack_noise, client_noise, server_noise, rounding };
 
 /// Name of the client memory that holds the error of compression, float32, one entry per uploaded weight.
@@ -27,14 +27,14 @@ inline constexpr const char* upload_error_name = "uploads.error";
 /// and upload w + c, in float64 with one cast to float32 at the end. z is standard normal. An upload that no step
 /// changes keeps its bits. The server adds the noise of noise = "server" or "tree" once per round to the sum of
 /// updates, and divides by the full cohort: an absent client counts as an update of 0 (the fixed-denominator estimator
-/// of McMahan et al. 2018, section 2.1). A rule of [aggregation] replaces the weights of all uploads of a round by its
-/// result, so that each mean of them has that value.
+/// of McMahan et al. 2018, section 2.1). A rule of [aggregation] replaces the weights of all uploads of a round with
+/// its result, so that every mean of these uploads equals the result.
 ///
 /// The server keeps the uploads of a round in memory if a rule is not the mean.
 class upload_pipeline final : public strategy {
 public:
-  /// @param method must be prepared and average weights (strategy::uploads) @param settings must have passed their
-  /// checks
+  /// @param method must be prepared, and its server must average weights (strategy::uploads) @param settings must have
+  /// passed their checks
   upload_pipeline(std::shared_ptr<const strategy> method, const scenario& settings, const task_stream& tasks);
 
   [[nodiscard]] method_needs needs() const override;

@@ -3,7 +3,8 @@
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// Leaky ReLU, sigmoid, tanh or SiLU, as in PyTorch. A ReLU is no such layer: the layer before it computes it.
+/// Leaky ReLU, sigmoid, tanh or SiLU, as in PyTorch. ReLU is not among them, because the layer before a ReLU computes
+/// it.
 class activation_layer final : public function_layer {
 public:
   /// @param slope factor of negative values, used by leaky only @pre `kind` is neither none nor relu

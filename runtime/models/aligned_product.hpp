@@ -12,7 +12,7 @@ namespace mneme {
 /// @param result [m, n], contiguous; must not be `a` or `b`
 /// @param added [m, n] or [n]; may be `result`; not read if beta is 0
 /// @param a [m, k] @param b [k, n], each contiguous or the transpose of a contiguous matrix
-/// @param memory of the pass; its first three slots are overwritten
+/// @param memory working memory of the pass; its first three slots are overwritten
 void aligned_product(at::Tensor result, const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, double beta,
                      double alpha, kernels::scratch& memory);
 

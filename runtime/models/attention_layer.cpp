@@ -24,7 +24,7 @@ constexpr double unseen = -1e30; // score of a masked token: lower than every re
 
 enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
 
-/// Uninitialized tensor of shape `sizes` in slot `where` of the pass's memory, which it does not own.
+/// Uninitialized tensor of shape `sizes` in slot `where` of the pass's memory. The tensor does not own its memory.
 at::Tensor non_owning(const layer_pass& pass, slot where, at::IntArrayRef sizes) {
   return at::from_blob(pass.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
 }

@@ -11,7 +11,7 @@ namespace {
 /// attention weights have no dropout. With low-rank adapters (low_rank.hpp) the body, including the tanh layer, is
 /// frozen.
 ///
-/// With model.causal it is a causal language model instead (Radford et al. 2018, section 3.1): a token attends to
+/// With model.causal the net is a causal language model instead (Radford et al. 2018, section 3.1): a token attends to
 /// itself and the tokens before it, and a linear layer computes the scores of the next token of each position.
 /// Parameters are those of BertForTokenClassification with is_decoder = True. The scores do not share the embedding's
 /// weights.

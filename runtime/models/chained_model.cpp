@@ -18,7 +18,8 @@ chained_model::chained_model(model_ref front, model_ref back) : front_(std::move
   }
 }
 
-/// The part of `trained` that belongs to the back. A choice covers whole layers, so their names identify it.
+/// The part of `trained` that belongs to the back. A choice covers whole layers, so the names of the layers identify
+/// that part.
 parameter_choice chained_model::of_back(const parameter_choice& trained) const {
   if (trained.whole())
     return {};

@@ -3,9 +3,9 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// The weights are those of the front, followed by those of the back. The features are those of the front. The front is
-/// in evaluation mode and its parameters are frozen: training changes the back only, and losses on features change
-/// nothing.
+/// The weights are the front's weights, followed by the back's weights. The features are the front's features. The
+/// front is in evaluation mode and its parameters are frozen: training changes the back only, and losses on features
+/// change nothing.
 class chained_model final : public model {
 public:
   /// @param back reads rows of front->feature_width() numbers

@@ -24,7 +24,7 @@ struct dense_layer {
   [[nodiscard]] dense_layer rows_for(std::int64_t low, std::int64_t high) const;
 };
 
-/// Computes y [rows, out] from x [rows, in]. @param weights of the model, [P]
+/// Computes y [rows, out] from x [rows, in]. @param weights the model's weights, [P]
 void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y);
 
 /// Arguments of dense_backward(): x and y are those of the forward pass.
@@ -36,7 +36,8 @@ struct dense_gradients {
   std::int64_t rows = 0;
   /// The gradients of the layer's weights, times `scale`, are added to `before` [P]; the sums are written to `into`
   /// [P]. `weights`, `before` and `into` may be the same memory: each weight is read for the last time before it is
-  /// written. If `before` is null, the gradients are added to zeros. If `into` is null, they are not computed.
+  /// written. If `before` is null, the gradients are added to zeros. If `into` is null, the gradients of the weights
+  /// are not computed.
   const float* before = nullptr;
   float* into = nullptr;
   float scale = 1.0F;

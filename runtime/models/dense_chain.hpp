@@ -8,14 +8,14 @@ namespace mneme {
 /// model::backward() in a fused group. Its working set fits into the first caches of a core.
 class dense_chain {
 public:
-  /// @param layers in order from the input; the last one is the head
+  /// @param layers all layers, in order from the input; the last one is the head
   /// @param low, high the loss covers classes low .. high - 1
   /// @param rows_max upper bound of a step's rows
   dense_chain(const std::vector<dense_layer>& layers, std::int64_t low, std::int64_t high, std::int64_t rows_max);
 
   struct step {
     const float* weights = nullptr;       ///< [P] before the step
-    float* moved = nullptr;               ///< [P] after it; must be `weights` unless moves_all()
+    float* moved = nullptr;               ///< [P] after the step; must be `weights` unless moves_all()
     const float* inputs = nullptr;        ///< [rows, inputs of the first layer]
     const std::int64_t* labels = nullptr; ///< [rows] labels and row weights, as in kernels::cross_entropy_rows
     const float* row_weight = nullptr;

@@ -1,5 +1,6 @@
-// Batch normalization on devices: LibTorch's operators with hand-written gradients. Like convolutions
-// (composite_convolution.cpp), it builds no autograd graph. Other layers with parameters run as functions on devices.
+// Batch normalization on devices, by LibTorch's operators with hand-written gradients. Like convolutions
+// (composite_convolution.cpp), batch normalization builds no autograd graph. Other layers with parameters run as
+// functions on devices.
 #include "runtime/models/normalization.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>

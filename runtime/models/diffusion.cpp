@@ -27,7 +27,7 @@ std::vector<double> evenly(std::int64_t steps, double first, double last) {
   return values;
 }
 
-/// Rounds to the nearest integer, and a tie to the even one, in any floating-point rounding mode.
+/// Rounds to the nearest integer, ties to even, in any floating-point rounding mode.
 std::int64_t rounded(double value) {
   const double whole = std::floor(value), rest = value - whole;
   const auto below = static_cast<std::int64_t>(whole);

@@ -14,7 +14,8 @@ struct embedding_shape {
   std::int64_t embedding = 256; ///< D, the number of values of an embedding.
   std::vector<std::int64_t> classifier{1000, 1000};
   /// true: the encoder computes means and log standard deviations of a normal distribution, 2 D features. Training
-  /// reads samples of it (VEE), evaluation the means. false: the encoder computes D numbers (EBR).
+  /// reads samples of this distribution, and evaluation reads the means (VEE). false: the encoder computes D numbers
+  /// (EBR).
   bool normal = true;
   double low = -6.0, high = 3.0; ///< Bounds of the log standard deviations, if `normal`.
 };

@@ -11,8 +11,8 @@ struct function_mode {
   bool statistics = false; ///< true: return the statistics of batch normalizations' inputs, in either mode.
 };
 
-/// Mean and variance, by channel, of a batch normalization's inputs: of the step's rows, and the running statistics.
-/// Matching the two inverts a net (Yin et al. 2020, "Dreaming to Distill", eq. 4).
+/// Mean and variance, by channel, of a batch normalization's inputs in a step, and the running statistics. A net can be
+/// inverted by matching the two (Yin et al. 2020, "Dreaming to Distill", eq. 4).
 struct batch_statistics {
   std::string name{};                                ///< Name of the layer, such as "layer1.0.bn2".
   at::Tensor mean{}, variance{};                     ///< [K, C]; biased variance, as in the layer

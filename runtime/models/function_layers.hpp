@@ -6,8 +6,8 @@ namespace mneme {
 /// Options of add_grouped_convolution(); kernel, stride, padding and dilation in pixels.
 struct grouped_convolution_options {
   std::int64_t filters = 0, kernel = 3, stride = 1, padding = 0, dilation = 1;
-  std::int64_t groups = 1; ///< Number of groups of filters; each reads its own group of channels. It divides both
-                           ///< numbers.
+  std::int64_t groups = 1; ///< Number of groups of filters, each of which reads its own group of channels. Divides the
+                           ///< numbers of filters and channels.
   bool bias = true;
 };
 /// Adds a convolution with groups or a dilation, initialized as in PyTorch. @pre it is not the first layer

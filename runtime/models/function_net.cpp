@@ -182,7 +182,7 @@ void function_net::backward(const at::Tensor& /*weights*/, tape& kept, class_ran
 }
 
 /// Writes the gradients of one model.
-/// @param gradients of the loss with respect to each result, in order; undefined: none
+/// @param gradients gradients of the loss with respect to each result, in order; undefined: none
 /// @param into [P], the model's row of the sink
 void function_net::backward_model(const followed_pass& passed, class_range classes,
                                   const std::vector<at::Tensor>& gradients, const parameter_choice& trained,

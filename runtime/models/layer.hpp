@@ -37,7 +37,7 @@ public:
   virtual ~layer() = default;
   /// True if a network computes the layer by function() and its gradients by autograd.
   [[nodiscard]] virtual bool is_function(bool on_cpu) const = 0;
-  /// True for a kernel layer that function() computes if it computes the layers before and after it, too.
+  /// True for a kernel layer that is computed by function() if function() also computes its neighbors.
   [[nodiscard]] virtual bool joins_functions() const { return false; }
   /// Floats of one output row, for a pass over `classes`.
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
@@ -75,7 +75,7 @@ public:
   [[nodiscard]] virtual bool owns_gradient() const { return false; }
   /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
-  /// Computes the gradient of the input into data.d_in, and those of the parameters into `sink`.
+  /// Writes the gradient of the input to data.d_in, and the gradients of the parameters to `sink`.
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
 };
 

@@ -9,7 +9,7 @@ namespace mneme {
 
 /// One layer, or a residual block with nested layers.
 struct layer_spec {
-  std::size_t position = 0; ///< Index of its text in the array, from 0.
+  std::size_t position = 0; ///< Index of the layer's text in model.layers, from 0.
   std::string text{};       ///< The text itself.
   std::string name{};       ///< Prefix of its parameters' names in files: "0", "3.body.1", or the name in the text.
   std::string kind{};       ///< Such as "conv" or "residual".

@@ -17,9 +17,10 @@ struct layers_options {
   head_shape head{};
   /// Keyed by the names that the layers give to parameters. All other parameters are drawn.
   std::map<std::string, given_parameter> given{};
-  /// Layers that the caller supplies, by the texts that stand for them. One that is last computes the class scores.
+  /// Layers that the caller supplies, keyed by the texts that represent them. If the net's last layer is one of them,
+  /// it computes the class scores.
   std::map<std::string, foreign_layer> foreign{};
-  std::string foreign_digest{}; ///< Digest of what the foreign layers compute.
+  std::string foreign_digest{}; ///< Digest of the computations of the foreign layers.
   std::string note{};           ///< See network::note().
 };
 

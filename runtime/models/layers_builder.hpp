@@ -16,7 +16,7 @@ public:
                  head_shape head)
       : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
 
-  /// Adds layers to those that a text may name. @param layers must outlive add_all()
+  /// Adds `layers` to the layers that a text may name. @param layers must outlive add_all()
   void set_foreign(const std::map<std::string, foreign_layer>& layers) { foreign_ = &layers; }
 
   /// Returns the first error; "" on success.

@@ -39,11 +39,11 @@ private:
 };
 
 /// The parameter-free shortcut of a residual block that halves the image: every second pixel, and zeros for the added
-/// channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A). The zero channels follow those of the
-/// input, or half of them precede and half of them follow.
+/// channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A). The zero channels follow the input
+/// channels, or half of them precede and half of them follow these channels.
 class subsampling_layer final : public kernel_layer {
 public:
-  /// @param first index of the first input channel among `channels`; those before it are zero
+  /// @param first index of the first input channel among `channels`; the channels before it are zero
   subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)
       : in_(in), stride_(stride), channels_(channels), first_(first) {}
   [[nodiscard]] image_shape out_shape() const {

@@ -1,4 +1,4 @@
-/// low_rank: low-rank adapters (LoRA) of a net's linear layers: keys, parameters and formula.
+/// low_rank: keys, parameters and formula of low-rank adapters (LoRA) of a net's linear layers.
 ///
 /// E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
 #pragma once
@@ -38,7 +38,7 @@ struct low_rank_parameters {
   parameter down{}, up{};
 };
 /// A is drawn from U(-1 / sqrt(in), 1 / sqrt(in)), as by PyTorch's Linear and by peft; B is zero, so that the initial
-/// net computes what its body computes.
+/// net has the same outputs as its body.
 [[nodiscard]] low_rank_parameters make_low_rank(std::string down_name, std::string up_name, std::int64_t in,
                                                 std::int64_t out, std::int64_t rank);
 

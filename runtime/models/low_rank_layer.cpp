@@ -12,7 +12,7 @@ namespace {
 
 enum slot : std::size_t { part_slot = 3, gradient_slot = 4 }; // aligned_product() overwrites slots 0 to 2
 
-/// Uninitialized matrix in slot `where` of the pass's memory, which it does not own.
+/// Uninitialized matrix in slot `where` of the pass's memory. The matrix does not own its memory.
 at::Tensor scratch_matrix(const layer_pass& pass, slot where, std::int64_t rows, std::int64_t columns) {
   return at::from_blob(pass.memory->take(where, rows * columns), {rows, columns}, at::kFloat);
 }

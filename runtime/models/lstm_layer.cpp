@@ -24,7 +24,7 @@ struct lstm_layer::model_pass {
   const float* weights = nullptr; ///< [P]
   const float* x = nullptr;       ///< [B, T, I]
   const float* h = nullptr;       ///< [B, T, H]
-  float* h_made = nullptr;        ///< Memory of `h` in a forward pass, which writes it.
+  float* h_made = nullptr;        ///< The memory of `h`, which a forward pass writes.
   float* kept = nullptr;          ///< [B, T, 6 H]
   std::int64_t rows = 0;          ///< B
   float* step = nullptr;          ///< forward [B, G]: the recurrent part of the gates; backward [B, T, H]: h of the

@@ -14,7 +14,7 @@ std::int64_t model::size() const noexcept {
 
 namespace {
 
-/// Axis sizes of the parameter in memory, if its order differs from that of files.
+/// Axis sizes of the parameter in memory, if its order differs from the order in files.
 std::vector<std::int64_t> extents_in_memory(const parameter& entry) {
   std::vector<std::int64_t> extents;
   for (const auto axis : entry.order)

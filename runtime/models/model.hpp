@@ -103,8 +103,8 @@ public:
   /// True if a row's results depend on the other rows of its step (batch normalization). Such nets get no padded rows.
   [[nodiscard]] virtual bool couples_batch_rows() const noexcept { return false; }
   /// True if, on a CPU and in evaluation mode, a row's bits may depend on the number of rows. This is the case for
-  /// LibTorch's products, which choose their algorithm by this number. @param classes of the pass; empty: it ends at
-  /// the features
+  /// LibTorch's products, which choose their algorithm by this number. @param classes classes of the pass; empty: the
+  /// pass ends at the features
   [[nodiscard]] virtual bool depends_on_row_count(class_range /*classes*/) const noexcept { return true; }
   /// The layers of a net that consists of fully connected layers and a linear head only; null for other nets.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
@@ -114,7 +114,7 @@ public:
   /// Forward pass of K models.
   /// @param weights [K, P], or [1, P] shared by all K; each row is contiguous
   /// @param inputs [K, B, channels, H, W] float32
-  /// @param classes whose logits are computed; empty: the pass ends at the features
+  /// @param classes classes whose logits are computed; empty: the pass ends at the features
   /// @param keep receives the data for backward(), unless null; results may share its memory
   /// @param training null: evaluation mode; otherwise the running statistics in `weights` are updated
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
@@ -123,8 +123,8 @@ public:
   /// `classes` keep their values.
   /// @param d_logits undefined if the forward pass had no classes
   /// @param d_features [K, B, D] gradient with respect to the features; undefined: none
-  /// @param trained as in the forward pass; other parameters are not written, and layers before the first trained
-  /// parameter are skipped
+  /// @param trained trained parameters, as in the forward pass; other parameters are not written, and layers before the
+  /// first trained parameter are skipped
   /// @param out may be the weights themselves: each weight is read for the last time before it is written
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                         const at::Tensor& d_features, const parameter_choice& trained,
@@ -148,7 +148,8 @@ public:
 };
 using model_ref = std::shared_ptr<const model>;
 
-/// Draws a parameter's initial values, float32 in the shape of files. The random stream is keyed by its name.
+/// Draws a parameter's initial values, float32 in the shape of files. The random stream is keyed by the parameter's
+/// name.
 [[nodiscard]] at::Tensor initial_values(const parameter& entry, std::uint64_t seed);
 /// Draws initial weights [P] float32. Each parameter has its own stream, so values do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
@@ -177,7 +178,7 @@ public:
   /// Sets the classes of each task, for nets with parts for each task. Call before build().
   void set_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
   /// Freezes a vision transformer and adds prompts (prompted_vit.hpp) or low-rank adapters (low_rank_vit.hpp) to its
-  /// attention. Other nets ignore it. Call before build().
+  /// attention. Other nets ignore this call. Call before build().
   void set_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
   /// Sets the number of distinct tokens in the data set; 0: the data set has images. Call before build().
   void set_tokens(std::int64_t count) { tokens_ = count; }

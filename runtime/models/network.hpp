@@ -43,9 +43,9 @@ public:
 private:
   /// Role of a node in a training.
   struct node_role {
-    bool learns = false; // as network_node::learns, but only trained parameters count
+    bool learns = false; // like network_node::learns, but only trained parameters count
     bool trained = true; // true: in training mode
-    bool fixed = false;  // true: its parameters are not trained
+    bool fixed = false;  // true: the node's parameters are not trained
   };
   using node_roles = std::vector<node_role>;
   [[nodiscard]] activations forward_from(network_place first, const at::Tensor& weights, const at::Tensor& inputs,

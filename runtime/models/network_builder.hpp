@@ -27,7 +27,7 @@ public:
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);
   /// @param slope factor of negative values, used by leaky
   void add_activation(activation kind, double slope = 0.01);
-  /// @param groups of channels for group normalization; 0: batch normalization
+  /// @param groups number of channel groups for group normalization; 0: batch normalization
   void add_normalization(const std::string& name, std::int64_t groups, activation after,
                          const norm_constants& constants = {});
   /// @param rate probability that a value is dropped, in [0, 1)
@@ -44,7 +44,7 @@ public:
   /// Ends the net with a head: its hidden layers "head1", "head2", ..., if any, then one output per class.
   void add_head(const std::string& name, std::int64_t classes, const head_shape& head = {});
   /// Ends the net with a linear head that each token reads: the net then has one prediction per token
-  /// (row_wise_model::positions()). All classes share the head's parameters as one part. @pre values are tokens
+  /// (row_wise_model::positions()). All classes share the head's parameters (parameter::whole). @pre values are tokens
   void add_token_head(const std::string& name, std::int64_t classes);
   /// Ends the net without a head: the last value is the features.
   void end_headless();

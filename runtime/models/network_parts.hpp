@@ -17,7 +17,7 @@ struct network_node {
   bool learns = false;                                 // true: the node, or one that it depends on, has parameters
   std::size_t first_parameter = 0, last_parameter = 0; // range of its parameters in the layout, without buffers
   std::size_t first_buffer = 0, last_buffer = 0;       // range of its running statistics in the layout
-  std::string name{};                                  // only set for normalizations
+  std::string name{};                                  // set only for normalizations
   bool statistics_held = false;                        // true: running statistics are frozen, so the layer is always in
                                                        // evaluation mode
 };
@@ -60,7 +60,7 @@ struct function_run {
   std::vector<network_place> shows{};                  ///< Outputs: values that later nodes or the caller reads.
   std::vector<network_place> maps{};                   ///< Values that are outputs only in passes that request these
                                                        ///< maps.
-  std::size_t slot = 0; ///< Index of its first tensor in a tape, among the tensors of all runs.
+  std::size_t slot = 0; ///< Index of the run's first tensor in a tape, among the tensors of all runs.
   [[nodiscard]] std::size_t tensors() const {
     return last_parameter - first_parameter + reads.size() + shows.size() + maps.size();
   }
@@ -69,8 +69,8 @@ struct function_run {
 /// layers with joins_functions().
 [[nodiscard]] std::vector<function_run> function_runs(const network_parts& net, bool on_cpu);
 
-/// Returns a tensor of these sizes from the tape's spare memory, the smallest that is large enough. If none is large
-/// enough, a new tensor replaces the largest one, so that memory does not accumulate as steps grow.
+/// Returns a tensor of these sizes, made from the smallest of the tape's spare tensors that is large enough. If none is
+/// large enough, a new tensor replaces the largest spare tensor, so that memory does not accumulate as steps grow.
 [[nodiscard]] at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& like);
 /// Gives a tensor's memory back to the tape's spare memory, unless another tensor shares it.
 void release_buffer(tape& to, at::Tensor tensor);

@@ -208,7 +208,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chosen) const {
   auto parts = net_;
   hold_parameters(parts.layout, chosen);
-  std::map<std::string, bool> statistics_held; // by name of the layer
+  std::map<std::string, bool> statistics_held; // keyed by the name of the layer
   for (const auto& entry : parts.layout) {
     parts.has_held = parts.has_held || entry.held;
     if (entry.buffer)
@@ -320,7 +320,8 @@ network_place network::backward_from(network_place end, const layer_pass& pass, 
   return first;
 }
 
-/// Backpropagates d_logits to the features. Returns undefined if they need no gradient. The head's parameters get none.
+/// Backpropagates d_logits to the features. Returns an undefined tensor if the features need no gradient. Computes no
+/// gradients of the head's parameters.
 at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass, const layer_pass& still,
                                          tape& with, const node_roles& roles, const gradient_sink& sink) const {
   if (!d_logits.defined() || net_.features == 0 || !roles[net_.features - 1].learns)

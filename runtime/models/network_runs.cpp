@@ -198,7 +198,8 @@ void network::show(const function_run& run, std::int64_t k, std::span<const at::
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
-/// Backpropagates through a run. @param trained null: only gradients of the run's inputs, and the graph is retained
+/// Backpropagates through a run. @param trained null: computes only gradients of the run's inputs, and retains the
+/// graph
 void network::backward_functions(const function_run& run, const layer_pass& pass, tape& with, const node_roles& roles,
                                  const parameter_choice* trained, const gradient_sink& sink) const {
   const auto together = models_together(pass);

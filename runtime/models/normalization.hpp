@@ -1,13 +1,12 @@
-/// normalisation_layer: batch or group normalization of channels-last images, then the activation.
+/// normalization_layer: batch or group normalization of channels-last images, then the activation.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
 /// Batch normalization (Ioffe and Szegedy 2015) computes mean and variance of a channel over all pixels of a step's
-/// rows. Group normalization (Wu and He 2018) computes those of a group of channels over the pixels of one row. In
-/// evaluation mode, batch normalization uses the running statistics. As in PyTorch, the running variance is
-/// unbiased. A step with a single value per channel, which PyTorch
-/// rejects, does not update the running statistics.
+/// rows. Group normalization (Wu and He 2018) computes mean and variance of a group of channels over the pixels of one
+/// row. In evaluation mode, batch normalization uses the running statistics. As in PyTorch, the running variance is
+/// unbiased. A step with a single value per channel, which PyTorch rejects, does not update the running statistics.
 class normalization_layer final : public kernel_layer {
 public:
   struct shape {

@@ -33,7 +33,7 @@ public:
   [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
   /// True if training changes the parameter at `index` of the layout, by gradients or as running statistics.
   [[nodiscard]] bool changes(const model& net, std::size_t index) const;
-  /// True if it changes one of the parameters first .. last - 1. @pre not whole()
+  /// True if training changes one of the parameters first .. last - 1. @pre not whole()
   [[nodiscard]] bool changes_any(std::size_t first, std::size_t last) const;
   /// True if a row's results in training depend on the other rows of its step. Such steps are never padded.
   [[nodiscard]] bool couples_batch_rows(const model& net) const;
@@ -41,7 +41,7 @@ public:
 private:
   explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}
 
-  std::vector<bool> chosen_; // by layout index; empty: all parameters
+  std::vector<bool> chosen_; // one entry per parameter of the layout; empty: all parameters
   bool statistics_ = false;  // true: the running statistics of all layers are chosen
 };
 

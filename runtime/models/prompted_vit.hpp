@@ -10,20 +10,20 @@ namespace mneme {
 // Axes: B rows of a step, d channels of a token, n vectors of a prompt.
 
 /// Prompts and head follow the transformer's parameters in the layout. The query q [d] of an image is its class token
-/// after the last norm of a pass without prompts. It is a constant for gradients. The features are the class token of a
-/// second pass with prompts. A prompt of n vectors prepends the first n / 2 to the keys of a block and the others to
+/// after the last norm of a pass without prompts. Gradients do not flow through q. The features are the class token of
+/// a second pass with prompts. A prompt of n vectors prepends the first n / 2 to the keys of a block and the others to
 /// its values.
 ///
 /// components: the prompt is sum_k alpha_k P_k over the tasks so far, with alpha_k = cos(q * A_k, K_k). Components of
-/// earlier tasks are constants for gradients. slots: the prompt is the slot of the task in training. In evaluation it
-/// is, for each block, the slot whose key has the largest cosine with q. The task of a pass is the one that contains
-/// the last of its classes. Without classes it is the last task.
+/// earlier tasks receive no gradients. slots: the prompt is the slot of the task in training. In evaluation, the prompt
+/// of each block is the slot whose key has the largest cosine with q. The task of a pass is the one that contains the
+/// last of the pass's classes, or the last task if the pass has no classes.
 ///
 /// Maps: "match" (slots) is the sum over blocks of 1 - cos(q, key of the task). "penalty" (components) is the sum over
 /// blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far. Each has one value per row.
 class prompted_vit final : public frozen_vit {
 public:
-  /// @param body layout of the transformer without its head @param tasks classes of each task, at least one
+  /// @param body layout of the transformer without its head @param tasks classes of each task; at least one task
   prompted_vit(vit_shape shape, prompt_shape prompts, const std::vector<parameter>& body,
                std::vector<class_range> tasks, std::int64_t classes);
   [[nodiscard]] std::string identity() const override;

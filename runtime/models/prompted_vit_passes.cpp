@@ -72,7 +72,7 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
   return before;
 }
 
-/// Components of the tasks so far. Those of earlier tasks are constants for gradients.
+/// Components of the tasks so far. Components of earlier tasks receive no gradients.
 at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const {
   const auto& components = pass.values[place];
   const auto old = task_of(pass.classes) * prompts_.of_task;

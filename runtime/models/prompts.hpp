@@ -28,10 +28,10 @@ struct prompt_shape {
   std::int64_t length = 8;             ///< Number of vectors of a prompt. The first half precedes the keys, the second
                                        ///< half the values.
   std::int64_t general_length = 6;     ///< Number of vectors of a shared prompt.
-  bool softmax_focus = false; ///< components: true replaces A by softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
+  bool softmax_focus = false; ///< components: true replaces A with softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
   bool all_slots = false;     ///< slots: true lets evaluation also select slots of future tasks.
 
-  /// Text for the net's identity; it differs if the settings compute different results.
+  /// Text for the net's identity. Settings that compute different results have different texts.
   [[nodiscard]] std::string text() const;
 };
 

@@ -24,7 +24,7 @@ struct resnet_shape {
 };
 
 /// The largest allowed number of groups that divides the channels and leaves at least two channels per group. With one
-/// channel per group, normalizing a last stage of one pixel would set it to zero.
+/// channel per group, normalizing a last stage of one pixel would set that pixel to zero.
 std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
   auto groups = std::min(groups_max, channels / 2);
   while (channels % groups != 0)
@@ -91,7 +91,7 @@ private:
     add_normalization(name + ".bn2", activation::none);
   }
 
-  /// As in torchvision, the 3x3 convolution halves the image. In the paper it is the first 1x1 convolution.
+  /// As in torchvision, the 3x3 convolution halves the image. In the paper, the first 1x1 convolution does.
   void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
     add_normalization(name + ".bn1", activation::relu);
@@ -154,7 +154,7 @@ protected:
             .head = head()};
   }
 
-  /// @param name of the kind, followed by the part of the net's identity that its own keys determine
+  /// @param name name of the kind, followed by the part of the net's identity that the kind's own keys determine
   [[nodiscard]] tl::expected<model_ref, std::string> network_named(const std::string& name,
                                                                    const resnet_shape& net_shape,
                                                                    std::array<std::int64_t, 3> shape,

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Converts a number of an input row to a token in 0 .. vocabulary - 1; floats hold tokens below 2^24 exactly. Throws
-/// std::runtime_error with the number if it is not such a token.
+/// std::runtime_error that states the number if the number is not such a token.
 [[nodiscard]] std::int64_t token_of(float value, std::int64_t vocabulary);
 
 /// A trained vector per token (PyTorch's Embedding). Optionally adds a trained vector per position, and the vector of
@@ -16,8 +16,7 @@ public:
     std::int64_t vocabulary = 0;                         ///< V, the number of tokens of the vocabulary.
     std::int64_t channels = 0;                           ///< D, the width of a token's vector.
     std::int64_t padding = -1;                           ///< Token whose vector has no gradient; -1: none.
-    std::int64_t positions = 0, types = 0;               ///< Numbers of rows of these two tables, of which the first
-                                                         ///< ones are read.
+    std::int64_t positions = 0, types = 0;               ///< Rows of the two tables; only the first ones are read.
     std::int64_t weight_offset = 0;                      ///< Offset of [V, D] within [P].
     std::int64_t position_offset = -1, type_offset = -1; ///< Offsets of [positions, D], [types, D]; -1: none.
     bool frozen = false;                                 ///< true: parameters get no gradients.

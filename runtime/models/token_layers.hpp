@@ -60,7 +60,7 @@ struct text_embedding_options {
   std::int64_t types = 2;
   std::int64_t padding = -1; ///< Token whose vector is not trained; -1: none.
 };
-/// Like add_token_embedding(), but also adds a vector per position and one per text type. Names are those of
+/// Like add_token_embedding(), but also adds a vector per position and one per text type. Names are as in the library
 /// transformers.
 void add_text_embedding(network_builder& to, const std::string& prefix, const text_embedding_options& layer);
 /// Adds layer `number` of an LSTM with PyTorch's names. Its output is h for all tokens.

@@ -21,8 +21,8 @@ enum class row_form : std::uint8_t {
 /// Limits of the process that probes a module file. Only tests disable the sandbox.
 struct module_guards {
   bool sandbox = true;                   ///< Probes the file in a sandbox process before this process loads it.
-  std::int64_t sandbox_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
-  std::int64_t sandbox_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: by file size.
+  std::int64_t sandbox_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: derived from the file size.
+  std::int64_t sandbox_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: derived from the file size.
 };
 
 /// Requirements of a run on a module.
@@ -64,7 +64,7 @@ public:
 [[nodiscard]] expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
                                                                             const module_requirements& requirements);
 
-/// A module file as layers of a scenario.
+/// A module file, translated to layers of a scenario.
 struct module_layers {
   std::vector<std::string> layers{}; ///< Texts of model.layers; empty if the module has no equivalent.
   /// All parameters and running statistics of the layers: {name in the file, name in mneme}.
@@ -77,7 +77,7 @@ struct module_layers {
 /// The file is not probed in a sandbox, so it must come from the user. Fails like load_user_module().
 [[nodiscard]] expected<module_layers> layers_of_module(const std::filesystem::path& file);
 
-/// How a sandbox process starts.
+/// Ways to start a sandbox process.
 enum class sandbox_start : std::uint8_t {
   exec_program,           ///< Starts the program again as a separate process, so that the sandbox shares no memory with
                           ///< this process.
@@ -88,8 +88,9 @@ enum class sandbox_start : std::uint8_t {
 /// First argument on the command line of a sandbox process.
 constexpr const char* sandbox_argument = "sandbox";
 
-/// Sets the program that becomes a sandbox if its first argument is `sandbox_argument`; it calls sandbox_main(). If no
-/// program is set, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre no thread has started
+/// Sets the program that is started as a sandbox process. The program calls sandbox_main() if its first argument is
+/// `sandbox_argument`. If no program is set, there are no sandboxes. Does nothing in builds without MNEME_MODULES. @pre
+/// no thread has started
 void set_sandbox_program(const std::filesystem::path& program, sandbox_start begin = sandbox_start::exec_program);
 
 /// Runs a whole sandbox process: reads a file from stdin, restricts the process, probes the module, and writes the

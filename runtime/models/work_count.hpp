@@ -25,7 +25,7 @@ struct pass_work {
 /// Counts the operations of `rows` rows in one call of model::differentiable() on rows of zeros in evaluation mode. If
 /// an operator does not support gradients of all weights, `backward` is twice `forward`.
 /// @param shape C, H, W of a row
-/// @param classes whose logits are computed; empty: the pass ends at the features
+/// @param classes classes whose logits are computed; empty: the pass ends at the features
 [[nodiscard]] pass_work work_of_pass(const model& net, std::array<std::int64_t, 3> shape, std::int64_t rows,
                                      class_range classes);
 

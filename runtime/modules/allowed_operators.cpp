@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// One topic per group of lines.
+/// Names of the allowed operators, grouped by topic.
 constexpr std::string_view tensor_operators =
     // layers
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d _convolution convolution linear bilinear "

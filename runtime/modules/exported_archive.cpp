@@ -14,7 +14,7 @@ std::string_view inner_name(const zip_entry& entry) {
   return std::string_view(entry.name).substr(entry.name.find('/') + 1);
 }
 
-/// Finds the entries of an archive by name. The bytes of the file must outlive it.
+/// Finds the entries of an archive by name. The bytes of the file must outlive this object.
 class archive_entries {
 public:
   archive_entries(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) : file_(file) {

@@ -42,7 +42,7 @@ constexpr std::int64_t strided_layout = 7;
 constexpr const char* export_line =
     "torch.export.save(torch.export.export(net, (rows,), dynamic_shapes=({0: torch.export.Dim(\"B\")},)), \"net.pt2\")";
 
-/// How a user exports a net; ends errors about files of other formats.
+/// Instructions for exporting a net; the end of errors about files of other formats.
 constexpr const char* export_advice =
     "export the net by `python -m mneme export-net FILE.py:FUNCTION --rows 3x32x32`, or in Python by "
     "torch.export.save(torch.export.export(net, (rows,), dynamic_shapes=({0: torch.export.Dim(\"B\")},)), \"net.pt2\")";

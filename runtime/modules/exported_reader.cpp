@@ -346,7 +346,7 @@ private:
 
   /// Removes the updates of step counters (num_batches_tracked), which are not part of a run's weights. Other buffers
   /// that calls write must be float32. No other call may read the result of such a write, because evaluation mode skips
-  /// it.
+  /// the write.
   void remove_counters() {
     const auto counts = counter_updates();
     std::set<std::int32_t> read{made_.result_slot};

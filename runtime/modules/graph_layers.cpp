@@ -75,7 +75,7 @@ private:
     return layers;
   }
 
-  /// Records a call that cannot be translated, and continues with its first input to find all of them.
+  /// Records a call that cannot be translated, and continues with its first input to find all such calls.
   const step& step_at(std::int32_t slot) {
     if (const auto known = steps_.find(slot); known != steps_.end())
       return known->second;
@@ -211,7 +211,7 @@ private:
   translation_options options_;
   std::optional<row_flow> flow_; ///< Set with translation_options::partly.
   graph_layers made_;
-  std::map<std::string, graph_segment> segments_; ///< By text.
+  std::map<std::string, graph_segment> segments_; ///< Keyed by graph_segment::text().
   std::map<std::int32_t, step> steps_;
   std::set<std::string> owners_; ///< Names of layers.
   std::set<std::string> fixed_;  ///< Running statistics that training does not change.

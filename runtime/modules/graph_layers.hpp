@@ -34,7 +34,7 @@ struct translation_options {
                                            const translation_options& options);
 
 /// Returns an equivalent net whose last block of attention computes only the first token, if later layers read only
-/// that one.
+/// that token.
 [[nodiscard]] std::vector<std::string> first_token_only(const std::vector<std::string>& layers);
 
 } // namespace mneme

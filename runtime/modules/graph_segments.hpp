@@ -8,7 +8,7 @@ namespace mneme {
 /// The operators that compute the value `to` from the value `from`. Operators outside the segment read `to` only.
 struct graph_segment {
   std::int32_t from = -1, to = -1; ///< Slots.
-  /// The text that stands for the segment in a list of layers.
+  /// The text that represents the segment in a list of layers.
   [[nodiscard]] std::string text() const;
 };
 
@@ -16,8 +16,8 @@ struct graph_segment {
 class row_flow {
 public:
   explicit row_flow(const graph_view& graph);
-  /// Returns the nearest earlier value through which `slot` depends on the rows in all ways, and which a layer can
-  /// return: its first axis is the rows, and it has 2 to 4 axes. Throws no_layer if a layer cannot return `slot`.
+  /// Returns the nearest dominator of `slot` that a layer can return. Such a value has 2 to 4 axes, and its first axis
+  /// is the rows. Throws no_layer if a layer cannot return `slot`.
   [[nodiscard]] std::int32_t before(std::int32_t slot) const;
   /// True if a layer can return the value.
   [[nodiscard]] bool is_layer_value(std::int32_t slot) const;
@@ -42,7 +42,7 @@ private:
 /// Options of a segment's layer.
 struct segment_layer_options {
   std::string file{};               ///< Name of the file, for errors.
-  row_form form = row_form::images; ///< Of the net's rows.
+  row_form form = row_form::images; ///< Form of the net's rows.
   bool training = false;            ///< Training passes run in training mode.
   std::int64_t row_bytes = 0;       ///< See module_shape::row_bytes.
 };

@@ -36,7 +36,7 @@ struct translated_call {
   [[nodiscard]] double number(const char* argument, double otherwise) const {
     return graph.number(call, argument, otherwise);
   }
-  /// Throws no_layer unless the bias is that of the layer `name`.
+  /// True if the call has a bias. Throws no_layer unless it is the bias of the layer `name`.
   [[nodiscard]] bool has_bias(const std::string& name) const {
     const auto* const bias = graph.parameter(call, "bias");
     if (bias && layer_with(bias, "bias") != name)
@@ -153,7 +153,7 @@ layer_text embedding(const translated_call& of) {
           .input = of.graph.program().rows_slot};
 }
 
-/// A unidirectional LSTM over tokens [B, T, W] that starts with zeros.
+/// A unidirectional LSTM over tokens [B, T, W] whose initial states are zeros.
 layer_text lstm(const translated_call& of) {
   const auto& graph = of.graph;
   for (const auto state : graph.slots(of.call, "hx"))

@@ -1,9 +1,9 @@
-/// layer_text: the layer of model.layers that computes what one call of an exported program computes.
+/// layer_text: translates one call of an exported program to an equivalent layer of model.layers.
 #pragma once
 #include "runtime/modules/graph_view.hpp"
 namespace mneme {
 
-/// A layer as model.layers writes it.
+/// A layer in the syntax of model.layers.
 struct layer_text {
   std::string name{}; ///< Prefix of its parameters; "" if it has none.
   std::string text{}; ///< "" if the call returns its input unchanged.

@@ -202,7 +202,8 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
 
 namespace {
 
-/// Rows of the export. Throws std::runtime_error if a size other than the number of rows is not fixed.
+/// Form of the rows that the program was exported with. Throws std::runtime_error if a size other than the number of
+/// rows is not fixed.
 module_rows rows_of_export(const exported_program& program) {
   auto sizes = program.row_sizes;
   if (sizes.size() < 2 || sizes.size() > 4 || sizes.size() == 3 ||

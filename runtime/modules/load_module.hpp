@@ -1,4 +1,4 @@
-/// load_module: loads and checks a module file, and makes it a net for a run.
+/// load_module: loads and checks a module file, and builds a net for a run from the module.
 #pragma once
 #include "runtime/modules/module_net.hpp"
 namespace mneme {

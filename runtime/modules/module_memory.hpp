@@ -11,9 +11,9 @@ class module_memory {
 public:
   static constexpr std::int64_t unlimited = std::int64_t{1} << 60;
 
-  /// Limit in bytes for one model's pass over `rows` rows. It is generous: 1 GiB plus three times the bytes of all
-  /// operator results and weights. At most 256 MiB of results are counted per row, because their sum may be far above
-  /// the memory in use at one time.
+  /// Limit in bytes for one model's pass over `rows` rows. The limit is generous: 1 GiB plus three times the bytes of
+  /// all operator results and weights. At most 256 MiB of results are counted per row, because their sum may be far
+  /// above the memory in use at one time.
   /// @param working_set bytes of weights, rows and operator results
   /// @param row_bytes bytes of all operator results for one row
   [[nodiscard]] static std::int64_t limit_of_pass(std::int64_t working_set, std::int64_t rows, std::int64_t row_bytes);
@@ -30,7 +30,7 @@ public:
   /// Text about the limit of a pass if an allocation failed because of it, otherwise `error`.
   [[nodiscard]] std::string error_of_pass(std::string error) const;
 
-  /// Charges memory that LibTorch's allocator does not see to this thread's limit, until the limit ends. Throws
+  /// Counts memory outside of LibTorch's allocator towards this thread's limit, until the limit's scope ends. Throws
   /// std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.
   static void charge(std::int64_t bytes);
 

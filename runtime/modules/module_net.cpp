@@ -101,7 +101,7 @@ void module_net::add_parameter(parameter entry) {
   layout_.push_back(std::move(entry));
 }
 
-/// Adds a head that is initialized like that of network_builder::add_head().
+/// Adds a head that is initialized like the head of network_builder::add_head().
 void module_net::add_head() {
   const auto name = free_head_name(layout_);
   const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
@@ -261,8 +261,9 @@ void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, 
 }
 
 /// [B, C, H, W] -> [B, D]. Evaluation computes rows_at_once rows per call. Training mode and collected statistics need
-/// all rows in one call. The last call of a training step may have fewer rows. Otherwise it is padded with zeros: all
-/// calls then have one shape, and the bits of a row's result do not depend on the number of rows.
+/// all rows in one call. The last call of a training step may have fewer rows. In all other passes, the last call is
+/// padded with zeros. All calls then have one shape, and the bits of a row's result do not depend on the number of
+/// rows.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
                                    const module_mode& mode) const {
   std::vector<at::Tensor> parts;

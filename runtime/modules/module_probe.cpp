@@ -105,7 +105,7 @@ private:
                                       held.name, c10::toString(held.value.scalar_type())));
   }
 
-  /// forward() of a copy of these rows, without gradients. Exceptions of the graph pass through.
+  /// Returns forward() of a copy of these rows, without gradients. Does not catch exceptions of the graph.
   [[nodiscard]] at::Tensor called(const at::Tensor& rows) const {
     const at::NoGradGuard no_gradients;
     return graph_.run(rows.clone(), values_);

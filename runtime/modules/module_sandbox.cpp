@@ -92,7 +92,8 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
-/// Makes an accepting answer from the numbers of the probe. Rejects the module if they are out of range.
+/// Makes a reply that accepts the module, from the numbers of the probe. Rejects the module if a number is out of
+/// range.
 sandbox_reply accepted(const std::vector<std::string>& numbers) {
   constexpr std::int64_t width_max = std::int64_t{1} << 32, rows_max = 16, bytes_max = std::int64_t{1} << 50;
   const auto number = [&](std::size_t i, std::int64_t low, std::int64_t high) -> std::int64_t {

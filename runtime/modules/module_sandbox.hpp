@@ -19,8 +19,8 @@ struct sandbox_request {
   bool trained = false;                ///< True: the parameters are trained, so a gradient must reach at least one of
                                        ///< them.
   bool training = false;               ///< See module_requirements.
-  std::int64_t seconds = 0;            ///< Limit of processor time in seconds; 0: by file size.
-  std::int64_t memory_bytes = 0;       ///< Memory limit in bytes; 0: by file size.
+  std::int64_t seconds = 0;            ///< Limit of processor time in seconds; 0: derived from the file size.
+  std::int64_t memory_bytes = 0;       ///< Memory limit in bytes; 0: derived from the file size.
 };
 
 enum class sandbox_status : std::uint8_t {

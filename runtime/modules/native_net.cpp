@@ -13,9 +13,9 @@ namespace {
 
 // Axes: B rows, P weights of a model.
 
-// The numbers differ, so that the comparison finds an axis that was taken for the rows because of its size.
+// The numbers differ, so that the comparison finds an axis that was mistaken for the row axis because of its size.
 constexpr std::int64_t compared_rows = 5, sized_rows = 7;
-constexpr double tolerance = 1e-4; // of the largest score; rounding errors of deep nets in float32
+constexpr double tolerance = 1e-4; // relative to the largest score; allows for float32 rounding errors of deep nets
 
 /// Returns distinct values between -1 and 1, [numbers] float32.
 at::Tensor spread_values(std::int64_t numbers, double offset) {
@@ -86,7 +86,8 @@ std::string add_head(const module_net& module, const module_shape& shape, graph_
       }
     return "the run has no classes";
   }
-  if (!described.segments.empty() && layers.back() == described.segments.back().text()) // it returns the scores
+  // The segment returns the scores.
+  if (!described.segments.empty() && layers.back() == described.segments.back().text())
     return shape.head == head_kind::linear ? "" : "the method needs a head, but the file returns the scores";
   auto& last = layers.back();
   const auto ending = fmt::format(": linear {}", shape.classes);

@@ -7,8 +7,7 @@ namespace mneme {
 /// Resource limits of a process that probes a module.
 struct sandbox_limits {
   std::int64_t seconds = 0;      ///< Processor time in seconds, including the time already used.
-  std::int64_t memory_bytes = 0; ///< Address space in bytes, in addition to what the process uses at the time of the
-                                 ///< call.
+  std::int64_t memory_bytes = 0; ///< Address space in bytes, in addition to the space in use at the time of the call.
 };
 
 /// Restricts the calling process for the rest of its life. It may compute, allocate memory and write to the open file

@@ -90,7 +90,7 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   return failed == 0 ? id : -1;
 }
 
-/// Sets up a forked process like one of spawned(): its own process group, default signals and standard streams.
+/// Gives a forked process the same setup as spawned(): its own process group, default signals and standard streams.
 void stand_alone(int output) {
   ::setpgid(0, 0);
   for (int signal = 1; signal < NSIG; ++signal)

@@ -7,7 +7,7 @@ namespace mneme {
 /// True if this process has one thread. Only then is a fork safe: the child may inherit no lock of another thread.
 [[nodiscard]] bool has_one_thread();
 
-/// Called in the child: makes it die with its parent and closes all descriptors above standard error.
+/// Called in the child: makes the child end with its parent, and closes all descriptors above standard error.
 void detach_from_parent();
 
 /// Starts `program` as a sandbox process that shares no memory with this one. Returns its process id, or -1 with errno.

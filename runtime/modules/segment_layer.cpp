@@ -237,7 +237,7 @@ private:
       mode.still[parts_->sources[i]] = !pass.updated || !(*pass.updated)[i - parts_->parameters];
     if (!pass.training->streams.empty())
       mode.stream = pass.training->streams[static_cast<std::size_t>(k)];
-    mode.stream.index = mode.stream.index << 8U | place_.number; // as dropout_layer
+    mode.stream.index = mode.stream.index << 8U | place_.number; // as in dropout_layer
     return mode;
   }
 

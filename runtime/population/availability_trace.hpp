@@ -15,7 +15,7 @@ class availability_trace {
 public:
   /// Merges adjacent spans of a client. @pre spans of a client do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
-  /// Returns whether the client is reachable at a time, and until when that is valid.
+  /// Returns whether the client is reachable at a time, and until when this state lasts.
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 
 private:

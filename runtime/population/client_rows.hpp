@@ -5,8 +5,8 @@
 #include "runtime/population/population.hpp"
 namespace mneme {
 
-/// Immutable and shared by all shards. A client that is not enrolled in a task has no rows of that task, and the run
-/// does not use them.
+/// Immutable and shared by all shards. The run does not use a client's rows of tasks in which the client is not
+/// enrolled.
 class client_rows {
 public:
   client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,

@@ -15,7 +15,7 @@ public:
   [[nodiscard]] bool contains(client_id client) const noexcept {
     return words_[client.value / 64] >> (client.value % 64) & 1;
   }
-  /// Inserts (in = true) or erases a client. No effect if the set already is in this state.
+  /// Inserts (in = true) or erases a client. No effect if the client already is in this state.
   void put(client_id client, bool in);
   /// The client with the n-th smallest id. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;

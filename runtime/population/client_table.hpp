@@ -1,4 +1,4 @@
-/// client_table: reads CSV files that have one client and its numbers per line.
+/// client_table: reads CSV files in which each line has a client and its numbers.
 #pragma once
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -48,8 +48,8 @@ struct last_span {
   double ends_s = 0.0;
 };
 
-/// Reads the file again to find the last span, for a message. Returns nullopt if no span matches. @param form file, key
-/// and clients @param client restricts the search to this client @pre the file was read without errors
+/// Reads the file again to find the last span, for an error message. Returns nullopt if no span matches. @param form
+/// file, key and clients @param client restricts the search to this client @pre the file was read without errors
 [[nodiscard]] std::optional<last_span> last_span_of(client_table_format form, std::optional<client_id> client = {});
 
 /// Sorts spans by client and time. Overlapping spans of one client are added to `errors`.

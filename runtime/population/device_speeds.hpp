@@ -12,10 +12,11 @@ struct net_summary {
   std::int64_t classes = 0;
 };
 
-/// Returns one speed per entry of devices.profiles. A profile may list the net, by its parameters and batch size.
-/// Otherwise the speed follows from the profile's operations per second by the roofline model (Williams, Waterman and
-/// Patterson 2009, section 3): a step takes its computing time or its memory time (work_of_pass, working_set),
-/// whichever is larger. Fails for a profile with neither, and for a device with too little memory for a step.
+/// Returns one speed per entry of devices.profiles. A profile may list measured speeds of the net, for a number of
+/// parameters and a batch size. Otherwise the speed follows from the profile's operations per second by the roofline
+/// model (Williams, Waterman and Patterson 2009, section 3): a step takes its computing time or its memory time
+/// (work_of_pass, working_set), whichever is larger. Fails for a profile with neither measured speeds nor operations
+/// per second, and for a device with too little memory for a step.
 [[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_summary& at_work);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// link_trace: rates of client links that change over virtual time, read from a file.
+/// link_trace: time-varying rates of client links in virtual time, read from a file.
 #pragma once
 #include "runtime/population/trace_periods.hpp"
 #include "runtime/population/transfer.hpp"

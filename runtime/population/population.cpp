@@ -119,7 +119,8 @@ std::vector<client_id> population::clients_keeping_task(task_id into, std::vecto
   return enrolled;
 }
 
-/// Diurnal availability: a client's day begins at a random time, and the client is reachable in its first half.
+/// Diurnal availability: a client's day begins at a random time, and the client is reachable in the first half of that
+/// day.
 availability_window population::availability(client_id client, virtual_time at) const {
   if (availability_ == device_availability::always)
     return {};

@@ -62,8 +62,8 @@ public:
   /// Virtual time from the opening of a task at the server until the client enters the task; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
   [[nodiscard]] bool has_clients_keeping_task() const noexcept { return keep_task_share_ > 0.0; }
-  /// Clients of `enrolled` that keep their old task when `into` opens (tasks.keep_task_share), ascending. Their number
-  /// is n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
+  /// Clients of `enrolled` that keep their old task when `into` opens (tasks.keep_task_share), ascending. Of n enrolled
+  /// clients, n - floor((1 - share) n) keep it. Each task has its own draw. @param enrolled ascending
   [[nodiscard]] std::vector<client_id> clients_keeping_task(task_id into, std::vector<client_id> enrolled) const;
   /// Reachability of a client at time `at`.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;

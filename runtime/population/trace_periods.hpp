@@ -18,8 +18,8 @@ public:
       lengths_.resize(static_cast<std::size_t>(clients));
   }
 
-  /// Records that a span of the client's trace ends at `ends_s` seconds; its line may state the trace's period. Returns
-  /// an error if the trace would repeat before its last span has ended, else "".
+  /// Records that a span of the client's trace ends at `ends_s` seconds; the span's line in the file may state the
+  /// trace's period. Returns an error if the trace would repeat before its last span has ended, else "".
   std::string extend(client_id client, double ends_s, std::optional<double> period_s) {
     if (period_s && *period_s > 0.0 && *period_s < ends_s)
       return fmt::format("to = {}, period = {}: expected a period that does not end before its spans", ends_s,
@@ -40,7 +40,7 @@ public:
 private:
   bool repeats_ = false;
   virtual_duration fixed_{0};
-  std::vector<virtual_duration> lengths_; // by client; empty: all clients have the period fixed_
+  std::vector<virtual_duration> lengths_; // indexed by client; empty: all clients have the period fixed_
 };
 
 } // namespace mneme

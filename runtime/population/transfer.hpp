@@ -10,7 +10,7 @@ struct transfer {
   client_id client{};
   std::int64_t bytes = 0;
   virtual_time begins{};
-  std::uint32_t visit = 0; ///< Index of the client's visit, for which jitter is drawn.
+  std::uint32_t visit = 0; ///< Index of the client's visit; each visit draws its own jitter.
 };
 
 } // namespace mneme

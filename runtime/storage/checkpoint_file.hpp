@@ -12,7 +12,7 @@ inline constexpr std::uint32_t checkpoint_format = 4;
 /// Identifies the run to which a checkpoint belongs.
 struct checkpoint_label {
   std::string scenario_digest{};
-  std::string program{}; ///< Version of the program that wrote it. Other versions may compute other results.
+  std::string program{}; ///< Version of the writing program. Other versions may compute other results.
   void persist(archive& state) { state.section("label")(scenario_digest)(program); }
 };
 

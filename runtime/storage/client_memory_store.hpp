@@ -10,8 +10,8 @@ namespace mneme {
 
 class memory_file;
 
-/// The memories that were stored first move to the file first, without any change of bits. The file has no name and is
-/// deleted with this object. Failures throw std::runtime_error.
+/// Memories move to the file in the order in which they were stored. Their bits do not change. The file has no name and
+/// is deleted with this object. Failures throw std::runtime_error.
 class client_memory_store {
 public:
   /// @param bytes_max limit in bytes for tensors in RAM; 0: no limit
@@ -49,7 +49,7 @@ private:
   std::uint64_t puts_ = 0;
   std::unordered_map<client_id, held> held_;
   std::deque<std::pair<client_id, std::uint64_t>> waiting_; // in put() order; outdated entries are skipped
-  std::vector<bool> filed_;                                 // by client: true if the memory is in the file
+  std::vector<bool> filed_;                                 // indexed by client; true if the memory is in the file
   std::size_t in_file_ = 0;
   std::unique_ptr<memory_file> file_; // created on first use
 };

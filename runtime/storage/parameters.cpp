@@ -45,7 +45,7 @@ public:
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
   /// True if a tensor belongs to a head that is not used. Another kind of head may have other tensors under other
-  /// names. For a net without a head, it is a tensor outside of all blocks, such as "fc.weight".
+  /// names. For a net without a head, every tensor outside of all blocks, such as "fc.weight", belongs to such a head.
   [[nodiscard]] bool unread(const std::string& name) const {
     if (headless_)
       return name.find('.') == name.rfind('.');

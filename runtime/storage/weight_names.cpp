@@ -145,7 +145,7 @@ std::string without_peft(std::string name) {
   return name;
 }
 
-/// Joins the matrices and biases of query, key and value into those of attn.qkv.
+/// Joins the matrices and biases of query, key and value into the matrix and bias of attn.qkv.
 void join_attention(tensor_map& tensors) {
   std::map<std::string, std::array<at::Tensor, 3>> joined; // keyed by the name in the net
   tensor_map others;

@@ -1,5 +1,5 @@
-/// bit_reproducibility: checks that this machine computes bit-identical results for a client. They must depend neither
-/// on memory alignment nor on the other clients of its batch nor on the thread. Run digests rely on it.
+/// bit_reproducibility: checks that this machine always computes the same bits for a client. A client's results must
+/// not depend on memory alignment, on the thread, or on the other clients of its batch. Run digests rely on this.
 #pragma once
 #include "runtime/models/model.hpp"
 #include <string>
@@ -13,7 +13,7 @@ struct reproducibility_check {
   bool holds = true;
 };
 
-/// Nets that train in a millisecond and together use every kind of product: mlp, cnn and vit.
+/// Nets that train in a millisecond and together use every kind of matrix product: mlp, cnn and vit.
 [[nodiscard]] std::vector<model_ref> small_nets();
 
 /// Compares gradients of the nets with operands at the 16 float offsets of a cache line. Also compares the trained

@@ -77,7 +77,7 @@ private:
     return results;
   }
 
-  /// Runs the jobs one by one: a pass reads large blocks of rows, so fusing jobs gains nothing.
+  /// Runs the jobs one by one. Each pass reads large blocks of rows, so fusing jobs gains nothing.
   outcomes pass(std::span<const job> batch, slice_monitor* monitor) {
     outcomes results;
     for (const auto& queued : batch) {

@@ -13,7 +13,7 @@ public:
   /// Returns one outcome per job, in the same order. The bits of an outcome do not depend on the other jobs of the
   /// batch. If the batch fails, its jobs run again one by one, so that only the outcome of the failing job is an error
   /// text.
-  /// @pre `batch` is not empty; all keys are equal
+  /// @pre `batch` is not empty; all fuse keys are equal
   /// @param monitor may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
   /// interrupted_text. Null: all jobs run to their end
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_monitor* monitor = nullptr) = 0;
@@ -24,8 +24,8 @@ public:
                                                       std::shared_ptr<feature_store> features = nullptr,
                                                       std::shared_ptr<slice_store> slices = nullptr);
 
-/// Number of jobs like `request` to fuse on `device`. It depends only on net, options and kind of device, so all nodes
-/// choose the same number.
+/// Number of jobs like `request` to fuse on `device`. The number depends only on net, options and kind of device, so
+/// all nodes choose the same number.
 [[nodiscard]] std::int64_t choose_width(const work& request, const std::string& device);
 
 /// Resolves the scenario's `worker.device` to "cpu" or "cuda:N"; "auto" is cuda:0 if present, otherwise the CPU. Fails

@@ -12,7 +12,8 @@ namespace mneme {
 
 /// Thread-safe. A row's cached features depend neither on other rows nor on the order of requests. If a net's bits
 /// depend on the number of rows, features are computed row by row on a CPU and in full blocks on a device. With a
-/// folder, features of earlier runs are read from it and save() writes new ones, so a sweep runs the frozen net once.
+/// folder, features of earlier runs are read from the folder and save() adds new ones, so a sweep runs the frozen net
+/// once per row.
 class feature_store {
 public:
   /// @param folder "": features are kept in memory only
@@ -21,7 +22,7 @@ public:
   /// Features of one data set under one net with one set of weights.
   class table {
   public:
-    /// Returns those of `rows` whose features are not cached.
+    /// Returns the entries of `rows` whose features are not cached.
     [[nodiscard]] std::vector<std::int64_t> missing(std::span<const std::int64_t> rows) const;
     /// Stores the features [n, D] float32 of `rows`.
     void put(std::span<const std::int64_t> rows, const at::Tensor& features);
@@ -32,7 +33,7 @@ public:
     friend class feature_store;
     mutable std::mutex guard_;
     at::Tensor features_{};   // [rows of all transforms, D] float32
-    std::vector<char> known_; // by row: 1 if the features are stored
+    std::vector<char> known_; // indexed by row; 1 if the features are stored
     std::string file_{};      // name of the table's file in the folder; empty without a folder
     bool changed_ = false;
     std::shared_ptr<const dataset> source_{}; // keeps the data set alive, whose address is part of the table's key
@@ -41,7 +42,7 @@ public:
   /// A damaged file is reported, and its features are computed again.
   [[nodiscard]] table& of(const std::shared_ptr<const dataset>& source, const model& net, const tensors_ref& weights);
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
-  /// Records files of the folder that are damaged and whose features are computed again.
+  /// Records damaged files of the folder; their features are computed again.
   void record_damage(const diagnostics& damage);
   /// All damage recorded so far.
   [[nodiscard]] diagnostics damaged() const;

@@ -60,8 +60,7 @@ at::Tensor take_mean(at::Tensor& sum, double weight) {
   return mean;
 }
 
-/// A loop is used on the CPU, because operators on tensors of two dtypes took 25,000 instructions per server step of a
-/// small net.
+/// Uses a loop on the CPU. Operators on tensors of two dtypes took 25,000 instructions per server step of a small net.
 at::Tensor take_moved(at::Tensor& sum, const at::Tensor& base, double scale) {
   MNEME_CHECK(sum.scalar_type() == at::kDouble && base.scalar_type() == at::kFloat && base.numel() == sum.numel(),
               sum.sizes(), base.sizes());

@@ -10,8 +10,9 @@ struct weighted_upload {
   double weight = 0.0;
 };
 
-/// Throws std::invalid_argument if an upload cannot be part of a mean. Its weight must be finite and above 0, and it
-/// must be contiguous float32 with as many numbers as `others`. Uploads come from other processes and from checkpoints.
+/// Throws std::invalid_argument if an upload cannot be part of a mean. The weight must be finite and above 0. The
+/// upload must be contiguous float32 with as many numbers as `others`. Uploads come from other processes and from
+/// checkpoints.
 /// @param others another upload of the mean, or the sum so far; undefined: none
 void check_upload(const at::Tensor& values, double weight, const at::Tensor& others);
 

@@ -11,15 +11,15 @@ namespace mneme {
 struct teacher_rows {
   at::Tensor features{}; ///< [n, D], or undefined: not computed
   at::Tensor logits{};   ///< [n, T], or undefined
-  /// Copies the rows at `positions` to features [B, D] and logits [B, T], each unless null. Rows after them, up to
-  /// `padded`, become zeros.
+  /// Copies the rows at `positions` to features [B, D] and logits [B, T]. A null pointer skips that output. The rows
+  /// after them, up to `padded`, become zeros.
   void copy_to(std::span<const std::int64_t> positions, std::int64_t padded, float* features_to,
                float* logits_to) const;
 };
 
 /// Computes the outputs of a frozen front or a teacher for one group of trainings, on a CPU. Blocks contain rows of one
 /// client only, so a client's bits do not depend on other clients. If a net's bits depend on the number of rows, these
-/// outputs equal those of a step up to rounding.
+/// outputs equal the outputs of a training step up to rounding.
 class frozen_outputs {
 public:
   frozen_outputs(const row_wise_model& net, const training_options& options, const parameter_choice& trained)

@@ -17,8 +17,8 @@ constexpr std::int64_t cache_line_floats = 16; // each model's weights begin at 
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
-/// Options of the steps. The norm of a row's gradient requires a step of this row alone, in evaluation mode. The loss
-/// of a net that predicts tokens covers all tokens.
+/// Options of the steps. Norms of the rows' gradients require steps of one row each, in evaluation mode. The loss of a
+/// net that predicts tokens covers all tokens.
 training_options in_steps(training_options options, const model& net) {
   if (positions_of(net) > 1)
     options.classes = {0, net.classes()};
@@ -98,7 +98,7 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   place_orders();
 }
 
-/// Assigns every client its part of the memory for row positions.
+/// Assigns a part of the memory for row positions to every client.
 void fused_training::place_orders() {
   std::size_t rows = 0;
   for (const auto& trained : clients_)
@@ -141,7 +141,8 @@ outcomes fused_training::run(slice_monitor* monitor) {
   return results;
 }
 
-/// Allocates one row of weights per client. Training changes it in place, and the outcome refers to it without a copy.
+/// Allocates one row of weights per client. Training changes the row in place, and the outcome refers to the row
+/// without a copy.
 void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
   const auto row = ceil_div<std::int64_t>(size, cache_line_floats) * cache_line_floats;
@@ -219,7 +220,7 @@ void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
   losses_.begin_epoch(k);
 }
 
-/// Runs step s of the first `active` clients, once per step shape among them.
+/// Runs step s of the first `active` clients, with one call per step shape.
 void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
   const auto shape_of = [&](std::int64_t k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
@@ -407,8 +408,9 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   prefetch_rows(run, s + 1);
 }
 
-/// Replaces the labels [K, B] and weights by those of tokens [K, B * T]: the label of a token is the next token of its
-/// row, and -1 for the last one. The tokens with a label share the weight of their row.
+/// Replaces the labels and weights of rows [K, B] with labels and weights of tokens [K, B * T]. The label of a token is
+/// the next token of its row, or -1 for the last token. The weight of a row is divided equally among its tokens with a
+/// label.
 void fused_training::mark_tokens() {
   const auto tokens = buffers_.inputs.flatten(2); // [K, B, T]
   const auto next = tokens.narrow(2, 1, positions_ - 1).to(at::kLong);
@@ -418,9 +420,9 @@ void fused_training::mark_tokens() {
   buffers_.row_weight = at::constant_pad_nd(row_weight.expand_as(next), {0, 1}, 0.0).flatten(1);
 }
 
-/// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is
-/// pinned and allocated in every step: copies are then asynchronous, and LibTorch reuses the memory only after the
-/// copy.
+/// Allocates host memory for labels, row weights and targets. On a CPU the loss reads this memory directly. For a
+/// device, pinned memory is allocated in every step. Copies are then asynchronous, and LibTorch reuses the memory only
+/// after the copy.
 void fused_training::shape_marks(model_run run, std::int64_t rows) {
   const auto classes = options_.classes.size();
   if (const auto& device = images_.device(); !device.is_cpu()) {

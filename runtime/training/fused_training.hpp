@@ -29,8 +29,8 @@ struct training_buffers {
 };
 
 /// One group of trainings. Clients are sorted by their number of steps, then by the padded size of the last step. The
-/// clients that take part in a step are therefore a prefix, and those with equally padded steps are adjacent. No
-/// weights are copied, and no client is padded to another client's size. Nets of fully connected layers are trained
+/// clients that take part in a step are therefore the first ones, and clients with equally padded steps are adjacent.
+/// No weights are copied, and no client is padded to another client's size. Nets of fully connected layers are trained
 /// client by client instead, with the same bits, so that a step fits into the first-level caches.
 class fused_training {
 public:
@@ -43,12 +43,11 @@ public:
 
 private:
   struct client : client_training_rows {
-    std::size_t place = 0;                         // index in the batch
-    at::Tensor start{};                            // [P] on the device
-    std::unique_ptr<train_job> in_front{};         // the job with features in place of rows, if the net's front is
-                                                   // frozen
+    std::size_t place = 0;                 // index in the batch
+    at::Tensor start{};                    // [P] on the device
+    std::unique_ptr<train_job> in_front{}; // the job with features in place of rows; set if the net's front is frozen
     std::unique_ptr<training_observer> observer{}; // null: the training is not observed
-    bool finite = true;                            // used on a device: true if its weights are finite
+    bool finite = true;                            // used on a device; true: the client's weights are finite
   };
   /// Views of the weights and gradients of adjacent clients, created once.
   struct group_view {

@@ -24,7 +24,7 @@ tensor_map on_host(const tensor_map& values) {
   return copies;
 }
 
-/// Norm of a gradient [P] over the trained segments, a float64 scalar on its device.
+/// Norm of a gradient [P] over the trained segments, a float64 scalar on the gradient's device.
 at::Tensor norm_of(const at::Tensor& gradient, const std::vector<segment>& trained) {
   if (!gradient.is_cpu()) {
     auto squares = at::zeros({}, gradient.options().dtype(at::kDouble));
@@ -49,7 +49,7 @@ void fused_training::take_result_memory() {
     result_ = at::zeros({models, net_.size()}, weights_.options());
 }
 
-/// Adds the step's gradients to the result: their mean, their squares or the norm of the row's gradient.
+/// Adds the step's gradients to the result, as a mean, as squares or as the norm of the row's gradient.
 void fused_training::record_gradients(model_run run, std::int64_t s) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];

@@ -49,7 +49,7 @@ void crop(const augmentation& how, const float* pixels, std::array<std::int64_t,
     }
 }
 
-/// Adjacent pixels of a row with equal normalization: those of a channel, or all of them.
+/// Adjacent pixels of a row with equal normalization: the pixels of one channel, or all pixels.
 struct pixel_runs {
   std::size_t count = 0;
   std::int64_t pixels = 0;
@@ -61,8 +61,8 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t total
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, total} : pixel_runs{source.scale.size(), plane};
 }
 
-/// Prefetches a cache line. g++ treats a prefetch as a call without effect, and after inlining removes functions that
-/// only prefetch. The empty assembly statement prevents this.
+/// Prefetches a cache line. g++ treats a prefetch as a call without effect, so it removes functions that only prefetch.
+/// The empty assembly statement prevents this.
 void fetch_line(const void* address) {
   __builtin_prefetch(address);
   asm volatile("" : : "r"(address));
@@ -83,9 +83,9 @@ void normalize_row(const dataset& source, const Pixel* pixels, const pixel_runs&
                        {.brightness = brightness, .scale = source.scale[run], .shift = source.shift[run]});
 }
 
-/// Reports the rows that are about to be read, in case the data set is mapped from a file: once for each block of rows.
-/// Linux maps the whole block of its page cache around an address, which has up to 2 MiB.
-/// @param i number of the next row @param rows number of all rows
+/// Counts rows that are about to be read, once per block of rows, because the data set may be mapped from a file. Linux
+/// maps the whole block of its page cache around an address, of up to 2 MiB.
+/// @param i index of the next row @param rows number of all rows
 void note_reads(std::size_t i, std::size_t rows, std::int64_t row_bytes) {
   constexpr std::uint64_t around = std::uint64_t{2} << 20U;
   constexpr std::size_t block = 32;

@@ -15,12 +15,12 @@ struct augmentation {
   std::int32_t down = 0, right = 0;    ///< Offset of the crop from the center of the image padded by 4 px: -4 .. 4 px.
   bool flip = false;                   ///< true: mirrored left to right, after the crop.
   float brightness = 1.0F;             ///< Factor of pixels in [0, 1], which are then clamped.
-  std::optional<std::uint64_t> part{}; ///< Random number that selects a crop, resized to the image (random_crop_box()).
+  std::optional<std::uint64_t> part{}; ///< Random number that selects a crop to resize (random_crop_box()).
 };
 inline constexpr std::int32_t crop_padding_px = 4;
 
-/// Draws the augmentation of the row at `position` of a job in `epoch`; it depends on the arguments only.
-/// @param stream of the job, from which the augmentation's key is derived
+/// Draws the augmentation of the row at `position` of a job in `epoch`; the result depends on the arguments only.
+/// @param stream the job's random key, from which the augmentation's key is derived
 [[nodiscard]] augmentation draw_augmentation(augmentation_kind kind, const rng_key& stream, std::int64_t epoch,
                                              std::int64_t position);
 

@@ -30,7 +30,7 @@ public:
   [[nodiscard]] bool keeps_rows() const noexcept { return !kept_.empty(); }
 
   /// Computes the outputs for the step's rows: features [K, B, D] and logits [K, B, teacher classes], each if
-  /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass.
+  /// requested. Adjacent clients whose teachers have the same weights, the usual case within a round, share a pass.
   /// @param inputs [K, B, C, H, W]
   [[nodiscard]] activations compute_outputs(const model& net, model_run run, const at::Tensor& inputs,
                                             tape& memory) const;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr double area_min = 0.05, narrow = 3.0 / 4.0, wide = 4.0 / 3.0;
 
-/// Rounds to the nearest integer, and a tie to the even one, like Python's round().
+/// Rounds to the nearest integer, ties to even, like Python's round().
 std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
 pixel_box largest_middle(std::int64_t height, std::int64_t width) {

@@ -5,10 +5,10 @@
 #include <optional>
 namespace mneme {
 
-/// Random crop of an image of height x width pixels. `draw` determines it. It is drawn like torchvision's
-/// RandomResizedCrop with scale 0.05 to 1 (Szegedy et al. 2015, section 6, use 0.08). The crop has 5 % to all of the
-/// area and an aspect ratio of 3:4 to 4:3. If ten draws do not fit the image, it is the largest centered crop with such
-/// a ratio.
+/// Random crop of an image of height x width pixels. `draw` determines the crop. It is drawn like torchvision's
+/// RandomResizedCrop with scale 0.05 to 1 (Szegedy et al. 2015, section 6, use 0.08). The crop has 5 % to 100 % of the
+/// image's area and an aspect ratio of 3:4 to 4:3. If none of ten draws fits the image, the result is the largest
+/// centered crop with such a ratio.
 [[nodiscard]] pixel_box random_crop_box(std::uint64_t draw, std::int64_t height, std::int64_t width);
 
 /// Resizes images. Not thread-safe.

@@ -33,7 +33,7 @@ void image_store::forget_unused() {
   std::erase_if(copies_, [](const auto& known) { return known.second.source.expired(); });
 }
 
-/// Gathers rows on the host. These are vectors, which are few and short-lived, and images that are resized.
+/// Gathers rows on the host. This is used for vectors, which are few and short-lived, and for images that are resized.
 void image_store::gather_on_host(at::Tensor& out, const dataset& source, const asked_rows& asked) const {
   auto host = device_.is_cpu() ? out : at::empty(out.sizes(), at::kFloat);
   gather_any(source, asked.rows, asked.augment, asked.noise, host.mutable_data_ptr<float>());

@@ -14,7 +14,7 @@ public:
   [[nodiscard]] const at::Device& device() const noexcept { return device_; }
 
   /// Gathers rows into out [rows.size(), C, H, W], contiguous on the device. On a device the call is asynchronous;
-  /// later operations of the device run after it. @param noise for vectors, one key per row or empty
+  /// later operations of the device run after it. @param noise used for vectors: one key per row, or empty
   void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
                    std::span<const augmentation> augment, std::span<const rng_key> noise = {});
 

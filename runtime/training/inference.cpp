@@ -63,9 +63,9 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
 }
 
 /// Computes and caches the missing features of a frozen net, then calls `use` with the features of all rows. The number
-/// of missing rows depends on earlier jobs, so a row's bits must not depend on it. On a CPU, a net whose bits depend on
-/// the number of rows computes them one by one. On a device every block is full: kernels are chosen by shape, and
-/// within one shape a row's sums do not depend on its position.
+/// of missing rows depends on earlier jobs, so a row's bits must not depend on that number. On a CPU, a net whose bits
+/// depend on the number of rows computes the rows one by one. On a device every block is full: kernels are chosen by
+/// shape, and within one shape a row's sums do not depend on its position.
 void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
   const row_span rows(*pass.samples.rows);
@@ -163,7 +163,7 @@ public:
   }
 
 private:
-  /// Scales rows to unit length. A class without rows has a zero row, which stays zero: its cosine is 0.
+  /// Scales rows to unit length. A class without data has a zero row, which stays zero, so its cosine is 0.
   static at::Tensor unit(const at::Tensor& rows) {
     return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
   }
@@ -263,7 +263,7 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
   statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
                         .sums = at::zeros({job.parts * classes, width}, options),
                         .counts = at::zeros({job.parts * classes}, options)};
-  // The Gram matrix, which has M x M numbers, is read and written once per this number of rows.
+  // Number of rows after which the Gram matrix (M x M numbers) is read and written once.
   constexpr std::int64_t gram_rows = 4 * tuning::block_rows_max;
   auto gathered = at::empty({gram_rows, width}, options);
   std::int64_t waiting = 0; // number of rows of `gathered` that have not been added to the Gram matrix
@@ -321,7 +321,7 @@ void evaluate_tokens(evaluate_output& out, const evaluate_job& job, const block&
     const auto at = source.in_file((*job.samples.rows)[static_cast<std::size_t>(outputs.first + i)]);
     const auto* const text = source.vectors.const_data_ptr<float>() + at * tokens;
     for (std::int64_t t = 0; t < tokens; ++t, row += classes) {
-      if (t + 1 == tokens) // the token after the row is unknown
+      if (t + 1 == tokens) // the row's last token has no next token to predict
         continue;
       const auto label = static_cast<std::int64_t>(text[t + 1]);
       out.correct += std::max_element(row, row + classes) - row == label;

@@ -6,8 +6,8 @@
 #include "runtime/training/program_batch.hpp"
 namespace mneme {
 
-/// Rows per block of a pass. The number depends on the net only: tuning::block_rows_max, or a smaller power of two for
-/// a large net.
+/// Rows per block of a pass. The number depends on the net only. It is tuning::block_rows_max, or a smaller power of
+/// two for a large net.
 [[nodiscard]] std::int64_t block_rows_of(const model& net);
 
 /// Runs a job. @param store cache for features of frozen nets; null: none @param monitor may stop the job between two

@@ -6,7 +6,8 @@
 namespace mneme {
 namespace {
 
-/// Checks a method's weights and targets of `rows`. Returns an error text; empty if they are valid.
+/// Checks the weights and targets that a method gives for rows. @param rows name of these rows in errors. Returns an
+/// error text; empty if they are valid.
 std::string validate_annotations(const row_annotations& annotations, const sample_view& samples, const char* rows,
                                  const train_job& job) {
   const auto n = samples.size(), classes = job.options.classes.size();
@@ -49,7 +50,7 @@ std::string validate_result(const train_job& job) {
   return {};
 }
 
-/// Returns an error if the net predicts tokens and the job has parts that are given by row or by class.
+/// Returns an error if the net predicts tokens and the job has data per row or per class.
 std::string token_error(const train_job& job) {
   const auto& options = job.options;
   const char* found = !options.teachers.empty()                                                       ? "teachers"

@@ -11,7 +11,8 @@ namespace mneme {
 
 // Axes: K clients of a group.
 
-/// On a device the sums stay there until copy_to_host(), so that steps do not wait for the device.
+/// For training on a device, the sums stay on the device until copy_to_host(), so that steps do not wait for the
+/// device.
 class loss_sums {
 public:
   /// @param objective must outlive this object

@@ -10,7 +10,8 @@ namespace mneme {
 inline constexpr double adam_first_decay = 0.9, adam_second_decay = 0.999, adam_epsilon = 1e-8; // PyTorch's defaults
 inline constexpr double clip_epsilon = 1e-6; // the value of torch.nn.utils.clip_grad_norm_
 
-/// Factors of one step for the kernels. @param rate segment::rate @param t number of the step, from 1
+/// Factors of one step for the kernels. @param rate the segment's rate (segment::rate) @param t number of the step,
+/// from 1
 [[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options, double rate);
 [[nodiscard]] kernels::adam_step adam_step_of(const training_options& options, double rate, std::int64_t t);
 
@@ -27,7 +28,7 @@ struct models_in_step {
   model_run run{};
 };
 
-/// Arguments of the calls of the SGD kernel. Usually there is one, but a launch has a limited number of segments.
+/// Arguments of the calls of the SGD kernel. Usually one call is enough, but a launch has a limited number of segments.
 [[nodiscard]] std::vector<kernels::cuda::sgd_models> sgd_calls(const models_in_step& models,
                                                                const training_options& options);
 /// Arguments of the calls of the Adam kernel. A launch has a limited number of segments and models.

@@ -15,8 +15,9 @@ float* floats_of(const at::Tensor& whole, std::int64_t k) {
   return whole.mutable_data_ptr<float>() + k * whole.stride(0);
 }
 
-/// Tensor [K, P] with the row stride of `like`, and hence its alignment. On a CPU its contents are undefined. On a
-/// device it is zero, because the kernels read it in the first step. @param memory to reuse on a CPU, unless null
+/// Tensor [K, P] with the row stride, and hence the alignment, of `like`. On a CPU the contents are undefined. On a
+/// device they are zeros, because the kernels read them in the first step. @param memory tensor to reuse on a CPU; may
+/// be null
 at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
   const auto floats = like.size(0) * like.stride(0);
@@ -32,7 +33,7 @@ at::Tensor other_moments(const at::Tensor& like, at::Tensor* memory) {
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
 
-// Number of weights of one model that are clipped and updated while they are in the first-level cache.
+// Number of weights of one model that fit the first-level cache while they are clipped and updated.
 constexpr std::int64_t block_floats = 2048;
 
 } // namespace
@@ -105,7 +106,7 @@ float optimizer::clip_factor(std::int64_t k) const {
   return static_cast<float>(std::min(options_.clip_norm / (std::sqrt(squares) + clip_epsilon), 1.0));
 }
 
-/// Step number `taken` of model k on a CPU. It clips and updates block by block, so that each weight is loaded once.
+/// Makes step number `taken` of model k on a CPU. Clips and updates block by block, so that each weight is loaded once.
 void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const float factor = clip_factor(k);
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;

@@ -21,7 +21,7 @@ struct moment_buffers {
 class optimizer {
 public:
   /// @param weights [K, P], changed in place @param gradients [K, P]; clipping changes them
-  /// @param memory must outlive the optimizer; null: it allocates its own
+  /// @param memory must outlive the optimizer; null: the optimizer allocates its own memory
   optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights, at::Tensor gradients,
             moment_buffers* memory = nullptr);
 

@@ -47,8 +47,8 @@ std::filesystem::path outcome_store::file_of(const program_job& job) {
   name.add(slice_store::content_of(job));
   if (job.samples.source)
     name.add(content_of_rows(job.samples.source));
-  const std::string processor = at::get_cpu_capability(); // part of the digest, because libraries select kernels by it,
-                                                          // which may change bits
+  const std::string processor = at::get_cpu_capability(); // part of the digest, because it selects the libraries'
+                                                          // kernels and may thus change bits
   name.add(digest_of(std::as_bytes(std::span(processor))));
   return folder_ / (hex_text(name.value()) + ".safetensors");
 }

@@ -20,7 +20,8 @@ public:
   explicit outcome_store(std::filesystem::path folder = {}, std::function<void(const diagnostics&)> on_damage = {})
       : folder_(std::move(folder)), on_damage_(std::move(on_damage)) {}
   [[nodiscard]] bool is_open() const noexcept { return !folder_.empty(); }
-  /// Returns the job's outcome. Null if its file is missing, damaged, or differs from what the program declares.
+  /// Returns the job's outcome. Returns null if the file is missing or damaged, or if its tensors differ from the
+  /// program's declaration.
   [[nodiscard]] tensors_ref find(const program_job& job);
   /// Writes an outcome. Throws std::system_error with the file's name.
   void put(const program_job& job, const tensor_map& outcome);

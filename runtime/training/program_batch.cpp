@@ -194,7 +194,8 @@ private:
     running.call.state = handles_of(&slice->state, reader_.device());
   }
 
-  /// Calls with the lowest slice number. Others were resumed at a later slice from the store, and run after these.
+  /// Calls with the lowest slice number. The other calls were resumed from the store at a later slice, and run after
+  /// these.
   [[nodiscard]] std::vector<std::size_t> next_calls() const {
     std::vector<std::size_t> chosen;
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -215,7 +216,7 @@ private:
     return least;
   }
 
-  /// Runs the next slice of the calls in `chosen` together; if that fails, one by one.
+  /// Runs the next slice of the calls in `chosen` together. If that fails, runs them one by one.
   void run_slice(const std::vector<std::size_t>& chosen) {
     std::vector<program_call> calls; // this copies handles only
     for (const auto i : chosen)
@@ -260,7 +261,8 @@ private:
     slices_->put(*running.content, {.slices = running.call.slice, .state = running.call.state});
   }
 
-  /// Stores an outcome. If the folder cannot be written to, a later run computes it again, and this run is unaffected.
+  /// Stores an outcome. If the folder is not writable, a later run computes the outcome again, and this run is
+  /// unaffected.
   void keep(const program_job& job, const tensor_map& out) {
     if (!system_error_of([&] { kept_->put(job, out); }).empty())
       kept_ = nullptr;

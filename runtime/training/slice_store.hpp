@@ -13,15 +13,15 @@ struct slice_state {
   void persist(archive& to) { to.section("slice")(slices)(state); }
 };
 
-/// States are stored by a digest of the job, which determines them. A state that is found therefore changes no result,
-/// and the file may be older or newer than any checkpoint. Thread-safe.
+/// Each state is stored under a digest of its job, and the job determines the state. A stored state therefore changes
+/// no result, and its file may be older or newer than any checkpoint. Thread-safe.
 class slice_store {
 public:
-  /// @param folder folder for the file, used for nothing else; empty: states are not written
+  /// @param folder folder that holds only the file of states; empty: states are not written
   explicit slice_store(std::filesystem::path folder = {}, checkpoint_label label = {});
   /// Reads the states that an earlier process of the run wrote. Ignores a damaged file and one of another run.
   void load();
-  /// Digest of a job's program, tensors, rows and stream. It reads all of them, so it is expensive.
+  /// Digest of a job's program, tensors, rows and stream. Reads all of these inputs, so a call is expensive.
   [[nodiscard]] static digest128 content_of(const program_job& job);
 
   /// True if the store has states.

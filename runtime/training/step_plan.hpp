@@ -6,7 +6,7 @@
 #include <cstdint>
 namespace mneme {
 
-/// A plan depends on the client's own rows and the batch size only, so a client's arithmetic does not depend on the
+/// A plan depends only on the client's own rows and the batch size, so a client's arithmetic does not depend on the
 /// other clients of its group.
 struct step_plan {
   std::int64_t rows = 0;       ///< Rows of the client.

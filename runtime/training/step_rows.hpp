@@ -6,7 +6,8 @@
 #include <span>
 namespace mneme {
 
-// Axes: K clients of a run; B rows of a step, first its own and then replayed rows, both padded; C classes of the loss.
+// Axes: K clients of a run; B rows of a client in a step (its own rows, then its replayed rows, both padded); C classes
+// of the loss.
 
 /// Positions of replayed rows, from successive shuffles of the replay set. In a job with a second view they are those
 /// of the job's own rows.

@@ -10,7 +10,7 @@ inline constexpr int uploads_max = 8; ///< Maximum number of uploads per launch.
 /// sum[i] = (...((sum[i] + weight[0] * upload[0][i]) + weight[1] * upload[1][i]) ...)
 struct folded_uploads {
   double* sum = nullptr;                 ///< [P]
-  const float* upload[uploads_max] = {}; ///< [count] of [P]
+  const float* upload[uploads_max] = {}; ///< [count] pointers to [P]
   double weight[uploads_max] = {};       ///< [count]
   int count = 0;
   std::int64_t size = 0;

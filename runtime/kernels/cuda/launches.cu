@@ -2,8 +2,9 @@
 namespace mneme::kernels::cuda {
 namespace {
 
-// The work of a kernel is in run_thread() of its argument; this file only computes the positions of threads. No thread
-// writes what another writes or waits for another, so results do not depend on the shape of the grid.
+// The work of a kernel is in run_thread() of its argument; this file only computes the positions of threads. No two
+// threads write to the same address, and no thread waits for another, so results do not depend on the shape of the
+// grid.
 
 template <class What>
 __global__ void __launch_bounds__(block_threads) run(const __grid_constant__ What what) {

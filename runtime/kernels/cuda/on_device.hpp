@@ -5,7 +5,7 @@
 #include <functional>
 namespace mneme::kernels::cuda {
 
-/// True if CUDA kernels are linked. Otherwise resolve_device() offers no CUDA device, so no tensor is on one.
+/// True if CUDA kernels are linked. Otherwise resolve_device() offers no CUDA device, so no tensor is on such a device.
 #if defined(MNEME_CUDA_LINKED)
 inline constexpr bool linked = true;
 #else

@@ -53,7 +53,7 @@ struct sgd_models {
 struct adam_rate {
   float step_size = 0.0F, root_correction = 1.0F;
 };
-/// Adam and AdamW, as kernels::adam. @pre models <= models_max
+/// Adam and AdamW, like kernels::adam. @pre models <= models_max
 struct adam_models {
   rows_of<float> weights{};
   rows_of<const float> gradients{};
@@ -65,8 +65,8 @@ struct adam_models {
   adam_rate rates[fused_clients_max] = {};
 };
 
-/// Sums of squares: partial[k, lane] sums the elements of model k that belong to the lane, which are always the same
-/// ones.
+/// partial[k, lane] is the sum of squares of the elements of model k that belong to the lane. The assignment of
+/// elements to lanes is fixed.
 inline constexpr std::int64_t norm_lanes = 1024;
 struct squares_of_models {
   rows_of<const float> gradients{};

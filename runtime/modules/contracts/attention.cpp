@@ -8,7 +8,7 @@ bool share_leading_axes(const at::Tensor& keys, const at::Tensor& values) {
 }
 
 /// True if the mask broadcasts to the attention scores. The size of its last axis is 1 or the number of keys. The size
-/// of every other axis is 1 or that of the queries.
+/// of every other axis is 1 or the size of this axis in the queries.
 bool mask_fits(const at::Tensor& mask, const at::Tensor& queries, const at::Tensor& keys) {
   for (std::int64_t axis = 1; axis <= mask.dim(); ++axis) {
     const auto expected = axis == 1 ? keys.size(-2) : axis <= queries.dim() ? queries.size(-axis) : 1;

@@ -136,8 +136,8 @@ double pooling_work(const operator_call& call) {
   return 4.0 * numbers_of(rows) * std::max(window / shrunk, 1.0) + results;
 }
 
-/// Each result is the mean or maximum of the inputs in its window, whose sides are those of the inputs divided by those
-/// of the results, rounded up.
+/// Each result is the mean or maximum of the inputs in its window. A window's sides are the input's sides divided by
+/// the result's sides, rounded up.
 double adaptive_pooling_work(const operator_call& call) {
   const auto rows = call.tensor("self");
   const auto sides = call.integers("output_size");
