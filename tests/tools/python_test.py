@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import typing
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -174,6 +175,8 @@ class Names(unittest.TestCase):
             text = file.read()
         for name in mneme.__all__:
             found = getattr(mneme, name)
+            if typing.get_origin(found):  # an alias of a generic type; Python gives it no docstring
+                continue
             if not isinstance(found, str):
                 self.assertTrue(found.__doc__, name)
             self.assertEqual(untyped(found, name), [])
