@@ -19,7 +19,7 @@ bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }
 
-/// Replaces a job that was moved into a batch by one that computes nothing.
+/// Replaces a job that was moved into a batch with a job that computes nothing.
 void set_released(work& job) { job.emplace<compute_job>(); }
 bool is_released(const work& job) {
   const auto* const computing = std::get_if<compute_job>(&job);

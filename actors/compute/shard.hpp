@@ -66,7 +66,7 @@ private:
   const run_context& run_;
   client_host& clients_;
   assignment_table<active_round> rounds_;
-  train_job last_training_; // training of last_kind_, without rows and weights
+  train_job last_training_; // training job to which last_kind_ belongs, without rows and weights
   job_kind last_kind_;
   bool at_once_ = false;            // true: jobs of rounds that start now run without waiting for a release
   std::size_t answers_missing_ = 0; // number of running clients; the barrier waits for them

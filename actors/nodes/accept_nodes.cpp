@@ -132,7 +132,7 @@ void accepted_nodes::lay_out(run_context& context) {
 }
 
 placement_actor accepted_nodes::start(caf::actor_system& system, const run_context_ref& context, node_links links) {
-  // The placement actor asks for the first round, so `to` is set by then. Its last messages may come after
+  // The placement actor asks for the first round, so `to` is set by then. The actor may still send messages after
   // end_replays().
   const auto to = std::make_shared<placement_actor>();
   replays_ = std::make_shared<replayed_rounds>(context,

@@ -14,7 +14,7 @@
 #include <deque>
 namespace mneme {
 
-/// Actors with which it exchanges messages.
+/// Actors with which the placement actor exchanges messages.
 struct placement_links {
   report_sink_actor scheduler{};
   recorder_actor recorder{};

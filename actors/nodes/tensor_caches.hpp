@@ -9,7 +9,7 @@ namespace mneme {
 /// Smaller tensors are sent in full, because a digest would save little.
 inline constexpr std::size_t named_tensor_bytes_min = 1024;
 
-/// Tensors by digest. Digests are also found by tensor handle.
+/// Maps digests to tensors, and tensor handles to digests.
 class tensor_cache {
 public:
   /// Returns null if there is no tensor with this digest.

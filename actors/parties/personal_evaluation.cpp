@@ -10,7 +10,7 @@ namespace {
 /// rounds.
 constexpr std::uint32_t personal_visits = 0x8000'0000U;
 
-/// Test rows, and the classes among which the model predicts for them.
+/// Test rows, and the classes that the model may predict for them.
 struct masked_rows {
   class_range mask{};
   std::vector<std::int64_t> rows{};

@@ -158,7 +158,7 @@ private:
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
   disable_intra_op_threads(); // as workers do
-  auto alone = settings;      // the scenario's devices play no role
+  auto alone = settings;      // the devices of the scenario are not used
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;

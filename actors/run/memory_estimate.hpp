@@ -8,7 +8,7 @@ namespace mneme {
 /// Part of a run's memory: the key that determines its size, and its estimated bytes.
 struct memory_part {
   std::string name{}; ///< "clients"
-  std::string key{};  ///< "clients.count"; "": no key in particular
+  std::string key{};  ///< "clients.count"; "": no particular key
   double bytes = 0.0;
 };
 

@@ -84,7 +84,7 @@ public:
       nodes_->detach();
     end(scheduler_);
     if (nodes_)
-      nodes_->end_replays(); // its thread sends to placement, so it ends first
+      nodes_->end_replays(); // the thread of the replays sends to placement, so it must end first
     for (const auto& party : parties_)
       if (party)
         end(party);
