@@ -16,7 +16,7 @@ import sys
 COSTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "build_costs.tsv")
 LINK_SECONDS = 1.0  # steps of other kinds: links, archives, copies
 PRIOR_SECONDS = 30.0  # weight of the stored costs against the measured speed
-RUNNING_SHARE = 0.4  # progress of an average running step that fits recorded builds
+RUNNING_SHARE = 0.4  # assumed progress of a running step; fitted to recorded builds
 STEP = re.compile(r"^\[\d+/\d+\] (.*)$", re.MULTILINE)
 REGENERATES = re.compile(r"Re-running CMake|Re-checking globbed")
 
@@ -101,7 +101,8 @@ def print_plan(folder, targets):
 
 
 def print_left(folder, log, elapsed, targets):
-    """The plan is made once per build, after CMake, and kept in the file LOG.plan, which tools/build removes before."""
+    """Returns the plan. It is made once per build, after CMake, and kept in LOG.plan, which tools/build removes before
+    a build."""
     text = read_text(log)
     ran = [step for step in STEP.findall(text) if not REGENERATES.search(step)]
     plan = log + ".plan"

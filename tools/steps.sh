@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
 # plain lines. To be sourced.
-#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PROGRESS]  SECONDS: expected duration; AFTER: that of all later steps;
+#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PROGRESS]  SECONDS: expected duration; AFTER: of all later steps;
 #       PROGRESS ELAPSED: a function that prints the finished share in percent and the remaining seconds; nothing if unknown
 #   step_end                                               removes the live line, or prints the duration of the step
 step_ticker=

@@ -133,7 +133,8 @@ def includes(tree, folders):
 
 
 def include_names(tree):
-    """Own headers exist; CAF in actors and tools; no thread and no file in a method; tests are for tests."""
+    """Own headers exist; only actors and tools include CAF; methods use no threads and no files; only tests include
+    tests."""
     for path, line, own, other in includes(tree, OWN_FOLDERS):
         for what in forbidden_include(tree, path, own, other):
             yield Finding(path, line, "include", what)

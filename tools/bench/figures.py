@@ -13,7 +13,7 @@ def per_client_round(few, many):
 
 
 def our_sample(few, many):
-    """One measurement of mneme: rates per second without and with the start of the run."""
+    """One measurement of mneme: rates per second, excluding and including the start of the run."""
     cost = per_client_round(few, many)
     return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
             "whole_cpu_rate": many["client_rounds"] / many["cpu_seconds"],

@@ -114,7 +114,7 @@ CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 PROGRAMS_TITLE = "B9: steps of 64 small generators, and of 64 gradient inversions, stacked"
 PROGRAMS = ("generator", "inversion")
 PROGRAMS_WIDTHS = (1, 16, 64)
-PROGRAMS_GAIN = 5.0        # of the last width relative to the first, in CPU time
+PROGRAMS_GAIN = 5.0  # speed-up of the last width over the first, in CPU time
 
 # ResNet-18 on rows of CIFAR-100's shape, uploads of 45 MB, in batches of 20; and B10, the same in batches of 64:
 # (scenario, overrides, rounds, rounds for --quick), rounds as (few, many).

@@ -41,7 +41,7 @@ mneme_links(mneme_python cli strategies ${optional_layers})
 target_link_libraries(mneme_python PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # Exports only the entry point of the extension, so that its symbols cannot clash with other libraries of the process.
-# It uses the LibTorch that `import torch` has loaded.
+# The extension uses the LibTorch that `import torch` has loaded.
 set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
 target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
 set(engine_paths "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")

@@ -44,7 +44,7 @@ def _swap(data, draw):
 
 
 def _number(data, draw):
-    """Replaces a number in a text by another one."""
+    """Replaces a number in a text with another one."""
     digits = [at for at in range(min(len(data), 20000)) if 48 <= data[at] <= 57]
     if not digits:
         return _byte(data, draw)

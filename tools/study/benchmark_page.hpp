@@ -8,7 +8,7 @@ namespace mneme {
 struct benchmark_line {
   std::string method{};
   std::vector<benchmark_row> rows{};                  ///< One row per seed.
-  std::map<std::string, sample_statistics> figures{}; ///< Of benchmark_figures().
+  std::map<std::string, sample_statistics> figures{}; ///< Statistics of the numbers that benchmark_figures() names.
   sample_statistics rank{};                           ///< Mean rank by final accuracy, over the seeds that all methods
                                                       ///< have.
 };

@@ -13,7 +13,7 @@ using bytes = std::span<const std::uint8_t>;
 struct decoder {
   const char* group = ""; ///< Decoders of a group are fuzzed in turn, in one process.
   const char* name = "";  ///< tools/fuzz/decoders/seeds.py has valid inputs under the same name.
-  /// Reads the input to its end, or rejects it by exceptions or values that callers handle.
+  /// Reads the input to its end, or rejects it with exceptions or values that callers handle.
   std::function<void(bytes)> read{};
 };
 

@@ -45,7 +45,7 @@ public:
                   at::Tensor& gradients) const override {
     add_penalty(1.0, weights, start, offset, auxiliary, gradients);
   }
-  /// regularize() with a factor.
+  /// Like regularize(), with the penalty multiplied by `factor`.
   void add_penalty(double factor, const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                    const tensor_map* auxiliary, at::Tensor& gradients) const;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,

@@ -31,7 +31,7 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
   void set_client_rows(const std::shared_ptr<const client_rows>& rows) override { client_rows_ = rows; }
 
-  // Functions for its halves. They require the GIL.
+  // Functions for the halves of the method. They require the GIL.
   [[nodiscard]] const method_setup& setup() const { return setup_; }
   [[nodiscard]] const transmitted_weights& traveling() const { return transmitted_; }
   /// Instance of the user's class. @pre prepare() was called

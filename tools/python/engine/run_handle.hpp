@@ -23,7 +23,7 @@ struct run_description {
   accept_options accept{};
 };
 
-/// Only one may be active per process. All calls require the GIL, which is released while waiting.
+/// Only one run may be active per process. All calls require the GIL, which is released while waiting.
 class run_handle {
 public:
   /// Starts the run. Throws std::runtime_error if another run is active in this process.

@@ -36,7 +36,7 @@ def is_split(value):
 
 
 def resized(picture, side):
-    """The largest centered square, resized to side x side pixels, as torchvision's CenterCrop and Resize."""
+    """The largest centered square, resized to side x side pixels like with torchvision's CenterCrop and Resize."""
     from PIL import Image
     width, height = picture.size
     square = min(width, height)

@@ -202,7 +202,7 @@ class Server:
 
 class AveragingServer(Server):
     """Averages uploads with the weights of `strategy.weighting`, in float64 and in order of arrival; in asynchronous
-    runs by FedBuff or FedAsync. Functions that are not overridden run natively."""
+    runs with FedBuff or FedAsync. Functions that are not overridden run natively."""
 
     velocity: Any = 0.0  # for methods with momentum; becomes a tensor in the first step
 
@@ -227,8 +227,8 @@ class AveragingServer(Server):
     def mean(self, name: str) -> torch.Tensor | None: ...
 
     def mean(self, name: str = "weights") -> Any:
-        """Mean of the tensors with this name folded since the last step ([P] for weights). None if no upload had
-        another name's tensor. May be called once per step."""
+        """Mean of the tensors with this name that were folded since the last step ([P] for weights). For other names,
+        None if no upload had such a tensor. May be called once per step."""
         return self._host.mean(name)
 
     def fold(self, upload: _engine.Delivery) -> None:

@@ -21,7 +21,7 @@ END_OF_RUN_S = 10.0  # nodes end shortly before the run whose end they have rece
 
 
 class NodesEnded(RuntimeError):
-    """All nodes of a cluster have ended before the run."""
+    """Raised if all nodes of a cluster have ended before the run."""
 
 
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
@@ -34,7 +34,7 @@ def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -
         try:
             return node.wait()
         except BaseException:
-            node.terminate()  # makes it give its shards back
+            node.terminate()  # makes the node return its shards
             raise
 
 
@@ -184,8 +184,8 @@ class Ray(Cluster):
 
 
 class Dask(Cluster):
-    """Starts one task per node. client: a distributed.Client, whose workers need a thread per task. resources: of each
-    task."""
+    """Starts one task per node. client: a distributed.Client, whose workers need a thread per task. resources: those
+    that each task requires."""
 
     def __init__(self, client: Any, nodes: int | None = None, *, threads_per_node: int = 1,
                  options: tuple[str, ...] = (), resources: dict[str, float] | None = None):

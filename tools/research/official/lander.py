@@ -17,7 +17,7 @@ import shim
 from shim import kept_by, listed, made_values, replaced, rounded, summary, values_of
 from torchvision_reference import CifarResNet, images
 
-SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # classes: seen, of the run; numbers of an anchor
+SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # SEEN: classes so far; CLASSES: of the run; EMBEDDING: of an anchor
 CHUNK = 10                                    # rows that share a noise layer, fixed in data_generation
 
 
@@ -328,7 +328,7 @@ def client_steps(adapter, learner, batches):
 
 
 def local_steps(adapter):
-    """Three steps of a client in the first task, and of one in the second, at the official learning rates."""
+    """Three steps of a client in the first task and of a client in the second task, at the official learning rates."""
     made = {"settings": {"side": SIDE, "classes": CLASSES, "embedding": EMBEDDING, "rate": 0.04, "momentum": 0.9,
                          "decay": 5e-4, "own": OWN, "replayed": REPLAYED, "radius": RADIUS}}
     for name, old, seen in (("first", 0, SEEN), ("later", SEEN, CLASSES)):

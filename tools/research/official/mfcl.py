@@ -20,7 +20,7 @@ from lander import calibrated
 from shim import made_values, replaced, rounded, summary, values_of
 from torchvision_reference import images
 
-SIDE, SEEN, CLASSES = 16, 4, 6  # classes: of the teacher, of the run
+SIDE, SEEN, CLASSES = 16, 4, 6  # SEEN: classes of the teacher; CLASSES: of the run
 CODE, FILTERS, BATCH, STEPS = 8, 64, 12, 3
 OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 TERMS = {"labels": "ce_loss", "information": "ie_loss", "statistics": "bn_loss", "smoothness": "noise_loss",
@@ -89,7 +89,7 @@ def moved(net):
 # -- Generator --------------------------------------------------------------------------------------------------------
 
 def generator_of(adapter, stages):
-    """Two upsampling stages, or three by a class that always has 128 and 64 filters."""
+    """Makes a generator with two upsampling stages, or with three, from a class that always has 128 and 64 filters."""
     made = (adapter.generators.Generator(CODE, 3, SIDE, 2 * FILTERS) if stages == 2
             else adapter.generators.GeneratorMed(CODE, 3, SIDE))
     with torch.no_grad():
@@ -106,7 +106,7 @@ def generator_state(generator):
 class Watched(torch.optim.Adam):
     """Adam that records, after each step, the local variables of the calling function."""
 
-    noted = None  # function that receives them
+    noted = None  # function that receives these variables
 
     def step(self, *given, **named):
         super().step(*given, **named)
