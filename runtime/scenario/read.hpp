@@ -9,7 +9,7 @@ using overrides = std::vector<std::pair<std::string, std::string>>;
 
 struct reading {
   scenario value{};
-  diagnostics warnings{}; ///< One warning for each given key that the chosen kind does not read.
+  diagnostics warnings{}; ///< One warning for each key that the user gave and that the chosen kind does not read.
 };
 /// Reads `file`, the files that it extends, and the overrides. Returns all errors on failure.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
