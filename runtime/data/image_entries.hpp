@@ -36,8 +36,8 @@ struct image_split {
 /// True if `name` is "n" and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
-/// How images are fitted to one size. They are decoded at full size and reduced with antialiasing. Results equal those
-/// of Pillow.
+/// Method that fits images to one size. Images are decoded at full size and reduced with antialiasing. Results equal
+/// those of Pillow.
 enum class image_fit : std::uint8_t {
   exact,  ///< All images must have this size; others are rejected.
   center, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).

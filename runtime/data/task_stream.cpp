@@ -32,7 +32,8 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
   return rows;
 }
 
-/// Makes a split with the labels of the run: positions in the class order, modulo the number of labels, `block`.
+/// Makes a split with the labels of the run. A label is a position in the class order, modulo the number of labels,
+/// `block`.
 dataset relabeled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
