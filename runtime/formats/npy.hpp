@@ -18,7 +18,7 @@ struct npy_array {
 /// NumPy's name of a dtype, such as "float32".
 [[nodiscard]] std::string numpy_word(at::ScalarType type);
 
-/// Parsed header of format version 1, 2 or 3.
+/// Parsed header of a .npy file, whose format version is 1, 2 or 3.
 struct npy_header {
   at::ScalarType type = at::kByte;
   bool high_bytes_first = false;                  ///< Numbers or characters are big-endian.
