@@ -6,7 +6,7 @@
 #include "runtime/base/assignment_table.hpp"
 namespace mneme {
 
-/// Inputs are rounds, answers of clients and results of batches; outputs are reports and batches. It uses neither
+/// Inputs are rounds, answers of clients and results of batches; outputs are reports and batches. A shard uses neither
 /// actors nor threads: its clients run in a client_host.
 class shard {
 public:

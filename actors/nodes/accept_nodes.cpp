@@ -47,7 +47,7 @@ diagnostics data_that_stay_here(const scenario& settings) {
   return {};
 }
 
-/// Starts the work of nodes. Their messages go to the placement actor.
+/// Starts the work of nodes. Messages of the nodes go to the placement actor.
 void begin(node_pool& pool, const run_context& context, const placement_actor& placement,
            const recorder_actor& recorder) {
   const auto changed = [to = placement](node_number number, node_event event, std::string reason = {}) {

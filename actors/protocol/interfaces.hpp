@@ -93,7 +93,7 @@ using client_actor = caf::typed_actor<
     // Resumes the round with the results of its jobs.
     caf::result<void>(job_outcomes)>;
 
-/// Hosts shards and runs batches; no other actor computes. It has one executor and one thread.
+/// Hosts shards and runs batches; no other actor computes. Each worker has one executor and one thread.
 using worker_actor = caf::typed_actor<
     // Receives the other actors. First message.
     caf::result<void>(worker_links),

@@ -20,8 +20,8 @@ struct timed_size {
   double rows = 0.0, seconds = 0.0;
 };
 
-/// Model: time = fixed_s + rows * row_s. It is fitted by least squares of relative errors, so that all job sizes weigh
-/// equally.
+/// Model: time = fixed_s + rows * row_s. The line is fitted with least squares of relative errors, so that all job
+/// sizes have equal weight.
 struct line_of_time {
   double fixed_s = 0.0, row_s = 0.0;
 };

@@ -12,8 +12,8 @@ struct memory_part {
   double bytes = 0.0;
 };
 
-/// Estimates the memory of idle clients and of busy clients. It excludes client memories of the method, whose size is
-/// unknown in advance; clients.memory_limit bounds them.
+/// Estimates the memory of idle clients and of busy clients. The estimate excludes client memories of the method, whose
+/// size is unknown in advance; clients.memory_limit bounds them.
 [[nodiscard]] std::vector<memory_part> estimate_client_memory(const scenario& settings);
 
 /// Formats a size, such as "1.5 GiB" or "310 MiB".

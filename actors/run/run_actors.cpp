@@ -13,7 +13,7 @@
 namespace mneme {
 namespace {
 
-/// Thread that polls for an interrupt, because a signal handler may not send messages. Its destructor stops it.
+/// Thread that polls for an interrupt, because a signal handler may not send messages. The destructor stops the thread.
 class interrupt_watch {
 public:
   interrupt_watch(const std::atomic<int>* interrupts, scheduler_actor scheduler)

@@ -50,8 +50,8 @@ dataset relabeled(image_table table, const std::vector<std::int32_t>& position, 
   return part;
 }
 
-/// Normalizes numeric rows of both splits in place if the scenario requests it. The constants are those of the training
-/// rows.
+/// Normalizes numeric rows of both splits in place if the scenario requests it. The constants are measured on the
+/// training rows.
 void normalize_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;

@@ -29,8 +29,8 @@ struct npy_header {
   std::uint64_t begin = 0, bytes = 0; ///< Offset and size of the values in bytes.
 };
 
-/// Parses an array that arrives in pieces. It checks the sizes in the header against the size of the file before it
-/// allocates memory.
+/// Parses an array that arrives in pieces. The reader checks the sizes in the header against the size of the file
+/// before it allocates memory.
 class npy_reader {
 public:
   /// @param bytes size of the whole array in bytes, including the header

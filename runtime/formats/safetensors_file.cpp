@@ -216,7 +216,8 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
 }
 
-/// Validates all entries and returns them in file order. They must cover the tensor data without overlaps and gaps.
+/// Validates all entries and returns them in file order. The entries must cover the tensor data without overlaps and
+/// gaps.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
                                    safetensors_types types, diagnostic_list& errors) {
   std::vector<entry> entries;

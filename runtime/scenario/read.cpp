@@ -82,7 +82,7 @@ private:
     problems_.insert(problems_.end(), found.errors.begin(), found.errors.end());
   }
 
-  /// Creates the method. Its defaults become the lowest layer, and its preset the next one.
+  /// Creates the method. The method's defaults become the lowest layer, and its preset becomes the next one.
   void add_method() {
     const auto name = said("strategy", "name", value_.strategy.name);
     value_.strategy.method = made(strategies(), name);

@@ -24,8 +24,8 @@ struct reading {
 /// All keys with their values as TOML, from which read_scenario() restores the scenario.
 [[nodiscard]] std::string resolved_text(const scenario& settings);
 
-/// 128-bit XXH3 digest (32 hexadecimal digits) of the resolved scenario. It excludes title, [worker], [checkpoint] and
-/// data.root. A path is represented by its file's content.
+/// 128-bit XXH3 digest (32 hexadecimal digits) of the resolved scenario. The digest excludes title, [worker],
+/// [checkpoint] and data.root. A path is represented by its file's content.
 [[nodiscard]] std::string scenario_digest(const scenario& settings);
 
 } // namespace mneme

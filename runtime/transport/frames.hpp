@@ -32,8 +32,8 @@ public:
   using protocol_error::protocol_error;
 };
 
-/// Parses bytes into messages. It allocates memory only for received bytes and one more frame, whatever lengths the
-/// headers announce.
+/// Parses bytes into messages. The reader allocates memory only for received bytes and one more frame, whatever lengths
+/// the headers announce.
 class frame_reader {
 public:
   /// @param message_bytes_max limit for the size of a message

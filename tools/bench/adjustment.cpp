@@ -1,8 +1,8 @@
 // bench_adjustment: client-rounds per CPU second of FedHAF's two stages, by the width of a fused group. There are 50
 // clients with 100 new rows and 20 exemplars each, 512 features, batch 64, two epochs of the head and one of the
-// module. It is compared with sequential LibTorch code: one client after the other, autograd, standard operators. It
-// also measures an upper bound: the same matrix products alone, computed by MKL at the same shapes, and MKL's rate for
-// a large square matrix.
+// module. The rates are compared with sequential LibTorch code: one client after the other, autograd, standard
+// operators. The benchmark also measures an upper bound: the same matrix products alone, computed by MKL at the same
+// shapes, and MKL's rate for a large square matrix.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
 #include "strategies/fedhaf/adjustment_losses.hpp"

@@ -131,8 +131,8 @@ NODES = ("b1", "b2", "resnet18")
 NODES_SHARE = 0.9          # relative to one process, or to the rate that the link allows for uploads
 LINK_BYTES = 400e6         # bytes of tensors per second
 
-# B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. It is compared
-# with a run in which ten are enrolled.
+# B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. The run is
+# compared with a run in which ten are enrolled.
 OBSERVERS_TITLE = "B12: clients that observe 300 rows each with a linear net, 100 a round of 10 clients"
 OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
 NO_OBSERVERS = ("enrolment.initial=10",)

@@ -29,7 +29,7 @@ struct http_pages {
 /// probes of Kubernetes send none. Fails if it cannot listen, and in builds without MNEME_LIVE.
 [[nodiscard]] expected<http_pages> serve_state(const http_options& options, process_state state);
 
-/// Functions of tools/live that the functions above call. They return nullopt if they cannot listen.
+/// Functions of tools/live that the functions above call. Each returns nullopt if it cannot listen.
 struct http_support {
   std::optional<http_pages> (*report)(const http_options&, std::shared_ptr<live_view>) = nullptr;
   std::optional<http_pages> (*state)(const http_options&, process_state) = nullptr;

@@ -1,5 +1,6 @@
 # The Python package in BUILD/package/mneme: its extension (nanobind), the program, and the content of a wheel
-# (pyproject.toml). It needs position-independent code everywhere, so a build folder is configured with or without it.
+# (pyproject.toml). The package needs position-independent code everywhere, so a build folder is configured either with
+# the package or without it.
 set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
 # python_says(RESULT CODE): stores in RESULT what Python prints for a line of code.

@@ -38,8 +38,8 @@ struct benchmark_table {
 /// A self-contained page whose columns can be sorted.
 [[nodiscard]] std::string benchmark_html(const benchmark_table& table);
 
-/// The critical value q(0.05) of Nemenyi's test for `methods` methods. It is the 0.95 quantile of the studentized range
-/// with infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
+/// The critical value q(0.05) of Nemenyi's test for `methods` methods. This value is the 0.95 quantile of the
+/// studentized range with infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
 [[nodiscard]] double nemenyi_critical_value(std::size_t methods);
 
 } // namespace mneme

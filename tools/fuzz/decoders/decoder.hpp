@@ -23,8 +23,8 @@ struct decoder {
 [[nodiscard]] std::vector<decoder> data_decoders();
 [[nodiscard]] std::vector<decoder> module_decoders();
 
-/// Writes a file with this content into the process's folder below $TMPDIR. It exists until the next call with the same
-/// name.
+/// Writes a file with this content into the process's folder below $TMPDIR. The file exists until the next call with
+/// the same name.
 [[nodiscard]] std::filesystem::path file_of(bytes content, const std::string& name);
 
 } // namespace mneme::fuzz

@@ -11,7 +11,7 @@ namespace mneme {
 using hosted_value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>>;
 
-/// A strategy whose halves are Python objects. It holds the GIL while they run, but never while jobs are computed.
+/// A strategy whose halves are Python objects. The GIL is held while the halves run, but never while jobs are computed.
 class python_method final : public strategy, public client_rows_user {
 public:
   /// @param type subclass of mneme.Method

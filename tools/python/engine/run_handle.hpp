@@ -42,8 +42,8 @@ public:
   [[nodiscard]] nb::tuple pace() const;
   /// Number of rounds that were done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
-  /// Warnings about the scenario and its inputs, each with a location and a text. They are complete once pace() has a
-  /// folder.
+  /// Warnings about the scenario and its inputs, each with a location and a text. The list is complete once pace() has
+  /// a folder.
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
   /// Errors of a scenario that could not start; available after the run has ended.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }

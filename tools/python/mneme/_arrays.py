@@ -59,8 +59,8 @@ def are_pictures(value):
 
 
 def stacked_pictures(parts, side=0):
-    """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels are
-    those of Pillow's convert("RGB") and convert("L"). side: see as_pixels()."""
+    """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels equal
+    the results of Pillow's convert("RGB") and convert("L"). side: see as_pixels()."""
     modes = set()
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
