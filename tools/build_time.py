@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Estimates the remaining time of a ninja build from the typical cost of each step (tools/build_costs.tsv).
 
-  tools/build_time.py plan FOLDER [TARGET...]     prints the seconds that building the targets takes; nothing if unknown
+  tools/build_time.py plan FOLDER [TARGET...]
+      prints the seconds that building the targets takes; prints nothing if they are unknown
   tools/build_time.py left FOLDER LOG ELAPSED [TARGET...]
       prints "PERCENT SECONDS" for a build that runs for ELAPSED seconds and writes its steps to LOG
   tools/build_time.py costs SECONDS FOLDER...     prints tools/build_costs.tsv from the build logs of FOLDERs, scaled so
@@ -56,9 +57,10 @@ def read_durations(text):
 def seconds_left(planned, finished, elapsed, jobs, costs):
     """Remaining seconds of a build.
 
-    planned, finished: descriptions of all steps and of the finished ones; elapsed: seconds since the start; jobs: steps
-    that run at once. The speed of this machine is the time that all jobs have had, divided by the typical seconds of
-    the work done. The work done is that of the finished steps, and RUNNING_SHARE of one average pending step per job.
+    planned, finished: descriptions of all steps and of the finished ones; elapsed: seconds since the start; jobs:
+    number of steps that run at once. The speed of this machine is the total time of all jobs, divided by the typical
+    seconds of the work done. The work done consists of the finished steps and, for each job, RUNNING_SHARE of an
+    average pending step.
     """
     done = sum(cost(step, costs) for step in planned & finished)
     pending = [cost(step, costs) for step in planned - finished]

@@ -384,7 +384,7 @@ NO_ASSERTION = re.compile(r"\b(?:CHECK|REQUIRE)\s*\(\s*true\s*\)|\bSUCC" + r"EED
 
 
 def texts(tree):
-    """No registry hosts, no paths of one machine, nothing unfinished, and no test without an assertion."""
+    """No registry hosts, no paths of one machine, no marks of unfinished work, and no test without an assertion."""
     for path, text in tree.items():
         for line, content in numbered(text):
             if HOSTS.search(content):

@@ -53,7 +53,7 @@ private:
   const std::size_t hosts_, shards_;
   mutable std::mutex mutex_;
   std::vector<batch_queue> queues_; // shards first, then parties
-  std::vector<bool> waits_;         // by worker; true: idle
+  std::vector<bool> waits_;         // indexed by worker; true: idle
 };
 
 } // namespace mneme

@@ -97,7 +97,7 @@ void shard::on_batch_done(const composition& ids, outcomes done) {
     round->turns->resume(std::exchange(round->known, {}));
   }
 
-  if (answers_missing_ == 0) // else all rounds were discarded, or other results are still missing
+  if (answers_missing_ == 0) // otherwise all rounds were discarded, or other results are still missing
     report_if_idle();
   else
     clients_.run_turns();

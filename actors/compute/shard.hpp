@@ -15,7 +15,7 @@ public:
 
   /// Starts the rounds of a wave. Each is reported once it has requested its first jobs or has ended.
   void start(start_rounds wave);
-  /// Handles what a client's turn produced: new jobs, the result of the round, or its failure.
+  /// Handles the outcome of a client's turn: new jobs, the result of the round, or the failure of the round.
   void on_round_progress(assignment_id id, round_step&& step);
   /// Makes exactly these batches of parked jobs ready to run. Throws std::invalid_argument for a job that is not
   /// parked.

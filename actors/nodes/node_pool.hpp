@@ -87,7 +87,7 @@ public:
   void release(node_number number);
   /// Ends the programs of all nodes between two slices.
   void interrupt();
-  /// Replaces all hooks by functions that do nothing.
+  /// Replaces all hooks with functions that do nothing.
   void detach();
 
   /// Number of nodes that have joined so far, including lost ones.

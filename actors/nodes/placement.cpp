@@ -20,7 +20,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
       validator_(context_, random_number()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
-  if (pool_->workers() == 0 || context_->local_workers > 0) // else the first nodes join soon
+  if (pool_->workers() == 0 || context_->local_workers > 0) // if not, the first nodes join soon
     assign_orphaned_shards();
 }
 

@@ -76,7 +76,7 @@ std::string describe(assignment_id id, const assignment& given) {
 
 } // namespace
 
-/// Samples by a hash of id and secret (splitmix64; Steele et al. 2014).
+/// Decides from a hash of id and secret (splitmix64; Steele et al. 2014).
 bool report_validator::is_sampled(assignment_id id) const {
   const double share = run_->scenario.worker.verify_share;
   if (share <= 0.0)

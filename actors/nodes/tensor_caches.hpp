@@ -50,7 +50,7 @@ private:
   std::uint64_t message_ = 1;                       // number of the next message
 };
 
-/// Cache in the node's process; evicts what the run requests.
+/// Cache in the node's process; evicts the tensors that the run names.
 class node_tensor_cache final : public tensor_exchange {
 public:
   [[nodiscard]] std::optional<offered_tensor> offer(const at::Tensor& value) override;

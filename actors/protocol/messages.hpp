@@ -45,7 +45,7 @@ struct save_model {};                                                         //
 struct final_model {
   tensors_ref model{};
   std::map<std::string, double> summary_metrics{};
-  std::map<std::string, at::Tensor> sample_images{}; // by file name without ".png"
+  std::map<std::string, at::Tensor> sample_images{}; // keys: file names without ".png"
 };
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // reply

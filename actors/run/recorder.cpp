@@ -202,7 +202,7 @@ run_summary recorder_state::finish(const run_report& report) {
 }
 
 caf::result<void> recorder_state::keep(save_checkpoint& others) {
-  if (!failure_.empty()) // else the checkpoint would refer to lines that the files do not have
+  if (!failure_.empty()) // otherwise the checkpoint would refer to lines that the files do not have
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
   static_cast<void>(guarded([&] { now.lines = setup_.files->sync_lines(); }));

@@ -175,7 +175,8 @@ void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::pat
     view.warned("cannot remove untrusted checkpoints: " + reason);
 }
 
-/// Warns if results on the CPU depend on how rows are batched. Devices give other guarantees, so they are not checked.
+/// Warns if results on the CPU depend on how rows are batched. Devices have other guarantees, so this function does not
+/// check them.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;

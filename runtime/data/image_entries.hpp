@@ -47,7 +47,7 @@ enum class image_fit : std::uint8_t {
 };
 
 /// Reads the images within `limits` on all cores: [N, 3, side_px, side_px], with domains if there are several. Errors
-/// name the first unreadable files and state how many others there are.
+/// name the first unreadable files and state the number of others.
 [[nodiscard]] expected<image_table> read_fitted_images(const std::vector<image_entry>& entries, row_limits limits,
                                                        std::int64_t classes, std::int64_t side_px, image_fit fit);
 

@@ -225,8 +225,7 @@ private:
     const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
     const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
     const auto name = full_name(group.name, key);
-    const auto* const renamed = entry_of_old_name(name, then); // at this point only the keys of method `now` have been
-                                                               // renamed
+    const auto* const renamed = entry_of_old_name(name, then); // so far only the keys of method `now` have been renamed
     const auto owners = suggest_owners(renamed ? std::string(renamed->name) : key, group.name);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
       warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +

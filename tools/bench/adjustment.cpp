@@ -242,7 +242,7 @@ void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
 std::vector<product> products_of_round() {
   constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
   std::vector<product> made;
-  add_module(made, fresh_rows + old_rows, false); // of stage 1, in evaluation mode
+  add_module(made, fresh_rows + old_rows, false); // features in stage 1, in evaluation mode
   add_module(made, old_rows, false);              // teacher features of both stages
   add_layer(made, old_rows, 256, 128, false, false);
   add_layer(made, old_rows, 128, old_classes, false, false);

@@ -184,7 +184,7 @@ def table(options):
     print("| | " + " | ".join(f"{mib} MiB: MB/s | CPU s/GB" for mib in sizes) + " |")
     print("|---" * (1 + 2 * len(sizes)) + "|")
     found = {name: {mib: [] for mib in sizes} for name in contenders}
-    for _ in range(repeat):  # in turn, so that a busy machine disturbs all
+    for _ in range(repeat):  # in turn, so that a busy machine disturbs all of them
         for mib in sizes:
             for name, command in contenders.items():
                 found[name][mib].append(sample([*before, *command, "--mib", str(mib), "--seconds", str(seconds)]))

@@ -8,9 +8,8 @@ namespace mneme {
 
 struct http_options {
   std::string host = "127.0.0.1";
-  int port = 0; ///< 0: any free port.
-  std::string
-      token{}; ///< Token that requests need. Empty: only requests of this machine are answered, and they need no token.
+  int port = 0;        ///< 0: any free port.
+  std::string token{}; ///< Token that requests need. Empty: only this machine is served, and no token is needed.
 };
 
 /// A server with its own threads. It ends when `server` is destroyed.

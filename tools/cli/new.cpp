@@ -53,7 +53,7 @@ struct new_scenario_choice {
   overrides choice{};
 };
 
-const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< for frozen nets, which require trained weights
+const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< lets frozen nets keep their random weights
 const overrides pictures{{"data.shape", "[3, 32, 32]"},
                          {"data.rows", "10000"}}; ///< synthetic images, for nets that accept images only
 

@@ -37,7 +37,7 @@ void write_output(const fs::path& file, std::string_view content) {
   case fs::file_type::regular:
     return write_atomically(fs::canonical(file), content);
   default:
-    return write_atomically(file, content); // creates the file, or reports what prevents this
+    return write_atomically(file, content); // creates the file, or reports why it cannot
   }
 }
 

@@ -39,7 +39,7 @@ if(MNEME_CUDA_KERNELS)
 endif()
 
 # mneme_cuda(): compiles the code that starts kernels on LibTorch's streams, and defines the macro that its callers
-# test. If LibTorch's CUDA libraries are missing, the target mneme_cuda compiles both, but nothing is linked with it.
+# test. If LibTorch's CUDA libraries are missing, the target mneme_cuda compiles both, but no program is linked with it.
 function(mneme_cuda)
   if(NOT MNEME_CUDA_KERNELS)
     return()

@@ -3,7 +3,7 @@
 # the package or without it.
 set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
-# python_says(RESULT CODE): stores in RESULT what Python prints for a line of code.
+# python_says(RESULT CODE): stores in RESULT the output of Python for a line of code.
 function(python_says result code)
   execute_process(COMMAND ${MNEME_PYTHON_EXECUTABLE} -c "${code}" OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE
                   ERROR_VARIABLE error RESULT_VARIABLE failed)

@@ -47,8 +47,8 @@ public:
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
   /// Errors of a scenario that could not start; available after the run has ended.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }
-  /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if there was nothing
-  /// to resume.
+  /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if the run was
+  /// already done.
   [[nodiscard]] nb::object summary() const;
 
 private:

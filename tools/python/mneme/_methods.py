@@ -52,7 +52,7 @@ def cross_entropy() -> _engine.Loss:
     return _engine._cross_entropy
 
 
-_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept alive here
+_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # keys: ids of functions, which this dict keeps alive
 _known_names: set[str] = set()
 
 
@@ -204,7 +204,7 @@ class AveragingServer(Server):
     """Averages uploads with the weights of `strategy.weighting`, in float64 and in order of arrival; in asynchronous
     runs with FedBuff or FedAsync. Functions that are not overridden run natively."""
 
-    velocity: Any = 0.0  # for methods with momentum; becomes a tensor in the first step
+    velocity: Any = 0.0  # momentum of methods that use it; becomes a tensor in the first step
 
     _host: Any  # set by the engine before the first call
 

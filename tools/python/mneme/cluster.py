@@ -111,7 +111,7 @@ class Cluster:
         """Describes the end of a node."""
         try:
             return f"exit code {self.result(task)}"
-        except Exception as error:  # of any library
+        except Exception as error:  # errors of any library
             return f"{type(error).__name__}: {error}".splitlines()[0]
 
     def is_done(self, task: Any) -> bool:
@@ -125,7 +125,8 @@ class Cluster:
         raise NotImplementedError
 
     def stop(self, wait_s: float) -> None:
-        """Stops the nodes, also if only some have started. wait_s: how long they may take to end with the run."""
+        """Stops the nodes, also if only some have started. wait_s: seconds that the nodes may take to end with the
+        run."""
         raise NotImplementedError
 
 

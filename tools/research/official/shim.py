@@ -1,9 +1,9 @@
 """Runs research code written for CUDA devices, from a checkout, on one CPU thread.
 
 An adapter (lander.py, fed_cil.py, ...) derives from Adapter, names repository and commit, and imports the checkout's
-classes; no code is copied. This file patches what prevents them from running: devices, worker processes of loaders, and
-packages that only plot or log. One process runs one official program, because all of them have modules called
-`utils`.
+classes; no code is copied. This file replaces the parts that prevent the classes from running: devices, worker
+processes of loaders, and packages that only plot or log. One process runs one official program, because all of them
+have modules called `utils`.
 """
 import contextlib
 import dataclasses

@@ -67,7 +67,7 @@ def arguments(seed, method):
 # -- Start ------------------------------------------------------------------------------------------------------------
 
 def start_statistics(learner, given, projection):
-    """Sets a cosine head with the given rows, and the file's W_R instead of what setup_RP draws."""
+    """Sets a cosine head with the given rows, and the file's W_R instead of the matrix that setup_RP draws."""
     net = learner._network
     net.update_fc(INCREMENT)
     with torch.no_grad():
