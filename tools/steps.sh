@@ -33,7 +33,7 @@ step_begin() {
 step_show() {
   local pause=3 sleeper=
   [ ! -t 2 ] || pause=1
-  trap - EXIT # the caller's trap
+  trap - EXIT # removes the caller's trap
   trap '[ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null; exit 0' TERM INT
   while true; do
     sleep $pause &

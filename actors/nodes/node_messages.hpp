@@ -69,7 +69,7 @@ struct node_ready {
   fingerprint_fields fingerprint{};
   void persist(archive& state) { state(fingerprint); }
 };
-/// Layout of the run; the members have the meaning of those in run_context.
+/// Layout of the run; the members mean the same as in run_context.
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }

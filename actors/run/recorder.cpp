@@ -21,8 +21,8 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// CPU seconds of this process that belong to earlier runs. A run's time starts at the end of the previous run, so it
-/// includes loading.
+/// CPU seconds of this process that belong to earlier runs. A run's time starts at the end of the previous run, so that
+/// the time includes loading.
 std::atomic<double> counted_cpu_seconds{0.0};
 
 std::int64_t peak_rss_bytes() {

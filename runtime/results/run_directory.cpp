@@ -100,7 +100,7 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
   fs::remove_all(hidden, ignored);
   if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
     return error;
-  error = make_folder(path); // some file systems lack this kind of rename
+  error = make_folder(path); // some file systems do not support RENAME_NOREPLACE
   if (error)
     return error;
   lock = locked(path);

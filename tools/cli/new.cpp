@@ -70,7 +70,7 @@ bool asks_for_weights(const diagnostics& errors) {
 /// Returns the first preferred choice that `fits`, otherwise the first choice that fits. A choice whose errors demand
 /// weights is also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are
 /// valid.
-/// @param settings of the user; they override choices
+/// @param settings settings of the user, which override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
                                             Fits fits, Prefers prefers) {

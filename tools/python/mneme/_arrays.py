@@ -127,7 +127,7 @@ def as_float32(rows, where):
 
 
 def as_int64(values, where):
-    """Converts integers of any type to int64. A value out of range is an error that names it."""
+    """Converts integers of any type to int64. A value out of range is an error that names the value."""
     numbers = values.to(torch.int64)
     if values.dtype == torch.uint64 and bool((numbers < 0).any()):
         row = int((numbers < 0).nonzero()[0][0])

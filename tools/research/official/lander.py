@@ -133,8 +133,8 @@ def named_values(net, prefix, running=None):
 
 
 def calibrated(net):
-    """Sets running statistics to the statistics of images that are computed from names, so that their sizes fit every
-    layer."""
+    """Sets running statistics to the statistics of images that are computed from names, so that the statistics fit the
+    inputs of every layer."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
     for layer in layers:
         layer.momentum = 1.0

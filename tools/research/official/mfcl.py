@@ -76,8 +76,8 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def running_of(adapter):
-    """Sets running statistics to the statistics of images that are computed from names, so that their sizes fit every
-    layer."""
+    """Sets running statistics to the statistics of images that are computed from names, so that the statistics fit the
+    inputs of every layer."""
     return {mneme_name(name): values for name, values in calibrated(net_of(adapter, "teacher.")).items()}
 
 
