@@ -74,10 +74,11 @@ void placement_state::return_to_preferred(shard_id shard) {
     journal.host_found();
 }
 
-/// True if a shard may leave its host: always if the shard has no rounds. On a CPU, where rerun rounds have the same
-/// results, also if the shard waits for no reply and all its rounds can be rerun. A shard that is moved off a leaving
-/// node may move before any job of its rounds has been released, or after half of the node's grace period. Other shards
-/// move during their rounds in asynchronous runs only, because shards are seldom idle in such runs.
+/// True if a shard may leave its host. A shard without rounds may always leave. On a CPU, rerun rounds have the same
+/// results. A shard that waits for no reply and whose rounds can all be rerun may therefore leave, too. A shard that is
+/// moved off a leaving node may move before any job of its rounds has been released, or after half of the node's grace
+/// period. Other shards move during their rounds in asynchronous runs only, because shards are seldom idle in such
+/// runs.
 bool placement_state::can_move(const shard_journal& journal, const shard_location& from) const {
   if (journal.is_idle())
     return true;

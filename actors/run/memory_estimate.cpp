@@ -6,7 +6,7 @@ namespace mneme {
 namespace {
 
 // Bytes of one client. The value for a client at work was measured as the peak memory of runs with 1,000, 50,000 and
-// 150,000 clients in a cohort, minus the memory of their rows (4,350 to 4,700; asynchronous 4,540).
+// 150,000 clients in a cohort, minus the memory of their rows (4,350 to 4,700; asynchronous runs 4,540).
 constexpr double idle_bytes = 4.0;           // client_pool::client_record
 constexpr double bytes_per_task = 4.0;       // offset of the client's rows; only in partitions that give each row to
                                              // one client

@@ -52,8 +52,8 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
   return place;
 }
 
-/// Returns an error if memory is too small for the weights of the server plus, if clients train, the weights and
-/// gradients of one client.
+/// Returns an error if memory is too small for the weights. These are the weights of the server and, if clients train,
+/// also the weights and gradients of one client.
 diagnostics too_large_net(const scenario& settings, const model& net, const memory_budget& room) {
   const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
   const auto bytes = 4.0 * copies * static_cast<double>(net.size());

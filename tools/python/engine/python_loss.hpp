@@ -26,11 +26,11 @@ struct python_loss_function {
 
 // Axes: R rows of a step without padding, C classes of the loss, D features, T classes of the teacher, n weights.
 
-/// A loss returns one value per row [R] of `logits` [R, C], `labels` [R], `features` [R, D], `teacher_logits` [R, T],
-/// `row_weight` [R] and `side`, the job's tensors by name. The values are weighted by row_weight. A penalty returns one
-/// number for the trained `weights` [n], `start` [n], the weights at the start of the job, and `side`. The penalty is
-/// called for each contiguous part of the trained weights, and the results are added up. Tensors of one axis in `side`
-/// that are longer than the part are cut to it. All arguments are passed by name.
+/// A loss returns one value per row [R]. Its arguments are `logits` [R, C], `labels` [R], `features` [R, D],
+/// `teacher_logits` [R, T], `row_weight` [R] and `side`, the job's tensors by name. The values are weighted by
+/// row_weight. A penalty returns one number for the trained `weights` [n], `start` [n], the weights at the start of the
+/// job, and `side`. The penalty is called for each contiguous part of the trained weights, and the results are added
+/// up. Tensors of one axis in `side` that are longer than the part are cut to it. All arguments are passed by name.
 class python_loss final : private python_loss_function, public differentiable_loss {
 public:
   /// @param identity losses with equal identities are the same and may share a batch
