@@ -75,10 +75,9 @@ void placement_state::return_to_preferred(shard_id shard) {
 }
 
 /// True if a shard may leave its host. A shard without rounds may always leave. On a CPU, rerun rounds have the same
-/// results. A shard that waits for no reply and whose rounds can all be rerun may therefore leave, too. A shard that is
-/// moved off a leaving node may move before any job of its rounds has been released, or after half of the node's grace
-/// period. Other shards move during their rounds in asynchronous runs only, because shards are seldom idle in such
-/// runs.
+/// results. There, a shard that waits for no reply and whose rounds can all be rerun may also leave in two cases.
+/// First, its node is leaving, and either no job of its rounds has been released or half of the grace period is over.
+/// Second, its node stays and the run is asynchronous, because shards are seldom idle in such runs.
 bool placement_state::can_move(const shard_journal& journal, const shard_location& from) const {
   if (journal.is_idle())
     return true;
