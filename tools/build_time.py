@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Estimates the remaining time of a ninja build from the typical cost of each step (tools/build_costs.tsv).
 
-  tools/build_time.py plan FOLDER [TARGET...]     prints the seconds that building the targets takes; nothing if unknown
+  tools/build_time.py plan FOLDER [TARGET...]
+      prints the seconds that building the targets takes; prints nothing if they are unknown
   tools/build_time.py left FOLDER LOG ELAPSED [TARGET...]
       prints "PERCENT SECONDS" for a build that runs for ELAPSED seconds and writes its steps to LOG
   tools/build_time.py costs SECONDS FOLDER...     prints tools/build_costs.tsv from the build logs of FOLDERs, scaled so
@@ -16,7 +17,7 @@ import sys
 COSTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "build_costs.tsv")
 LINK_SECONDS = 1.0  # steps of other kinds: links, archives, copies
 PRIOR_SECONDS = 30.0  # weight of the stored costs against the measured speed
-RUNNING_SHARE = 0.4  # progress of an average running step that fits recorded builds
+RUNNING_SHARE = 0.4  # assumed progress of a running step; fitted to recorded builds
 STEP = re.compile(r"^\[\d+/\d+\] (.*)$", re.MULTILINE)
 REGENERATES = re.compile(r"Re-running CMake|Re-checking globbed")
 
@@ -56,9 +57,10 @@ def read_durations(text):
 def seconds_left(planned, finished, elapsed, jobs, costs):
     """Remaining seconds of a build.
 
-    planned, finished: descriptions of all steps and of the finished ones; elapsed: seconds since the start; jobs: steps
-    that run at once. The speed of this machine is the time that all jobs have had, divided by the typical seconds of
-    the work done. The work done is that of the finished steps, and RUNNING_SHARE of one average pending step per job.
+    planned, finished: descriptions of all steps and of the finished ones; elapsed: seconds since the start; jobs:
+    number of steps that run at once. The speed of this machine is the total time of all jobs, divided by the typical
+    seconds of the work done. The work done consists of the finished steps and, for each job, RUNNING_SHARE of an
+    average pending step.
     """
     done = sum(cost(step, costs) for step in planned & finished)
     pending = [cost(step, costs) for step in planned - finished]
@@ -101,7 +103,8 @@ def print_plan(folder, targets):
 
 
 def print_left(folder, log, elapsed, targets):
-    """The plan is made once per build, after CMake, and kept in the file LOG.plan, which tools/build removes before."""
+    """Returns the plan. It is made once per build, after CMake, and kept in LOG.plan, which tools/build removes before
+    a build."""
     text = read_text(log)
     ran = [step for step in STEP.findall(text) if not REGENERATES.search(step)]
     plan = log + ".plan"

@@ -29,7 +29,7 @@ def heights(layers):
 
 
 def drawing(layers):
-    """Text with one line for each height."""
+    """Formats the layers as text, with one line for each height."""
     below, height = reach(layers), heights(layers)
     lines = [[] for _ in range(1 + max(height.values()))]
     for name, direct in layers.items():

@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with tools/bootstrap Debian packages for
-# tools/bootstrap: finds missing packages, their sources, and folders for machines without a network. To be sourced;
-# uses $deps, $from, fail and say.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with tools/bootstrap
+# Debian packages for tools/bootstrap: finds missing packages, their sources, and folders for machines without a
+# network. To be sourced; uses $deps, $from, fail and say.
 
 # Runs a command as root. If that is impossible, prints the line that the user has to run.
 as_root() {
@@ -48,8 +48,7 @@ apt_with() {
 }
 apt_elsewhere() { apt_with "$deps/apt" "$@"; } # apt_elsewhere LINE COMMAND...
 
-# -- Offline folders
-# ----------------------------------------------------------------------------------------------------
+# -- Offline folders --------------------------------------------------------------------------------------------------
 # download_packages FOLDER PACKAGE...: downloads the packages with all dependencies, also installed ones, and writes the
 # index with which apt installs from the folder.
 download_packages() {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
 # plain lines. To be sourced.
-#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PROGRESS]  SECONDS: expected duration; AFTER: that of all later steps;
+#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PROGRESS]  SECONDS: expected duration; AFTER: of all later steps;
 #       PROGRESS ELAPSED: a function that prints the finished share in percent and the remaining seconds; nothing if unknown
 #   step_end                                               removes the live line, or prints the duration of the step
 step_ticker=
@@ -33,7 +33,7 @@ step_begin() {
 step_show() {
   local pause=3 sleeper=
   [ ! -t 2 ] || pause=1
-  trap - EXIT # the caller's trap
+  trap - EXIT # removes the caller's trap
   trap '[ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null; exit 0' TERM INT
   while true; do
     sleep $pause &

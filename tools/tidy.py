@@ -133,7 +133,8 @@ def includes(tree, folders):
 
 
 def include_names(tree):
-    """Own headers exist; CAF in actors and tools; no thread and no file in a method; tests are for tests."""
+    """Own headers exist; only actors and tools include CAF; methods use no threads and no files; only tests include
+    tests."""
     for path, line, own, other in includes(tree, OWN_FOLDERS):
         for what in forbidden_include(tree, path, own, other):
             yield Finding(path, line, "include", what)
@@ -383,7 +384,7 @@ NO_ASSERTION = re.compile(r"\b(?:CHECK|REQUIRE)\s*\(\s*true\s*\)|\bSUCC" + r"EED
 
 
 def texts(tree):
-    """No registry hosts, no paths of one machine, nothing unfinished, and no test without an assertion."""
+    """No registry hosts, no paths of one machine, no marks of unfinished work, and no test without an assertion."""
     for path, text in tree.items():
         for line, content in numbered(text):
             if HOSTS.search(content):

@@ -17,8 +17,8 @@ struct ready_batch {
   double multiplications = 0.0; ///< Estimated number; used only to choose how many workers to wake.
 };
 
-/// One queue per shard and per party; thread-safe. It is the only mutable state that threads share: workers take
-/// batches without a message. The result of a batch is bit-identical on every thread.
+/// One queue per shard and per party; thread-safe. The queues are the only mutable state that threads share: workers
+/// take batches without a message. The result of a batch is bit-identical on every thread.
 class batch_queues {
 public:
   /// @param hosts the workers 0 to `hosts` - 1 host the shards round-robin
@@ -53,7 +53,7 @@ private:
   const std::size_t hosts_, shards_;
   mutable std::mutex mutex_;
   std::vector<batch_queue> queues_; // shards first, then parties
-  std::vector<bool> waits_;         // by worker; true: idle
+  std::vector<bool> waits_;         // indexed by worker; true: idle
 };
 
 } // namespace mneme

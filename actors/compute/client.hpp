@@ -1,4 +1,4 @@
-/// client: actor that runs one round of one client. It ends with the round.
+/// client: actor that runs one round of one client and ends with this round.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/run_context.hpp"

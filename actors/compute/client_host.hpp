@@ -8,7 +8,7 @@ namespace mneme {
 class client_handle {
 public:
   virtual ~client_handle() = default;
-  /// Passes the results of its jobs to the client, which continues with the next run_turns().
+  /// Passes the results of the client's jobs to the client, which continues with the next run_turns().
   virtual void resume(outcomes results) = 0;
   /// Ends the client, at the latest in the next run_turns(). shard::on_round_progress() is not called.
   virtual void abandon() = 0;

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Number of shards. It depends on the number of clients alone.
+/// Number of shards, which depends only on the number of clients.
 std::int64_t shards_for(std::int64_t clients) {
   if (clients < 1'000)
     return 1;

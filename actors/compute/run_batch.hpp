@@ -4,8 +4,9 @@
 #include <atomic>
 namespace mneme {
 
-/// Computes `jobs` and adds the computing time to `busy_ns`, which only the report uses. A failed job, also in
-/// LibTorch, has the error text as its outcome. @param watch is called between the slices of programs; may be null
+/// Computes `jobs` and adds the computing time to `busy_ns`, which only the report uses. The outcome of a failed job is
+/// its error text, even if LibTorch threw the exception. @param watch is called between the slices of programs; may be
+/// null
 [[nodiscard]] outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
                                  slice_monitor* watch = nullptr);
 

@@ -19,7 +19,7 @@ bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }
 
-/// Replaces a job that was moved into a batch by one that computes nothing.
+/// Replaces a job that was moved into a batch with a job that computes nothing.
 void set_released(work& job) { job.emplace<compute_job>(); }
 bool is_released(const work& job) {
   const auto* const computing = std::get_if<compute_job>(&job);
@@ -97,7 +97,7 @@ void shard::on_batch_done(const composition& ids, outcomes done) {
     round->turns->resume(std::exchange(round->known, {}));
   }
 
-  if (answers_missing_ == 0) // else all rounds were discarded, or other results are still missing
+  if (answers_missing_ == 0) // otherwise all rounds were discarded, or other results are still missing
     report_if_idle();
   else
     clients_.run_turns();

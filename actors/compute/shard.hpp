@@ -6,7 +6,7 @@
 #include "runtime/base/assignment_table.hpp"
 namespace mneme {
 
-/// Inputs are rounds, answers of clients and results of batches; outputs are reports and batches. It uses neither
+/// Inputs are rounds, answers of clients and results of batches; outputs are reports and batches. A shard uses neither
 /// actors nor threads: its clients run in a client_host.
 class shard {
 public:
@@ -15,7 +15,7 @@ public:
 
   /// Starts the rounds of a wave. Each is reported once it has requested its first jobs or has ended.
   void start(start_rounds wave);
-  /// Handles what a client's turn produced: new jobs, the result of the round, or its failure.
+  /// Handles the outcome of a client's turn: new jobs, the result of the round, or the failure of the round.
   void on_round_progress(assignment_id id, round_step&& step);
   /// Makes exactly these batches of parked jobs ready to run. Throws std::invalid_argument for a job that is not
   /// parked.
@@ -66,7 +66,7 @@ private:
   const run_context& run_;
   client_host& clients_;
   assignment_table<active_round> rounds_;
-  train_job last_training_; // training of last_kind_, without rows and weights
+  train_job last_training_; // training job to which last_kind_ belongs, without rows and weights
   job_kind last_kind_;
   bool at_once_ = false;            // true: jobs of rounds that start now run without waiting for a release
   std::size_t answers_missing_ = 0; // number of running clients; the barrier waits for them

@@ -19,7 +19,7 @@ std::int64_t step_runner::width_of(const work& request) const {
   return fixed > 0 ? fixed : choose_width(request, run_.device);
 }
 
-/// Groups jobs and cuts them into batches by the rules for clients' jobs. The batches are for all workers.
+/// Groups jobs and cuts them into batches by the rules for clients' jobs. Any worker may run them.
 std::vector<composition> step_runner::compositions_of(const plan& jobs, std::uint64_t number) const {
   std::vector<parked_job> parked;
   for (std::uint32_t i = 0; i < jobs.size(); ++i)

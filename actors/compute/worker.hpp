@@ -1,4 +1,4 @@
-/// worker: actor that hosts shards and runs batches, first those of its own shards. No other actor computes.
+/// worker: actor that hosts shards and runs batches. It prefers batches of its own shards. No other actor computes.
 #pragma once
 #include "actors/compute/client_actors.hpp"
 #include "actors/compute/program_monitor.hpp"

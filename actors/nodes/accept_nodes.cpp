@@ -47,7 +47,7 @@ diagnostics data_that_stay_here(const scenario& settings) {
   return {};
 }
 
-/// Starts the work of nodes. Their messages go to the placement actor.
+/// Starts the work of nodes. Messages of the nodes go to the placement actor.
 void begin(node_pool& pool, const run_context& context, const placement_actor& placement,
            const recorder_actor& recorder) {
   const auto changed = [to = placement](node_number number, node_event event, std::string reason = {}) {
@@ -133,7 +133,7 @@ void accepted_nodes::lay_out(run_context& context) {
 }
 
 placement_actor accepted_nodes::start(caf::actor_system& system, const run_context_ref& context, node_links links) {
-  // The placement actor asks for the first round, so `to` is set by then. Its last messages may come after
+  // The placement actor asks for the first round, so `to` is set by then. The actor may still send messages after
   // end_replays().
   const auto to = std::make_shared<placement_actor>();
   replays_ = std::make_shared<replayed_rounds>(context,

@@ -1,4 +1,4 @@
-/// accept_nodes: implements run_nodes by a pool of connected nodes.
+/// accept_nodes: implements run_nodes with a pool of connected nodes.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
@@ -8,7 +8,7 @@ namespace mneme {
 
 class accepted_nodes final : public run_nodes {
 public:
-  /// Listens. See accept_nodes() in actors/run/run_nodes.hpp.
+  /// Starts to listen for nodes. See accept_nodes() in actors/run/run_nodes.hpp.
   [[nodiscard]] static expected<run_nodes_ref> listening(const accept_options& options, virtual_duration silence,
                                                          const std::atomic<int>* interrupts);
   accepted_nodes(accept_options options, std::shared_ptr<node_pool> pool)

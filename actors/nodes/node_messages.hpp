@@ -1,4 +1,4 @@
-/// node_messages: messages between a run and a node, in the order of a run.
+/// node_messages: messages between a run and a node, in the order in which a run sends and receives them.
 #pragma once
 #include "actors/protocol/run_end.hpp"
 #include <string>
@@ -13,15 +13,15 @@ enum class node_message : std::uint8_t {
   offer,        ///< Run: the scenario, and the files that it names.
   file_request, ///< Node: list of offered files to send.
   file,         ///< Run: one requested file.
-  ready,        ///< Node: everything is loaded; with its fingerprint.
+  ready,        ///< Node: has loaded everything; contains the node's fingerprint.
   begin,        ///< Run: layout; rounds follow.
   start,        ///< Run: start_rounds, and digests of tensors to evict.
   release,      ///< Run: release; batches of parked jobs to run.
   abandon,      ///< Run: abandon; rounds to discard.
   report,       ///< Node: a wave_report.
-  interrupt,    ///< Run: end programs between two slices.
+  interrupt,    ///< Run: the node must end its programs, each between two slices.
   leaving,      ///< Node: leaves the run within its grace period; it accepts no more shards.
-  end,          ///< Run: the run is over, with its outcome, or a leaving node may disconnect.
+  end,          ///< Run: the run is over (with its outcome), or the leaving node may disconnect.
 };
 
 /// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
@@ -47,7 +47,7 @@ struct node_rejection {
 };
 struct offered_file {
   std::string key{};       ///< Scenario key that names the file.
-  std::string extension{}; ///< ".csv"
+  std::string extension{}; ///< Extension of the file name, such as ".csv".
   digest128 content{};
   void persist(archive& state) { state(key)(extension)(content); }
 };
@@ -55,7 +55,7 @@ struct run_offer {
   std::string name{};     ///< Name of the scenario.
   std::string scenario{}; ///< Resolved, as TOML.
   std::vector<offered_file> files{};
-  std::vector<std::string> emptied{}; ///< Keys that the run clears: nodes do not need them or have their own value.
+  std::vector<std::string> emptied{}; ///< Keys that the run clears: nodes do not need them or have their own values.
   void persist(archive& state) { state(name)(scenario)(files)(emptied); }
 };
 struct file_request {
@@ -71,7 +71,7 @@ struct node_ready {
   fingerprint_fields fingerprint{};
   void persist(archive& state) { state(fingerprint); }
 };
-/// Layout of the run; the members have the meaning of those in run_context.
+/// Layout of the run; the members mean the same as in run_context.
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }

@@ -154,7 +154,8 @@ void node_pool::detach() {
 }
 
 node_pool::~node_pool() {
-  // Time in which nodes may still fetch the outcome. A node that misses it retries until its own idle timeout.
+  // Time in which nodes may still fetch the outcome. A node that connects later gets no outcome and retries until its
+  // own idle timeout.
   constexpr std::chrono::seconds closing_time{1};
   constexpr double starting_seconds = 30.0;
   std::unique_lock hold(mutex_);
@@ -416,7 +417,7 @@ void node_pool::close(connection_id id, const std::string& reason) {
   loop_.close(id, reason);
 }
 
-/// Peers choose the reasons, so only some are logged.
+/// Logs each reason once, up to a limit, because peers choose the text and could flood the log.
 void node_pool::log_rejection(const std::string& peer, const std::string& reason) {
   if (rejections_.size() >= rejections_max || !rejections_.insert(reason).second)
     return;

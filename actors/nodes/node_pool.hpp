@@ -89,10 +89,10 @@ public:
   void release(node_number number);
   /// Ends the programs of all nodes between two slices.
   void interrupt();
-  /// Replaces all hooks by functions that do nothing.
+  /// Replaces all hooks with functions that do nothing.
   void detach();
 
-  /// Number of nodes that have joined so far, with those that were lost.
+  /// Number of nodes that have joined so far, including lost ones.
   [[nodiscard]] std::size_t size();
   /// Number of workers of all ready nodes.
   [[nodiscard]] std::int64_t workers();
@@ -151,7 +151,7 @@ private:
   bool has_ended_ = false;                     // true: the run has ended, and nodes that connect get its outcome
   std::int64_t rejected_peers_ = 0;            // number of peers rejected because of their credentials or hello
   bool ranks_overdue_ = false;                 // true: some ranks did not connect in time
-  diagnostics refused_;                        // nodes that cannot take part, before begin()
+  diagnostics refused_;                        // errors of nodes that cannot take part, collected before begin()
   std::set<std::string> rejections_;           // rejections of unknown peers that have been logged
   std::optional<fingerprint_fields> fingerprint_;
   std::optional<node_layout> layout_;

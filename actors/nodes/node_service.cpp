@@ -68,7 +68,7 @@ expected<node_exit> node_service::serve() {
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
   was_opened_ = true;
   set_pending("waits for the run's scenario");
-  loop_.mark_authenticated(id); // TLS has authenticated the run by its secret or certificate
+  loop_.mark_authenticated(id); // TLS has authenticated the run with its secret or certificate
   loop_.send(id, message_of(node_message::greeting, node_hello{.process = process_,
                                                                .name = machine_name(),
                                                                .program = program_fingerprint(),

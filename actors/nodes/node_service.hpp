@@ -75,7 +75,7 @@ private:
   connection_id connection_ = 0;           // 0: not connected
   std::shared_ptr<node_session> session_;  // null: no run joined
   recorder_stopwatch idle_, waited_;       // since the end of the last run; since the last attempt to connect
-  std::optional<recorder_stopwatch> lost_; // of a rank: since it lost rank 0; nullopt: it has an offer
+  std::optional<recorder_stopwatch> lost_; // for a rank: time since it lost rank 0; nullopt: it has an offer
   std::chrono::duration<double> lost_limit_{};
   std::atomic<bool> was_opened_ = false; // true: the latest connection was established
   std::chrono::milliseconds backoff_{};

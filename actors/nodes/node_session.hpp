@@ -6,8 +6,8 @@
 #include <optional>
 namespace mneme {
 
-/// Files that runs have sent, stored by content in a temporary folder of this process. The constructor removes the
-/// folders of killed nodes.
+/// Files that runs have sent, in a temporary folder of this process. Each file is named by the digest of its content.
+/// The constructor removes the folders of killed nodes.
 class node_files {
 public:
   node_files();

@@ -20,7 +20,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
       validator_(context_, random_number()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
-  if (pool_->workers() == 0 || context_->local_workers > 0) // else the first nodes join soon
+  if (pool_->workers() == 0 || context_->local_workers > 0) // if not, the first nodes join soon
     assign_orphaned_shards();
 }
 
@@ -74,10 +74,10 @@ void placement_state::return_to_preferred(shard_id shard) {
     journal.host_found();
 }
 
-/// True if a shard may leave its host. This is the case if the shard has no rounds. It is also the case on a CPU, where
-/// rerun rounds have the same results, if the shard waits for no reply and all its rounds can be rerun. A shard that is
-/// moved off a leaving node may move before any job of its rounds has been released, or after half of the node's grace
-/// period. Other shards move during their rounds in asynchronous runs only, because they are seldom idle there.
+/// True if a shard may leave its host. A shard without rounds may always leave. On a CPU, rerun rounds have the same
+/// results. There, a shard that waits for no reply and whose rounds can all be rerun may also leave in two cases.
+/// First, its node is leaving, and either no job of its rounds has been released or half of the grace period is over.
+/// Second, its node stays and the run is asynchronous, because shards are seldom idle in such runs.
 bool placement_state::can_move(const shard_journal& journal, const shard_location& from) const {
   if (journal.is_idle())
     return true;

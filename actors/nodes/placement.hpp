@@ -14,7 +14,7 @@
 #include <deque>
 namespace mneme {
 
-/// Actors with which it exchanges messages.
+/// Actors with which the placement actor exchanges messages.
 struct placement_links {
   report_sink_actor scheduler{};
   recorder_actor recorder{};
@@ -87,8 +87,7 @@ private:
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
   report_validator validator_;
-  std::vector<std::deque<pending_report>> held_; // by shard; reports of its current host that have not been accepted
-                                                 // yet
+  std::vector<std::deque<pending_report>> held_; // by shard: reports of its current host that are not accepted yet
   std::vector<node_state> nodes_;
   bool interrupted_ = false;
   spin_window awake_; // limits polling on the thread shared with scheduler and server

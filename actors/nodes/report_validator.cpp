@@ -15,7 +15,7 @@ constexpr std::size_t names_max = 256, letters_max = 128, reason_letters_max = 1
 
 bool lies_within(std::int64_t value, std::int64_t low, std::int64_t high) { return low <= value && value <= high; }
 
-/// True if the text is a valid name of a metric or loss term; it is written to files unchanged.
+/// True if the text is a valid name of a metric or loss term. Such names are written to files unchanged.
 bool is_name(const std::string& text) {
   const auto is_letter = [](char letter) { return letter > ' ' && letter <= '~' && letter != '"' && letter != '\\'; };
   return !text.empty() && text.size() <= letters_max && std::all_of(text.begin(), text.end(), is_letter);
@@ -76,7 +76,7 @@ std::string describe(assignment_id id, const assignment& given) {
 
 } // namespace
 
-/// Samples by a hash of id and secret (splitmix64; Steele et al. 2014).
+/// Decides from a hash of id and secret (splitmix64; Steele et al. 2014).
 bool report_validator::is_sampled(assignment_id id) const {
   const double share = run_->scenario.worker.verify_share;
   if (share <= 0.0)

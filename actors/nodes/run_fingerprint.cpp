@@ -49,8 +49,8 @@ std::string partition_digest(const run_context& run) {
   return hex_text(digest.value());
 }
 
-/// Digest of sampled durations. It detects math libraries that differ in the last bits, because nodes order jobs by due
-/// times.
+/// Digest of sampled durations. Because nodes order jobs by due times, this digest detects math libraries that differ
+/// in the last bits.
 std::string times_digest(const run_context& run) {
   digest_stream digest;
   for (std::uint32_t c = 0; c < clients_compared(run); ++c) {

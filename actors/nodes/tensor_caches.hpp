@@ -9,7 +9,7 @@ namespace mneme {
 /// Smaller tensors are sent in full, because a digest would save little.
 inline constexpr std::size_t named_tensor_bytes_min = 1024;
 
-/// Tensors by digest. Digests are also found by tensor handle.
+/// Maps digests to tensors, and tensor handles to digests.
 class tensor_cache {
 public:
   /// Returns null if there is no tensor with this digest.
@@ -50,7 +50,7 @@ private:
   std::uint64_t message_ = 1;                       // number of the next message
 };
 
-/// Cache in the node's process; evicts what the run requests.
+/// Cache in the node's process; evicts the tensors that the run names.
 class node_tensor_cache final : public tensor_exchange {
 public:
   [[nodiscard]] std::optional<offered_tensor> offer(const at::Tensor& value) override;

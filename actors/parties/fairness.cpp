@@ -1,5 +1,5 @@
 // Deciles over clients of the predictor's accuracy. Clients have no test rows, so the server's test rows are weighted:
-// each (task, class) counts by the share of the client's training rows in it.
+// the weight of each (task, class) is the share of the client's training rows in it.
 #include "actors/parties/server.hpp"
 #include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>

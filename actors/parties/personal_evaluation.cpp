@@ -6,11 +6,11 @@
 namespace mneme {
 namespace {
 
-/// Bit of rng_key::visit that no round sets. It gives the trainings in this file other random numbers than the clients'
-/// rounds.
+/// Bit of rng_key::visit that no round sets. With this bit, the trainings in this file draw other random numbers than
+/// the clients' rounds.
 constexpr std::uint32_t personal_visits = 0x8000'0000U;
 
-/// Test rows, and the classes among which the model predicts for them.
+/// Test rows, and the classes that the model may predict for them.
 struct masked_rows {
   class_range mask{};
   std::vector<std::int64_t> rows{};

@@ -20,7 +20,8 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
 }
 
-/// Digest of all trained tensors. A projection needs no digest: it determines the readout that was fitted on it.
+/// Digest of the trained weights and the readout. The projection is left out: a change of the projection also changes
+/// the readout, which is fitted on projected features.
 digest128 digest_of_model(const predictor& learned) {
   const auto weights = learned.weights ? digest_of(*learned.weights) : digest128{};
   if (!learned.readout.defined())

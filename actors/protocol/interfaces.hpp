@@ -30,11 +30,11 @@ using shard_host_actor = caf::typed_actor<
 
 /// Routes messages between the scheduler and the hosts of shards, in runs that accept nodes.
 using placement_actor = caf::typed_actor<
-    // Forwards it to the host of the shard.
+    // Forwards the message to the host of the shard.
     caf::result<void>(start_rounds),
-    // Forwards it to the host of the shard.
+    // Forwards the message to the host of the shard.
     caf::result<void>(release),
-    // Forwards it to the host of the shard.
+    // Forwards the message to the host of the shard.
     caf::result<void>(abandon),
     // Receives the report of a shard that the run's own process hosts.
     caf::result<void>(wave_report),
@@ -44,9 +44,9 @@ using placement_actor = caf::typed_actor<
     caf::result<void>(node_status_change),
     // Receives the outcome of a sampled round that the run's own process has computed.
     caf::result<void>(replay_report),
-    // Timer: ends the programs of nodes if the run is interrupted. Sent to itself.
+    // Timer: ends the programs of nodes if the run is interrupted. The actor sends it to itself.
     caf::result<void>(node_tick),
-    // Keeps its thread polling while more messages are expected. Sent to itself.
+    // Keeps its thread polling while more messages are expected. The actor sends it to itself.
     caf::result<void>(poll_tick)>;
 
 /// Carries messages between the run and the workers of a node.
@@ -57,7 +57,7 @@ using node_gateway_actor = caf::typed_actor<
     caf::result<void>(wave_report),
     // Forwards a message of the run, not parsed yet, to the worker that it concerns.
     caf::result<void>(node_frame),
-    // Timer: wakes paused workers after results have been sent. Sent to itself.
+    // Timer: wakes paused workers after results have been sent. The actor sends it to itself.
     caf::result<void>(node_tick)>;
 
 /// Hosts the half of the method that a party runs (runtime/federation/parties.hpp).
@@ -93,7 +93,7 @@ using client_actor = caf::typed_actor<
     // Resumes the round with the results of its jobs.
     caf::result<void>(job_outcomes)>;
 
-/// Hosts shards and runs batches; no other actor computes. It has one executor and one thread.
+/// Hosts shards and runs batches; no other actor computes. Each worker has one executor and one thread.
 using worker_actor = caf::typed_actor<
     // Receives the other actors. First message.
     caf::result<void>(worker_links),

@@ -1,4 +1,4 @@
-/// messages: messages between actors, in the order of a round. Those of the federation are in runtime/federation.
+/// messages: messages between actors, in the order of a round. Messages of the federation are in runtime/federation.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
@@ -45,7 +45,7 @@ struct save_model {};                                                         //
 struct final_model {
   tensors_ref model{};
   std::map<std::string, double> summary_metrics{};
-  std::map<std::string, at::Tensor> sample_images{}; // by file name without ".png"
+  std::map<std::string, at::Tensor> sample_images{}; // keys: file names without ".png"
 };
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // reply
@@ -65,7 +65,7 @@ struct worker_links;                                                          //
 /// A complete network message, not parsed yet. `node`: the sender; 0 on a node.
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, gateway
 enum class node_event : std::uint8_t { joined, leaving, lost };
-/// Connections -> placement. reason: of a loss. grace: time until a leaving node disconnects.
+/// Connections -> placement. `reason`: why the node was lost. `grace`: time until a leaving node disconnects.
 struct node_status_change {
   std::uint32_t node = 0;
   node_event event{};

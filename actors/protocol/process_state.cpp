@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// CAF's metrics writer does not escape label values.
+/// Escapes a label value, because CAF's metrics writer does not.
 std::string escape_label(const std::string& value) {
   std::string text;
   for (const char c : value)

@@ -13,10 +13,10 @@ using metric_registry = caf::telemetry::metric_registry;
 /// State of a process. The functions are called on any thread.
 struct process_state {
   std::function<std::string()> metrics{}; ///< In Prometheus' text format.
-  std::function<std::string()> pending{}; ///< Why the process is not ready, in one line. Empty if it is ready.
+  std::function<std::string()> pending{}; ///< Reason why the process is not ready, in one line. Empty if it is ready.
 };
 
-/// Name and meaning of a metric. Its full name is PREFIX_NAME_UNIT; names of counters end in "_total".
+/// Name and meaning of a metric. The exported name is PREFIX_NAME_UNIT; names of counters end in "_total".
 struct metric_name {
   std::string_view prefix, name, help;
   std::string_view unit = "1"; ///< "1": no unit.

@@ -25,8 +25,8 @@ struct run_context {
   std::shared_ptr<generated_row_store> generated_rows =
       std::make_shared<generated_row_store>(); ///< Shared by server, clients and workers.
   std::string device{};                        ///< "cpu" or "cuda:N"
-  /// Computing time of all workers in nanoseconds, for the report only. It is shared because a message per batch would
-  /// cost more.
+  /// Computing time of all workers in nanoseconds, for the report only. All workers share this counter, because a
+  /// message per batch would cost more.
   std::shared_ptr<std::atomic<std::int64_t>> busy_ns = std::make_shared<std::atomic<std::int64_t>>(0);
   /// Layout of the computation; see actors/compute/compute_layout.hpp.
   std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;

@@ -1,5 +1,5 @@
-/// backbone_training: preliminary run for model.backbone. It trains a net once, on classes that the tasks do not use,
-/// and caches the weights by digest.
+/// backbone_training: preliminary run for model.backbone. The preliminary run trains a net once, on classes that the
+/// tasks do not use, and caches the weights by digest.
 #pragma once
 #include "actors/run/simulation.hpp"
 namespace mneme {

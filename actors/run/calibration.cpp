@@ -20,8 +20,8 @@ struct timed_size {
   double rows = 0.0, seconds = 0.0;
 };
 
-/// Model: time = fixed_s + rows * row_s. It is fitted by least squares of relative errors, so that all job sizes weigh
-/// equally.
+/// Model: time = fixed_s + rows * row_s. The line is fitted with least squares of relative errors, so that all job
+/// sizes have equal weight.
 struct line_of_time {
   double fixed_s = 0.0, row_s = 0.0;
 };
@@ -158,7 +158,7 @@ private:
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
   disable_intra_op_threads(); // as workers do
-  auto alone = settings;      // the scenario's devices play no role
+  auto alone = settings;      // the devices of the scenario are not used
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;

@@ -10,7 +10,7 @@ struct calibration {
   double forward_row_s = 0.0;   ///< Forward pass with fixed weights.
   double optimizer_row_s = 0.0; ///< Optimizer step, per row of a batch; 0 for plain SGD, which steps within the
                                 ///< backward pass.
-  double backward_row_s = 0.0;  ///< train_row_s minus the other two.
+  double backward_row_s = 0.0;  ///< train_row_s minus forward_row_s and optimizer_row_s.
   double train_row_flops = 0.0; ///< FLOPs of one row, by work_of_pass().
   std::int64_t repeats = 0;     ///< Smallest number of measurements of a job; the median is used.
   std::string device{};         ///< "cpu" (one core) or "cuda:0"

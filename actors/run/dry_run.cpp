@@ -119,8 +119,9 @@ private:
       at_work_.erase(id);
   }
 
-  /// Size of an upload in bytes. If it is unknown, returns a lower bound: 1 byte, which a link without capacity still
-  /// delays, or 0 on a shared server link, where an upload would slow down others.
+  /// Size of an upload in bytes. If it is unknown, returns a lower bound. The bound is 1 byte, because a link without
+  /// capacity delays even 1 byte. On a shared server link it is 0, because an upload of 1 byte would slow down other
+  /// transfers.
   std::int64_t upload_bytes_of(const client_at_work& client) const {
     if (run_.needs.upload_size_known)
       return wire_bytes(client.upload.get(), wire_);

@@ -28,9 +28,9 @@ struct dry_run_result {
   std::int64_t evaluations = 0;
   std::int64_t in_flight_max = 0;          ///< Largest number of clients with a running round.
   std::int64_t upload_bytes_of_client = 0; ///< Size of the largest upload.
-  /// true: all jobs and messages of clients are the method's own. This needs rounds of one job whose upload has the
-  /// size of the broadcast (method_needs::upload_size_known), and task plans that depend on no job of the server.
-  /// false: each client round counts as one training of the run's net.
+  /// true: all jobs and messages of clients are those of the method. This is possible if each round has one job whose
+  /// upload has the size of the broadcast (method_needs::upload_size_known), and if no task plan depends on a job of
+  /// the server. false: each client round counts as one training of the run's net.
   bool exact = true;
 };
 

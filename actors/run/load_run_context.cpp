@@ -43,7 +43,7 @@ std::shared_ptr<const population> population_of(scenario settings, const device_
 }
 
 /// Adds the training rates of device profiles for this net, in rows per second. Returns false if the scenario has no
-/// profiles or one lacks this net.
+/// profiles, or if a profile lacks this net.
 bool add_speeds(device_inputs& facts, const scenario& settings, const model& net, const task_stream& tasks,
                 diagnostics& problems) {
   if (settings.devices.profiles.empty())

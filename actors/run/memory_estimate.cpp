@@ -6,14 +6,14 @@ namespace mneme {
 namespace {
 
 // Bytes of one client. The value for a client at work was measured as the peak memory of runs with 1,000, 50,000 and
-// 150,000 clients in a cohort, minus the memory of their rows (4,350 to 4,700; asynchronous 4,540).
+// 150,000 clients in a cohort, minus the memory of their rows (4,350 to 4,700; asynchronous runs 4,540).
 constexpr double idle_bytes = 4.0;           // client_pool::client_record
 constexpr double bytes_per_task = 4.0;       // offset of the client's rows; only in partitions that give each row to
                                              // one client
 constexpr double changing_bytes = 24.0;      // the client's next event; only with churn or changes of task
 constexpr double at_work_bytes = 4'700.0;    // the client's coroutine, actor, assignment, events and parked job
 constexpr double bytes_per_row = 8.0;        // row index
-constexpr std::int64_t rows_of_client = 100; // assumed if the number depends on the data
+constexpr std::int64_t rows_of_client = 100; // assumed number if the real one depends on the data
 
 bool deals_rows(partition_kind kind) { return kind != partition_kind::class_share && kind != partition_kind::sampled; }
 

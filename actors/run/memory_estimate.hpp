@@ -8,12 +8,12 @@ namespace mneme {
 /// Part of a run's memory: the key that determines its size, and its estimated bytes.
 struct memory_part {
   std::string name{}; ///< "clients"
-  std::string key{};  ///< "clients.count"; "": no key in particular
+  std::string key{};  ///< "clients.count"; "": no particular key
   double bytes = 0.0;
 };
 
-/// Estimates the memory of idle clients and of busy clients. It excludes client memories of the method, whose size is
-/// unknown in advance; clients.memory_limit bounds them.
+/// Estimates the memory of idle clients and of busy clients. The estimate excludes client memories of the method, whose
+/// size is unknown in advance; clients.memory_limit bounds them.
 [[nodiscard]] std::vector<memory_part> estimate_client_memory(const scenario& settings);
 
 /// Formats a size, such as "1.5 GiB" or "310 MiB".

@@ -10,8 +10,8 @@
 namespace mneme {
 namespace {
 
-/// Adds the location in the scenario to a diagnostic of the method. If it concerns model.name, the text starts with the
-/// method's name, because that line does not contain it.
+/// Adds the location in the scenario to a diagnostic of the method. If the diagnostic concerns model.name, its text
+/// starts with the method's name, because the line of model.name does not contain that name.
 diagnostic locate_diagnostic(const scenario& settings, const diagnostic& problem) {
   const auto lead = problem.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(problem.where), lead + problem.text};

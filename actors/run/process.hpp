@@ -14,7 +14,7 @@ struct system_options {
 void prepare_process();
 /// Sets options of an actor system. @param threads number of threads for actors that have no thread of their own
 void configure(caf::actor_system_config& config, std::size_t threads, const system_options& options = {});
-/// Clears settings that are read only when a system starts. CAF looks up stream settings for each spawned actor;
+/// Clears settings that CAF reads only at the start of a system. CAF looks up stream settings for each spawned actor;
 /// without any settings this lookup ends immediately.
 /// @pre a system was created from `config` and has no actors of mneme yet
 void forget_settings(caf::actor_system_config& config);

@@ -11,7 +11,7 @@ namespace mneme {
 
 /// block: a live block on a terminal; lines: one line per evaluation; json: one JSON object per line; quiet: only
 /// failures; silent: nothing; embedded_block: the block, without failures. Callers that report failures themselves
-/// choose one of the last two.
+/// choose silent or embedded_block.
 enum class progress_style { block, lines, json, quiet, silent, embedded_block };
 /// Returns block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);

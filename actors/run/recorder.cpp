@@ -21,8 +21,8 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// CPU seconds of this process that belong to earlier runs. A run's time starts at the end of the previous run, so it
-/// includes loading.
+/// CPU seconds of this process that belong to earlier runs. A run's time starts at the end of the previous run, so that
+/// the time includes loading.
 std::atomic<double> counted_cpu_seconds{0.0};
 
 std::int64_t peak_rss_bytes() {
@@ -202,7 +202,7 @@ run_summary recorder_state::finish(const run_report& report) {
 }
 
 caf::result<void> recorder_state::keep(save_checkpoint& others) {
-  if (!failure_.empty()) // else the checkpoint would refer to lines that the files do not have
+  if (!failure_.empty()) // otherwise the checkpoint would refer to lines that the files do not have
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
   static_cast<void>(guarded([&] { now.lines = setup_.files->sync_lines(); }));

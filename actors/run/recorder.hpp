@@ -49,7 +49,7 @@ private:
   std::map<std::string, double> summary_metrics_{}; // summary metrics of the method
   tensor_map values_{};                             // values of the dumped round
   std::int64_t values_count_ = 0;                   // number of deliveries in the dumped round
-  std::string failure_{};                           // why something could not be written; "": all of it was
+  std::string failure_{}; // reason why a file could not be written; "": all files were written
 };
 
 } // namespace mneme

@@ -7,8 +7,8 @@ namespace mneme {
 /// changed since the run.
 [[nodiscard]] expected<scenario> read_run_scenario(const std::filesystem::path& folder);
 
-/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as read_run_scenario(), if the data
-/// have changed, or if `options.out` exists.
+/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails if read_run_scenario() fails, if the
+/// data have changed, or if `options.out` exists.
 /// @pre no other run in this process; `options.out` is not empty
 [[nodiscard]] expected<run_summary> reproduce_run(const std::filesystem::path& folder, const run_options& options);
 

@@ -13,7 +13,7 @@
 namespace mneme {
 namespace {
 
-/// Thread that polls for an interrupt, because a signal handler may not send messages. Its destructor stops it.
+/// Thread that polls for an interrupt, because a signal handler may not send messages. The destructor stops the thread.
 class interrupt_watch {
 public:
   interrupt_watch(const std::atomic<int>* interrupts, scheduler_actor scheduler)
@@ -84,7 +84,7 @@ public:
       nodes_->detach();
     end(scheduler_);
     if (nodes_)
-      nodes_->end_replays(); // its thread sends to placement, so it ends first
+      nodes_->end_replays(); // the thread of the replays sends to placement, so it must end first
     for (const auto& party : parties_)
       if (party)
         end(party);

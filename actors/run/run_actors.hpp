@@ -9,7 +9,7 @@ namespace mneme {
 
 /// Arguments of the actors, apart from the run context.
 struct run_actors_setup {
-  recorder_setup recorder{};                        ///< Its writer is set by run_to_end().
+  recorder_setup recorder{};                        ///< run_to_end() sets its member `writer`.
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: checkpoints are disabled.
   resume_state_ref past{};                          ///< Null for a new run.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.

@@ -16,7 +16,7 @@ namespace {
 // Units: seconds, bytes and FLOPs. A multiply-add counts as two FLOPs.
 
 constexpr double client_round_seconds = 5e-6;       // measured overhead of scheduler and actors
-constexpr double process_bytes = 150.0 * (1 << 20); // for libraries and thread stacks
+constexpr double process_bytes = 150.0 * (1 << 20); // memory of libraries and thread stacks
 
 std::int64_t allowed_cores() {
   cpu_set_t cores;

@@ -22,7 +22,7 @@ struct run_cost {
   [[nodiscard]] double memory_bytes() const;
 };
 
-/// Loads the scenario and estimates its cost by a dry run. Fails with all errors of the scenario.
+/// Loads the scenario and estimates its cost with a dry run. Fails with all errors of the scenario.
 /// @param threads as in run_options
 [[nodiscard]] expected<run_cost> estimate_cost(const scenario& settings, std::int64_t threads = 0);
 

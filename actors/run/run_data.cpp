@@ -20,7 +20,7 @@ diagnostics validate_pixel_use(const scenario& settings, const std::string& kind
   return errors;
 }
 
-/// Replaces keys and names of data sets in errors by locations in the scenario. Keeps locations in files.
+/// Replaces keys and names of data sets in errors with locations in the scenario. Keeps locations in files.
 diagnostics placed_in_scenario(diagnostics errors, const scenario& settings) {
   for (auto& [where, text] : errors) {
     const bool is_key = where.starts_with("data.");

@@ -6,7 +6,7 @@
 namespace mneme {
 
 /// Loads the rows of the run. Fails with the errors of the device, the clients' memory and the rows. If there are none,
-/// fails with those of keys that do not fit the rows: model.backbone, training.augment and tasks.transform.
+/// fails with the errors of keys that do not fit the rows: model.backbone, training.augment and tasks.transform.
 /// @param given result of load_data(); null: load it
 /// @param values row_values::zeros for validation
 /// @param device result of resolve_device()

@@ -34,7 +34,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// Location of the first key that the error text names and the scenario sets; otherwise that of model.name.
+/// Location of the first key that the error text names and the scenario sets; otherwise the location of model.name.
 std::string place_of_reason(const scenario& settings, const std::string& reason) {
   auto first = std::string::npos;
   std::string place = settings.where("model.name");
@@ -52,8 +52,8 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
   return place;
 }
 
-/// Returns an error if memory is too small for the weights: those of the server, and those of a client with its
-/// gradients if clients train.
+/// Returns an error if memory is too small for the weights. These are the weights of the server and, if clients train,
+/// also the weights and gradients of one client.
 diagnostics too_large_net(const scenario& settings, const model& net, const memory_budget& room) {
   const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
   const auto bytes = 4.0 * copies * static_cast<double>(net.size());

@@ -15,7 +15,7 @@ namespace mneme {
 /// Error message of builds without nodes.
 inline constexpr const char* no_nodes_in_build = "this build has no cluster support; build with -DMNEME_NODES=ON";
 
-/// Outcome for nodes of a run that cannot start.
+/// Outcome that nodes receive if the run cannot start.
 [[nodiscard]] run_end end_for(const diagnostics& errors);
 
 // -- of a run ---------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ struct accept_options {
   std::function<void(const std::string&)> log{}; ///< Receives log lines before the run begins; may be null.
 };
 
-/// Why a run cannot begin with its nodes.
+/// Reason why a run cannot begin with its nodes.
 struct node_shortage {
   run_outcome outcome = run_outcome::failed; ///< failed: timeout; bad_input: a node was rejected; interrupted.
   diagnostics reasons{};
@@ -94,7 +94,7 @@ void end_ranks(const accept_options& options, const run_end& outcome);
 /// Serves the state of a process until the returned handle is destroyed. Fails with the reason.
 using state_server = std::function<expected<std::shared_ptr<const void>>(process_state)>;
 
-/// How long a rank waits for its lost run to come back, in multiples of worker.node_timeout.
+/// Time that a rank waits for its lost run to come back, in multiples of worker.node_timeout.
 inline constexpr int node_timeouts_of_lost_run = 20;
 
 struct node_settings {
@@ -136,7 +136,7 @@ struct node_outcome {
 /// certificate.
 [[nodiscard]] expected<void> make_node_keys(const std::filesystem::path& folder);
 
-// -- door -------------------------------------------------------------------------------------------------------------
+// -- registration -----------------------------------------------------------------------------------------------------
 
 /// True if this build contains actors/nodes.
 [[nodiscard]] bool has_nodes() noexcept;
@@ -148,7 +148,8 @@ struct node_support {
   expected<void> (*make_keys)(const std::filesystem::path&) = nullptr;
 };
 
-/// `const node_registration line{{.accept = ..., .join = ..., .make_keys = ...}};`
+/// Registers the functions before main(): `const node_registration line{{.accept = ..., .join = ..., .make_keys =
+/// ...}};`
 struct node_registration {
   explicit node_registration(const node_support& support) noexcept;
 };

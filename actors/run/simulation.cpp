@@ -175,7 +175,8 @@ void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::pat
     view.warned("cannot remove untrusted checkpoints: " + reason);
 }
 
-/// Warns if results on the CPU depend on how rows are batched. Devices give other guarantees, so they are not checked.
+/// Warns if results on the CPU depend on how rows are batched. Devices have other guarantees, so this function does not
+/// check them.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;
@@ -392,7 +393,7 @@ expected<std::optional<run_summary>> resume_with(const run_nodes_ref& nodes, con
 const run_summary* summary_of(const run_summary& ended) { return &ended; }
 const run_summary* summary_of(const std::optional<run_summary>& ended) { return ended ? &*ended : nullptr; }
 
-/// The outcome of a run, for its nodes. @param ended null: the run had already been done
+/// Outcome that a run sends to its nodes. @param ended null: the run was complete before this process started
 run_end outcome_of(const run_summary* ended) {
   if (!ended || ended->status == "done")
     return {.outcome = run_outcome::done, .reason = ""};

@@ -22,7 +22,7 @@ struct run_options {
   const std::atomic<int>* interrupts = nullptr;
   /// Number of events after which the run interrupts itself; 0: no limit.
   std::int64_t events_max = 0;
-  /// Largest size of undelivered results in a checkpoint. A resumed run recomputes the results beyond it.
+  /// Largest size of undelivered results in a checkpoint. A resumed run recomputes the results beyond this size.
   byte_size stored_results_max{std::int64_t{16} << 20};
   /// Result of load_data() for the scenario, shared by forked processes; null: load it.
   std::shared_ptr<const raw_data> data{};

@@ -7,8 +7,8 @@
 #include <filesystem>
 namespace mneme {
 
-/// Initial weights [P] of a run: drawn from the seed, then replaced by those in files that the scenario names. Fails if
-/// a file does not fit the net.
+/// Initial weights [P] of a run. They are drawn from the seed; then weights from files that the scenario names replace
+/// them. Fails if a file does not fit the net.
 /// @param downstream net that the method trains on the net's outputs; may be null
 /// @param backbone weights of model.backbone's scenario; empty: none
 /// @param draws false: zeros instead of drawn weights, for validation

@@ -1,5 +1,5 @@
-/// checkpoint_throttle: limits the share of wall-clock time spent on checkpoints. It affects only when checkpoints are
-/// taken, never a result.
+/// checkpoint_throttle: limits the share of wall-clock time spent on checkpoints. The limit affects only the times at
+/// which checkpoints are taken, never a result.
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
 namespace mneme {

@@ -49,7 +49,7 @@ private:
   template <class Answer, class Peer, class Command>
   void request(const Peer& peer, Command command);
   template <class Answer, class Command>
-  void request_party(Command command); ///< Requests it from the party `command.to`.
+  void request_party(Command command); ///< Sends the command to the party `command.to`.
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
   /// Ends the run after an error of another actor.
   void fail(const caf::error& reason);

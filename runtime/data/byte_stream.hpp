@@ -6,7 +6,7 @@ namespace mneme {
 /// Diagnostics name the file and the byte offset; for compressed files, the offset in the decompressed content.
 class byte_stream {
 public:
-  /// Opens a file. Its extension determines the compression. Fails if the content is compressed otherwise.
+  /// Opens a file. The file's extension determines the compression. Fails if the content is compressed in another way.
   [[nodiscard]] static expected<byte_stream> open(const std::filesystem::path& path);
 
   /// Reads exactly out.size() bytes. Fails if the content ends earlier.

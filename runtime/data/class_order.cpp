@@ -14,7 +14,8 @@ constexpr std::array<std::int64_t, 100> icarl87{
     1,  28, 6,  46, 62, 82, 53, 9,  31, 75, 38, 63, 33, 74, 27, 22, 36, 3,  16, 21, 60, 19, 70, 90, 89,
     43, 5,  42, 65, 76, 40, 30, 23, 85, 2,  95, 56, 48, 71, 64, 98, 13, 99, 7,  34, 55, 54, 26, 35, 39};
 
-/// MT19937 (Matsumoto and Nishimura 1998), seeded as by its 2002 version. It is the generator of numpy.random.seed(n).
+/// MT19937 (Matsumoto and Nishimura 1998), seeded like in its version of 2002. numpy.random.seed(n) uses this
+/// generator.
 class mersenne_twister {
 public:
   explicit mersenne_twister(std::uint32_t seed) {
@@ -94,8 +95,8 @@ expected<std::vector<std::int64_t>> listed_order(const scenario& from, const std
 
 } // namespace
 
-// Legacy NumPy shuffles from the end. It draws 32 bits, masks them to the smallest sufficient number of bits, and
-// repeats this until the index is in range.
+// Legacy NumPy shuffles from the end. For each element it draws 32 bits, masks them to the smallest sufficient number
+// of bits, and repeats this until the index is in range.
 std::vector<std::int64_t> legacy_numpy_permutation(std::uint32_t seed, std::int64_t n) {
   MNEME_CHECK(n >= 0 && n <= 0xFFFFFFFF, n);
   mersenne_twister words(seed);

@@ -141,7 +141,7 @@ private:
   }
 
   bool read_number(std::string_view field, std::size_t column, float& into) {
-    const auto digits = trim(field); // white space inside of quotes
+    const auto digits = trim(field); // removes white space inside quotes
     if (csv::parse_number(digits, into) && std::isfinite(into))
       return true;
     if (++broken_[column] <= findings_of_column_max)

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Digest of rows. It is computed piece by piece, because the rows may be mapped from a file.
+/// Digest of rows, computed piece by piece, because the rows may be mapped from a file.
 digest128 digest_of_rows(std::span<const std::byte> bytes) {
   constexpr std::size_t piece_bytes = std::size_t{16} << 20U;
   digest_stream digest;

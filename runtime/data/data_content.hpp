@@ -1,4 +1,4 @@
-/// data_content: digest of a loaded data set, from which a resumed run detects changed data.
+/// data_content: digest of a loaded data set, with which a resumed run detects changed data.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"

@@ -37,7 +37,7 @@ struct raw_data {
 };
 
 /// Pixel transform of a task for one channel. Each output pixel is a weighted sum of four input pixels; a permutation
-/// uses one of weight 1. Created by task_transforms() and applied by gather().
+/// uses one input pixel with weight 1. Created by task_transforms() and applied by gather().
 struct pixel_map {
   struct taps {
     std::array<std::int32_t, 4> from{}; ///< Input pixels of the same channel; -1: outside of the image, value 0.
@@ -61,8 +61,7 @@ struct resize_spec {
 /// So the row index alone determines the content of a row. Immutable.
 struct dataset {
   at::Tensor images{};                   ///< [N, C, H, W] uint8
-  std::vector<std::int32_t> labels{};    ///< [N] positions in the class order, or positions modulo n; -1: the class is
-                                         ///< not used
+  std::vector<std::int32_t> labels{};    ///< [N] labels of the run (task_stream); -1: the run does not use the class
   std::vector<std::int64_t> file_rows{}; ///< See image_table.
   std::vector<pixel_map> transforms{};   ///< At least one; the identity if the run has no transforms.
   resize_spec shown{};                   ///< Used only without transforms.

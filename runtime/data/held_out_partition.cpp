@@ -22,8 +22,8 @@ held_out_partition::held_out_partition(std::shared_ptr<const partition> all, dou
 }
 
 std::int64_t held_out_partition::held_out(std::int64_t rows) const {
-  return static_cast<std::int64_t>(std::floor(share_ * static_cast<double>(rows) + 1e-9)); // the tolerance makes 0.1 of
-                                                                                           // 30 rows 3
+  // The tolerance ensures that a share of 0.1 of 30 rows is 3 rows.
+  return static_cast<std::int64_t>(std::floor(share_ * static_cast<double>(rows) + 1e-9));
 }
 
 /// One entry per row of the client; true if the row is held out.

@@ -126,7 +126,7 @@ image_table cached_image_table(const std::vector<image_entry>& entries, row_limi
   return table;
 }
 
-/// Returns the first diagnostics, followed by one that states how many other files failed.
+/// Returns the first diagnostics, followed by a diagnostic with the number of other files that failed.
 diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
   diagnostics first;
   std::size_t failed_files = 0;

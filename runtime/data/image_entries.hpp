@@ -36,8 +36,8 @@ struct image_split {
 /// True if `name` is "n" and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
-/// How images are fitted to one size. They are decoded at full size and reduced with antialiasing. Results equal those
-/// of Pillow.
+/// Method that fits images to one size. Images are decoded at full size and reduced with antialiasing. Results equal
+/// those of Pillow.
 enum class image_fit : std::uint8_t {
   exact,  ///< All images must have this size; others are rejected.
   center, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).
@@ -47,7 +47,7 @@ enum class image_fit : std::uint8_t {
 };
 
 /// Reads the images within `limits` on all cores: [N, 3, side_px, side_px], with domains if there are several. Errors
-/// name the first unreadable files and state how many others there are.
+/// name the first unreadable files and state the number of others.
 [[nodiscard]] expected<image_table> read_fitted_images(const std::vector<image_entry>& entries, row_limits limits,
                                                        std::int64_t classes, std::int64_t side_px, image_fit fit);
 

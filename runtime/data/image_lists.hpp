@@ -3,7 +3,7 @@
 #include "runtime/data/image_entries.hpp"
 namespace mneme {
 
-/// The list of one split of a domain.
+/// List of the images of one split of one domain.
 struct image_list {
   std::filesystem::path file{}; ///< Lines of the form "PATH LABEL"; empty lines are skipped.
   std::int32_t domain = 0;

@@ -18,7 +18,7 @@ constexpr std::size_t tree_classes_max = 100'000;
 using listed_classes = std::map<std::string, std::vector<path>>;
 using listed_domains = std::map<std::string, listed_classes>;
 
-/// Collects ignored files or folders for one common warning.
+/// Collects ignored files or folders, so that one warning reports all of them.
 struct left_out {
   std::size_t count = 0;
   std::vector<std::string> first{};

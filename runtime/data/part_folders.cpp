@@ -148,7 +148,7 @@ private:
                             part_role_of(folder_name(content->folders.front())) == part_role_of(folder_name(folder));
     return is_wrapper ? content->folders.front() : folder;
   }
-  /// Uses all of `root` as training part, and warns about names that resemble those of parts.
+  /// Uses all of `root` as the training part, and warns about folder names that resemble the name of a part.
   [[nodiscard]] part_folders with_similar_names() {
     part_folders parts{.train = root_};
     std::vector<path> similar;

@@ -6,8 +6,8 @@ namespace mneme {
 
 enum class part_role : std::uint8_t { none, train, validation, test };
 
-/// Role of a folder by its name, ignoring case: train, Training, training_set; val, valid, validation; test, Testing,
-/// eval. Returns `none` for other names.
+/// Derives the role of a folder from its name, ignoring case. Examples: train, Training, training_set; val, valid,
+/// validation; test, Testing, eval. Returns `none` for other names.
 [[nodiscard]] part_role part_role_of(std::string_view folder_name);
 
 /// The folders of both parts.

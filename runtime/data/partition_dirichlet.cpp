@@ -10,7 +10,7 @@ constexpr std::uint64_t redraws_max = 10'000;
 /// Total number of draws (about ten seconds) after which a split counts as impossible.
 constexpr std::uint64_t draws_max = 200'000'000;
 
-/// The random stream of a class and attempt: the attempt is the upper half of the index, the class the lower half.
+/// The random stream of a class and attempt. The upper half of its index is the attempt, the lower half the class.
 rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size_t c) {
   rng_key key = task.key;
   key.index = attempt << 32 | c;
@@ -95,9 +95,9 @@ owners split_dirichlet(const task_split& task) {
   return dealt;
 }
 
-// The partition of TARGET, LANDER and STSA. A client that already has at least N / K rows gets none of the next class,
-// where N is the number of rows and K that of clients. A split that leaves a client without rows is drawn again.
-// Deviation: in their code the last client gets the rounding remainder even if its share is 0.
+// The partition of TARGET, LANDER and STSA. With N rows and K clients, a client that already has at least N / K rows
+// gets none of the next class. A split that leaves a client without rows is drawn again. Deviation: in the official
+// code the last client gets the rounding remainder even if its share is 0.
 expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where) {
   if (task.rows < task.clients)
     return failed(where, "dirichlet-capped gives every client a row, and there are fewer rows than clients (" +

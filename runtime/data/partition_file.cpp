@@ -131,7 +131,7 @@ private:
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
       if (!named.columns[column])
         continue;
-      const auto field = trim(fields[column]); // white space inside of quotes
+      const auto field = trim(fields[column]); // removes white space inside quotes
       if (!csv::parse_number(field, row.*named.columns[column]))
         return refuse("found '" + printable(field.substr(0, 100)) + "' as " + name_of(named.columns[column]) +
                       "; expected an integer");
@@ -194,7 +194,7 @@ private:
     return true;
   }
 
-  /// The run's number of a row of the original file. Returns -1 if there is none.
+  /// Returns the run's row number for a row of the original file, or -1 if the run does not have the row.
   [[nodiscard]] std::int64_t numbered(std::int64_t file_row) const {
     const auto& kept = tasks_.train->file_rows;
     if (kept.empty())

@@ -44,7 +44,8 @@ struct filed_split {
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                         const partition_column_spec& marks);
 
-/// Partitions in which a row can have several owners. They store nothing and draw the result again in each call.
+/// Partitions in which a row can have several owners. Such partitions store nothing and draw the result again in each
+/// call.
 [[nodiscard]] std::shared_ptr<const partition> make_class_share(const scenario& from,
                                                                 std::shared_ptr<const task_stream> tasks);
 [[nodiscard]] std::shared_ptr<const partition> make_sampled(const scenario& from,
@@ -53,7 +54,7 @@ struct filed_split {
 /// Ascending positions of each class of a task.
 [[nodiscard]] std::vector<std::vector<row_position>> positions_by_class(const task_stream& tasks, task_id task);
 
-/// Random key of a task. It is the same for all tasks of a per-run split.
+/// Random key of a task. A per-run split has the same key for all tasks.
 [[nodiscard]] rng_key split_key(const scenario& from, purpose purpose_id, task_id task);
 
 } // namespace mneme

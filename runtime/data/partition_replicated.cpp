@@ -79,7 +79,7 @@ std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& st
   return std::move(positions).ascending();
 }
 
-/// Every client has rows_per_client rows of the task. They are drawn again in each call.
+/// Every client has rows_per_client rows of the task. Each call draws these rows again.
 class sampled final : public partition {
 public:
   sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)

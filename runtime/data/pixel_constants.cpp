@@ -35,7 +35,7 @@ pixel_constants measure_constants(const at::Tensor& images) {
 
 namespace {
 
-/// Number of consecutive values of a row that share their constants: those of a channel, or 1 for rows of numbers.
+/// Number of consecutive values of a row that share their constants: the size of a channel, or 1 for rows of numbers.
 std::int64_t places_alike(const at::Tensor& numbers) {
   const auto plane = numbers.size(2) * numbers.size(3);
   return numbers.size(1) == 1 && numbers.size(2) == 1 ? 1 : plane;

@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-/// True for "nan" in any notation, which programs write for missing values.
+/// True for the notations of "nan" that programs write for missing values.
 bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || word == "-nan"; }
 
 /// True for words that mean a missing value or a number that is not finite.

@@ -32,7 +32,8 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
   return rows;
 }
 
-/// Makes a split with the labels of the run: positions in the class order, modulo the number of labels, `block`.
+/// Makes a split with the labels of the run. A label is a position in the class order, modulo the number of labels,
+/// `block`.
 dataset relabeled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
@@ -49,8 +50,8 @@ dataset relabeled(image_table table, const std::vector<std::int32_t>& position, 
   return part;
 }
 
-/// Normalizes numeric rows of both splits in place if the scenario requests it. The constants are those of the training
-/// rows.
+/// Normalizes numeric rows of both splits in place if the scenario requests it. The constants are measured on the
+/// training rows.
 void normalize_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;

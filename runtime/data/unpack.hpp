@@ -3,7 +3,7 @@
 #include "runtime/base/disk_file.hpp"
 namespace mneme {
 
-/// The format bounds the memory that is used, whatever sizes a file claims.
+/// The memory in use has a bound that depends on the format, not on the sizes that a file claims.
 class unpacker {
 public:
   virtual ~unpacker() = default;

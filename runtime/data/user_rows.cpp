@@ -22,8 +22,8 @@ std::vector<std::int64_t> rows_of_classes(const user_part& part, std::int64_t cl
   return counts;
 }
 
-/// Sets the default mean and deviation: 0.5 each for pixels, 0 and 1 for numbers. They are used unless the scenario
-/// requests measured ones.
+/// Sets the default mean and deviation: 0.5 each for pixels, 0 and 1 for numbers. These defaults apply unless the
+/// scenario requests measured constants.
 void set_constants(raw_data& data) {
   const auto channels = static_cast<std::size_t>(data.train.images.size(1));
   const bool holds_pixels = data.train.images.scalar_type() == at::kByte;

@@ -27,7 +27,7 @@ struct user_classes {
   std::vector<std::string> domains{}; ///< Names by domain number; empty if there is one domain.
 };
 
-/// Row numbers of both parts of a random split, ascending. They refer to the part that was split.
+/// Row numbers of both parts of a random split, ascending. The numbers refer to the part that was split.
 struct random_split {
   std::vector<std::int64_t> train{}, test{};
 };

@@ -18,7 +18,7 @@ struct npy_array {
 /// NumPy's name of a dtype, such as "float32".
 [[nodiscard]] std::string numpy_word(at::ScalarType type);
 
-/// Parsed header of format version 1, 2 or 3.
+/// Parsed header of a .npy file, whose format version is 1, 2 or 3.
 struct npy_header {
   at::ScalarType type = at::kByte;
   bool high_bytes_first = false;                  ///< Numbers or characters are big-endian.
@@ -29,8 +29,8 @@ struct npy_header {
   std::uint64_t begin = 0, bytes = 0; ///< Offset and size of the values in bytes.
 };
 
-/// Parses an array that arrives in pieces. It checks the sizes in the header against the size of the file before it
-/// allocates memory.
+/// Parses an array that arrives in pieces. The reader checks the sizes in the header against the size of the file
+/// before it allocates memory.
 class npy_reader {
 public:
   /// @param bytes size of the whole array in bytes, including the header

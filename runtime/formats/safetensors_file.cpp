@@ -85,8 +85,8 @@ std::uint64_t byte_of(const std::string& header, const std::string& name) {
   return length_bytes + (at == std::string::npos ? 0 : at);
 }
 
-/// Finds errors that parsing into an object would hide: duplicate names, and nesting deeper than the format allows. It
-/// is a SAX handler because the parser's callback would search the object for each member.
+/// Finds errors that parsing into an object would hide: duplicate names, and nesting deeper than the format allows.
+/// This class is a SAX handler, because the parser's callback would search the object for each member.
 class header_watch final : public nlohmann::json_sax<json> {
 public:
   header_watch(const std::string& header, diagnostic_list& errors) : header_(header), errors_(errors) {}
@@ -216,7 +216,8 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
 }
 
-/// Validates all entries and returns them in file order. They must cover the tensor data without overlaps and gaps.
+/// Validates all entries and returns them in file order. The entries must cover the tensor data without overlaps and
+/// gaps.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
                                    safetensors_types types, diagnostic_list& errors) {
   std::vector<entry> entries;

@@ -14,7 +14,7 @@ namespace mneme {
 /// Strings by name that a file contains in addition to tensors ("__metadata__").
 using safetensors_metadata = std::map<std::string, std::string>;
 
-/// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. all: these, U64, U32 and U16.
+/// Accepted dtypes. `of_nets`: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. `all`: the same, and U64, U32 and U16.
 enum class safetensors_types : std::uint8_t { of_nets, all };
 
 struct safetensors_options {
@@ -23,8 +23,8 @@ struct safetensors_options {
   std::uint64_t mapped_bytes_min = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Content of a file: metadata if there are any, then tensors in name order; the header is padded to a multiple of 8
-/// bytes. GPU tensors are copied to the host. Equal maps give equal bytes.
+/// Returns the content of a file with the metadata, if there are any, and the tensors in name order. The header is
+/// padded to a multiple of 8 bytes. GPU tensors are copied to the host. Equal maps give equal bytes.
 /// @pre dtypes are among F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL, and no name is "__metadata__"
 [[nodiscard]] std::vector<std::byte> safetensors_bytes(const tensor_map& tensors,
                                                        const safetensors_metadata& texts = {});

@@ -6,13 +6,13 @@
 #include <vector>
 namespace mneme {
 
-/// A word of a key with a fixed set of words.
+/// A renamed word of a key that accepts a fixed set of words.
 struct renamed_word {
   std::string_view name{}, old_name{};
 };
 
-/// A key with a renamed name or renamed words. Scenarios may use the old spelling for two releases. The scenario digest
-/// always hashes the old spelling, so that a rename changes no digest.
+/// A key that was renamed, or some of whose words were renamed. Scenarios may use the old spelling for two releases.
+/// The scenario digest always hashes the old spelling, so that a rename changes no digest.
 struct renamed_key {
   std::string_view section{}, name{};
   std::string_view old_name{};             ///< Equal to `name` if only words were renamed.
@@ -25,7 +25,7 @@ struct renamed_key {
   [[nodiscard]] std::string_view old_word(std::string_view word) const;
 };
 
-/// An option of a command, with leading dashes.
+/// A renamed option of a command; names include the leading dashes.
 struct renamed_option {
   std::string_view command{}, name{}, old_name{};
 };
@@ -33,7 +33,7 @@ struct renamed_option {
 [[nodiscard]] std::span<const renamed_key> renamed_keys();
 [[nodiscard]] std::span<const renamed_option> renamed_options();
 
-/// The entry of a key under its new name. Null if it was not renamed. @param method value of strategy.name
+/// The entry of the key whose new name is `name`. Null if the key was not renamed. @param method value of strategy.name
 [[nodiscard]] const renamed_key* find_renamed(std::string_view section, std::string_view name, std::string_view method);
 
 /// The entry whose old full name is `name` ("tasks.staying_share"). Null if there is none.

@@ -31,8 +31,8 @@ using device_value = std::variant<double, std::vector<double>, log_normal>;
 struct profile_choice {
   std::string name{};
   std::filesystem::path file{};
-  std::string text{}; ///< The profile as TOML text.
-  std::string link{}; ///< Built-in profile with a link that replaces the one of this profile; empty: no replacement.
+  std::string text{}; ///< The profile as TOML text, if it is given as text.
+  std::string link{}; ///< Built-in profile whose link replaces the link of this profile; empty: no replacement.
   double share = 1.0; ///< Weight of the group, relative to the other groups.
   bool operator==(const profile_choice&) const = default;
 };

@@ -119,7 +119,7 @@ at::Tensor correlated(const at::Tensor& images, const at::Tensor& filters, const
   return out.permute({0, 3, 1, 2});
 }
 
-/// The transpose of correlated(): from values [N, O, height, width] to images [N, C, H, W].
+/// The transpose of correlated(). It maps values [N, O, height, width] to images [N, C, H, W].
 at::Tensor spread(const at::Tensor& values, const at::Tensor& filters, const geometry& with, at::IntArrayRef size) {
   const convolution_parts parts{filters, with, values.size(2), values.size(3)};
   const auto padded = zeros_around({values.size(0), filters.size(1) * with.groups, size[0], size[1]}, with, values);

@@ -2,7 +2,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Replaces LibTorch's operators by these.
+/// Replaces LibTorch's operators with these functions.
 void register_convolutions();
 
 } // namespace mneme::portable

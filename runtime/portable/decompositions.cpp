@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <stdexcept>
-// Uses Eigen's kernels on one thread. They are compiled for any x86-64 processor, which fixes their bits.
+// Uses Eigen's kernels on one thread. The kernels are compiled for any x86-64 processor, which fixes the bits of
+// results.
 #define EIGEN_DONT_PARALLELIZE
 #define EIGEN_MPL2_ONLY
 #include <Eigen/Dense>
@@ -99,8 +100,8 @@ matrix_and_info orthogonal(const at::Tensor& given, std::string_view mode) {
 } // namespace
 
 void register_decompositions() {
-  // Cache sizes determine the blocks of products and thus the order of sums. They are fixed so that bits do not depend
-  // on the machine.
+  // Cache sizes determine the blocks of products and thus the order of sums. This code fixes the cache sizes, so that
+  // bits do not depend on the machine.
   constexpr std::ptrdiff_t kib = 1024;
   Eigen::setCpuCacheSizes(32 * kib, 512 * kib, 4096 * kib);
   replace("aten::_linalg_eigh", "", &eigenvectors);

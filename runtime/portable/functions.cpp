@@ -69,7 +69,7 @@ MNEME_FUNCTIONS(MNEME_DECLARE);
 
 namespace {
 
-/// Functions whose vector version uses another algorithm if one of its numbers is large.
+/// Functions whose vector version uses another algorithm if any number in the vector is large.
 template <class Function>
 constexpr bool has_two_ways = std::string_view(Function::text) == "sin" || std::string_view(Function::text) == "cos" ||
                               std::string_view(Function::text) == "tan";

@@ -1,4 +1,4 @@
-/// matrix_products: multiply_matrices() and dot_product(). Terms are added one after another by fused multiply-add
+/// matrix_products: multiply_matrices() and dot_product(). Terms are added one after another with fused multiply-add
 /// (AVX2 with FMA). An element has the same bits on every machine and at any position in the matrix.
 #pragma once
 #include <ATen/core/Tensor.h>

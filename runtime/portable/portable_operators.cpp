@@ -16,8 +16,8 @@ namespace mneme::portable {
 namespace {
 
 // Operators whose kernels are LibTorch's own loops. ATEN_CPU_CAPABILITY selects the compiled version of each. None of
-// them calls MKL, oneDNN or LAPACK, reads the processor's cache sizes, or splits its work when there is one thread. A
-// name includes its in-place variant, which ends in "_".
+// them calls MKL, oneDNN or LAPACK, reads the processor's cache sizes, or splits its work when there is one thread.
+// Each name also stands for the in-place variant, whose name ends in "_".
 constexpr std::string_view fixed_operators =
     // elementwise operators that round once, or several times in a fixed order
     "add sub rsub mul div floor_divide remainder fmod pow square rsqrt abs neg sign signbit sgn reciprocal round "

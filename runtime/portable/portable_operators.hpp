@@ -1,6 +1,6 @@
 /// portable_operators: LibTorch's operators for portable arithmetic. Operators of MKL, oneDNN and LAPACK are replaced
-/// by mneme's. Operators whose kernels are fixed by ATEN_CPU_CAPABILITY=avx2 are on an allowlist. All others fail with
-/// an error that names the operator.
+/// with mneme's own. Operators whose kernels are fixed by ATEN_CPU_CAPABILITY=avx2 are on an allowlist. All others fail
+/// with an error that names the operator.
 #pragma once
 #include <string_view>
 namespace mneme::portable {

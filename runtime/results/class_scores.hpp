@@ -20,8 +20,8 @@ struct class_scores {
 /// Scores over the classes that have rows; 0 without rows. On a balanced test set, recall equals accuracy.
 [[nodiscard]] class_scores scores_of(const class_answers& all_rows);
 /// Mean of the scores of batches of 128 rows in random order; the last batch may be shorter. A class without rows in a
-/// batch counts as 0, as in LGA's tables (Dong et al. 2023, table 11). With 100 classes, the result is 0.724 of the
-/// accuracy. It is not comparable with scores_of().
+/// batch counts as 0, as in LGA's tables (Dong et al. 2023, table 11). With 100 classes, the result is 0.724 times the
+/// accuracy. These scores are not comparable with scores_of().
 [[nodiscard]] class_scores batch_scores_of(const class_answers& all_rows, const rng_key& order);
 
 /// Share in percent of rows that are predicted as one of `classes`. For the classes of the newest task it measures the

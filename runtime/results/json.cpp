@@ -16,7 +16,7 @@ std::string dumped(const json& value, int indent) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
-/// Parses the file. Returns a discarded value on failure.
+/// Parses the file. On failure returns a value for which is_discarded() is true.
 json read(const std::filesystem::path& file) {
   const auto text = text_of_file(file, summary_bytes_max);
   return text ? json::parse(*text, nullptr, false) : json(json::value_t::discarded);

@@ -40,15 +40,15 @@ struct live_run {
   std::vector<queue_length> queues{};
 };
 
-/// The run writes it and never waits for readers. Any thread may read it.
+/// Current state of a run. The run updates the view and never waits for readers. Any thread may read the view.
 class live_view {
 public:
-  /// Records a preparation for the run. @param pending its description, for example "loads the scenario"
+  /// Records a step of the preparation. @param pending description of the step, for example "loads the scenario"
   void prepares(std::string pending);
   /// Records that a run starts or resumes.
   void on_run_started(std::filesystem::path folder, std::int64_t workers, const timeline& course,
                       const std::vector<evaluation_record>& evaluations);
-  /// Records progress. @param round the latest round, as a bin of its own
+  /// Records progress. @param round bin that contains only the latest round
   void on_round(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
                 const live_pace& pace = {});
   /// Adds an evaluation.

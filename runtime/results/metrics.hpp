@@ -14,8 +14,7 @@ struct class_tally {
   std::int64_t rows = 0, correct = 0;
 };
 
-/// Test results of one client on its own test rows: those of the server's model for the client, and those of the
-/// client's own model.
+/// Test results on one client's own test rows, for the server's model for this client and for the client's own model.
 struct client_test {
   client_id client{};
   std::int64_t train_rows = 0; ///< Rows that the client can train on in the current task.
@@ -52,8 +51,7 @@ struct evaluation_record {
   /// Epsilon of differential privacy after the last closed round, at uploads.delta. nullopt without
   /// uploads.noise_multiplier.
   std::optional<double> epsilon{};
-  std::vector<class_tally> per_class{}; ///< By label at the end of a task, otherwise empty. It is saved in a separate
-                                        ///< file.
+  std::vector<class_tally> per_class{}; ///< By label at the end of a task, otherwise empty. Saved in a separate file.
   std::optional<personal_accuracies> personal{}; ///< Set only with evaluation.personal.
   std::vector<client_test> clients{};            ///< With evaluation.personal: filled until the recorder has written
                                                  ///< client_accuracy.csv.

@@ -83,8 +83,8 @@ expected<open_file> locked(const fs::path& folder) {
   return std::move(*lock);
 }
 
-/// Creates a run's folder together with its start mark and lock, atomically. A process that is killed meanwhile leaves
-/// no empty folder, which would block the next run. No other process can use the folder.
+/// Creates a run's folder together with its start mark and lock, atomically. A process that is killed during this call
+/// leaves no empty folder, which would block the next run. No other process can use the folder.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
   static std::atomic<int> attempts{0};
   const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), attempts++);
@@ -100,7 +100,7 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
   fs::remove_all(hidden, ignored);
   if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
     return error;
-  error = make_folder(path); // some file systems lack this kind of rename
+  error = make_folder(path); // some file systems do not support RENAME_NOREPLACE
   if (error)
     return error;
   lock = locked(path);
@@ -165,7 +165,7 @@ void put(fmt::memory_buffer& to, const client_line& line) {
                  percent(test.correct_before), percent(test.correct));
 }
 
-/// Name of a file with appended lines, and its member in line_lengths.
+/// Name of a file to which lines are appended, and the member of line_lengths for its length.
 struct line_file_name {
   const char* name;
   std::uint64_t line_lengths::*length;

@@ -42,7 +42,7 @@ struct run_summary {
   std::string error{}; ///< Reason of a failure, else empty.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Number of clients' individual changes.
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Counts of clients joining, leaving and changing task.
   std::optional<double> staleness_mean{}; ///< Mean staleness of delivered uploads, in server steps; asynchronous runs
                                           ///< only.
   std::optional<std::int64_t> staleness_max{};

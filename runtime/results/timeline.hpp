@@ -16,8 +16,7 @@ struct timeline_bin {
   round_id first{}, last{};                      ///< Counted from 0; both are included.
   task_id task{};                                ///< Task of the last round.
   virtual_time at{};                             ///< End of the last round.
-  std::int64_t in_flight = 0, in_flight_max = 0; ///< Number of assignments in flight: at the end of the bin, and at
-                                                 ///< most.
+  std::int64_t in_flight = 0, in_flight_max = 0; ///< Assignments in flight: at the end of the bin, and maximum in it.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t staleness_sum = 0;        ///< Sum over all uploads so far, in server steps.
@@ -27,8 +26,8 @@ struct timeline_bin {
   void persist(archive& state);
 };
 
-/// Begins with one bin per round. If there are too many bins, neighbors are merged; all bins except the last then have
-/// the same number of rounds.
+/// A timeline begins with one bin per round. If there are too many bins, neighbors are merged; all bins except the last
+/// then have the same number of rounds.
 class timeline {
 public:
   static constexpr std::size_t bins_max = 1'000;

@@ -3,8 +3,8 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// A finding about one or more keys. It is reported at the first key that the user gave. It is suppressed if one of the
-/// keys could not be parsed.
+/// A finding about one or more keys. The finding is reported at the first key that the user gave. It is suppressed if
+/// one of its keys could not be parsed.
 struct scenario_finding {
   std::vector<std::string> keys{}; ///< Full names such as "rounds.cohort".
   std::string text{};

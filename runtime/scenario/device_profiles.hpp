@@ -21,7 +21,7 @@ struct named_profile {
 [[nodiscard]] std::vector<std::shared_ptr<const device_profile>>
 choose_profiles(const std::vector<profile_choice>& choices, const place& at, std::vector<scenario_error>& problems);
 
-/// Replaces file and name of each profile by its text, for use in another process.
+/// Replaces file and name of each profile with its text, for use in another process.
 [[nodiscard]] std::vector<profile_choice> with_texts(std::vector<profile_choice> choices);
 
 } // namespace mneme

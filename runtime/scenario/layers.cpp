@@ -15,7 +15,7 @@ const std::string no_such_file = "no such file";
 constexpr std::size_t file_bytes_max = 16 << 20; // enough, because a scenario lists at most one number per client
 constexpr std::size_t open_max = 1'000;          // longest chain of `extends`
 
-/// Reads the whole text. Returns the reason if the file cannot be read.
+/// Reads the whole file. Returns the reason if the file cannot be read.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
   std::error_code unknown;
   const auto status = fs::status(file, unknown);

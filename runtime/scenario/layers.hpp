@@ -14,8 +14,8 @@ struct place {
 /// Formats "file:line:column", or only the source for line 0.
 [[nodiscard]] std::string place_text(const place& at);
 
-/// spelling: a number that is not in TOML notation. type: a value of the wrong type; replaces a spelling problem at the
-/// same location.
+/// spelling: a number is not in TOML notation. type: a value has the wrong type; a problem of this kind replaces a
+/// spelling problem at the same location.
 enum class problem_kind { other, spelling, type };
 
 struct scenario_error {

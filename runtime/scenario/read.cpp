@@ -82,7 +82,7 @@ private:
     problems_.insert(problems_.end(), found.errors.begin(), found.errors.end());
   }
 
-  /// Creates the method. Its defaults become the lowest layer, and its preset the next one.
+  /// Creates the method. The method's defaults become the lowest layer, and its preset becomes the next one.
   void add_method() {
     const auto name = said("strategy", "name", value_.strategy.name);
     value_.strategy.method = made(strategies(), name);
@@ -225,8 +225,7 @@ private:
     const auto otherwise = of_model ? model_section{}.name : strategy_section{}.name;
     const auto now = said(group.name, "name", otherwise), then = said(group.name, "name", otherwise, layer_index + 1);
     const auto name = full_name(group.name, key);
-    const auto* const renamed = entry_of_old_name(name, then); // at this point only the keys of method `now` have been
-                                                               // renamed
+    const auto* const renamed = entry_of_old_name(name, then); // so far only the keys of method `now` have been renamed
     const auto owners = suggest_owners(renamed ? std::string(renamed->name) : key, group.name);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
       warnings_.push_back({at, name + " has no effect: only " + quote_text(then) + " reads it, and " + group.name +

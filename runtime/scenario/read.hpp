@@ -9,7 +9,7 @@ using overrides = std::vector<std::pair<std::string, std::string>>;
 
 struct reading {
   scenario value{};
-  diagnostics warnings{}; ///< One warning for each given key that the chosen kind does not read.
+  diagnostics warnings{}; ///< One warning for each key that the user gave and that the chosen kind does not read.
 };
 /// Reads `file`, the files that it extends, and the overrides. Returns all errors on failure.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
@@ -24,8 +24,8 @@ struct reading {
 /// All keys with their values as TOML, from which read_scenario() restores the scenario.
 [[nodiscard]] std::string resolved_text(const scenario& settings);
 
-/// 128-bit XXH3 digest (32 hexadecimal digits) of the resolved scenario. It excludes title, [worker], [checkpoint] and
-/// data.root. A path is represented by its file's content.
+/// 128-bit XXH3 digest (32 hexadecimal digits) of the resolved scenario. The digest excludes title, [worker],
+/// [checkpoint] and data.root. A path is represented by its file's content.
 [[nodiscard]] std::string scenario_digest(const scenario& settings);
 
 } // namespace mneme

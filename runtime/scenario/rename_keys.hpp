@@ -9,8 +9,8 @@ struct rename_findings {
   std::vector<scenario_error> warnings{}, errors{};
 };
 
-/// Replaces deprecated names by the current ones; their locations stay. A source, which is a file or the command line,
-/// must not use both names of a key.
+/// Replaces deprecated names with the current ones; the locations of values stay. A source, which is a file or the
+/// command line, must not use both names of a key.
 /// @param method value of strategy.name: keys of other methods are not replaced
 [[nodiscard]] rename_findings rename_keys(std::span<scenario_layer> layers, const std::string& method);
 

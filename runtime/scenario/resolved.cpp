@@ -92,7 +92,7 @@ std::string digested_text(const scenario& settings, const std::string& section, 
                                    : current_text(option);
 }
 
-/// The line that the digest hashes for a key. It has the old name of a renamed key, so that no digest changes.
+/// The line that the digest hashes for a key. For a renamed key the line has the old name, so that no digest changes.
 std::string digested_line(const scenario& settings, const std::string& section, const key& option) {
   const auto* const renamed = find_renamed(section, option.name, settings.strategy.name);
   const auto text = digested_text(settings, section, option, renamed);

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// JSON schema (draft 7) of all keys: types, ranges, words, meanings, defaults, and the keys of each method and model.
-/// It does not cover combinations of keys, files, or values set in other files.
+/// The schema does not cover combinations of keys, files, or values set in other files.
 [[nodiscard]] std::string scenario_schema_text();
 
 } // namespace mneme

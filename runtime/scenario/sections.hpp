@@ -6,7 +6,7 @@ namespace mneme {
 /// Condition under which a key has an effect.
 struct key_condition {
   std::string key{};     ///< Name without section.
-  bool holds = true;     ///< Whether the condition holds for the bound scenario now.
+  bool holds = true;     ///< True: the condition holds for the bound scenario at present.
   std::string readers{}; ///< For messages: "only rounds with a deadline".
 };
 

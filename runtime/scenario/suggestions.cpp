@@ -26,7 +26,8 @@ std::string shown_key(const section& group, const std::string& key) {
   return group.name.empty() ? "'" + key + "' outside all sections" : "[" + group.name + "] " + key;
 }
 
-/// A key of another section with this name, or with a similar name unless `exact` is set. Returns "" if there is none.
+/// Finds a key of another section with this name, or with a similar name unless `exact` is set. Returns "" if there is
+/// none.
 std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& sections, bool exact) {
   for (const auto& other : sections) {
     if (other.name == in.name)

@@ -17,8 +17,8 @@ struct unquoted_string {
 };
 
 /// Returns the first bare value of line `line` (from 1), or nullopt if the line has another error. A bare value is a
-/// word that begins with a letter, `_`, `.`, `/` or `~` and is not a boolean, `inf` or `nan`. It may also be a number
-/// with a unit, such as 30 s, or a number in another notation; see number_of().
+/// word that begins with a letter, `_`, `.`, `/` or `~` and is not a boolean, `inf` or `nan`. A bare value may also be
+/// a number with a unit, such as 30 s, or a number in another notation; see number_of().
 [[nodiscard]] std::optional<unquoted_string> find_unquoted_string(const std::string& text, std::int64_t line);
 
 /// Converts a number to TOML: "0.5" for ".5", "5.0" for "5.", "10" for "010", "0.5" for "0,5". Returns "" if `word` is

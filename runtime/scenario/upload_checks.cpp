@@ -14,7 +14,7 @@ struct upload_request {
   bool weights_only = false;   ///< Needs upload_content::weights.
   bool synchronous = false;    ///< Needs rounds.mode = "sync".
   bool float_transfer = false; ///< Needs devices.transfer_dtype = "fp32".
-  const char* reason = "";     ///< Why the feature needs uploads of weights and synchronous rounds.
+  const char* reason = "";     ///< Reason why the feature needs uploads of weights and synchronous rounds.
 };
 
 std::string rule_word(aggregation_rule rule) {

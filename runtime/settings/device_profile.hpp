@@ -7,7 +7,7 @@ namespace mneme {
 /// Measured speed of a net on the device.
 struct net_speed {
   std::string net{};                    ///< Value of model.name.
-  std::int64_t parameters = 0;          ///< Distinguishes nets of equal names with other keys or classes.
+  std::int64_t parameters = 0;          ///< Distinguishes nets that have the same name but other keys or classes.
   std::int64_t batch = 0;               ///< Rows per training step; 0: full batch.
   double train_rows_per_second = 0.0;   ///< Rate of training, including backward pass and optimizer.
   double forward_rows_per_second = 0.0; ///< Rate of inference; 0: three times the training rate.

@@ -18,7 +18,7 @@ struct data_section {
   std::int64_t seed = -1; ///< See scenario::data_seed().
   std::filesystem::path root{};
   std::int64_t train_rows = 0, test_rows = 0;           ///< Uses the first n rows of the file; 0: all.
-  std::int64_t train_per_class = 0, test_per_class = 0; ///< Then uses the first n rows of each class; 0: all.
+  std::int64_t train_per_class = 0, test_per_class = 0; ///< Of these, uses the first n rows of each class; 0: all.
   normalization normalize = normalization::mean_std;
   bool transposed = false;
   std::vector<std::int64_t> shape{64}; ///< Synthetic data: [features] or [channels, height, width].
@@ -27,7 +27,7 @@ struct data_section {
   std::int64_t tokens = 0; ///< Vocabulary size. 0: pixels for synthetic data, the largest token + 1 for arrays.
   std::int64_t side = 224; ///< Side length in pixels for data sets in image folders; for folder, 0 keeps the size.
   // Data of the user:
-  std::filesystem::path file{}; ///< Path of arrays or of a CSV table.
+  std::filesystem::path file{}; ///< Path of an array file, a folder of arrays, or a CSV table.
   std::string folder{};         ///< Image folder: its name below the root; "": the root itself.
   double test_share = 0.0;      ///< Share of each class used for testing if the data have no test part.
   std::int64_t channels = 0;    ///< Image folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
@@ -50,7 +50,7 @@ struct tasks_section {
   std::int64_t classes = 0;
   class_order_choice class_order = std::string("natural");
   task_transform transform = task_transform::none;
-  word_or_names domain_order = std::string("natural"); ///< The domains of tasks 1, 2, ...
+  word_or_names domain_order = std::string("natural"); ///< Order of domains over tasks: "natural", "seeded" or a list.
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< With staggered: each client's delay is uniform in [0, transition_spread].
@@ -65,7 +65,7 @@ struct partition_section {
   std::int64_t shards_per_client = 2;
   std::int64_t rows_per_client = 50;
   bool per_run_seed = false;  ///< True for seed = "per-run".
-  bool over_enrolled = false; ///< True for over = "enrolled": a task's rows go to clients enrolled in that task.
+  bool over_enrolled = false; ///< True for over = "enrolled"; a task's rows then go to clients enrolled in that task.
   double public_share = 0.0;  ///< Share of rows of each task and class that no client gets.
   std::filesystem::path file{};
 };
@@ -100,14 +100,13 @@ enum class staleness_kind { polynomial, constant, hinge };
 struct rounds_section {
   round_mode mode = round_mode::sync;
   std::int64_t per_task = 10; ///< Rounds; in asynchronous runs, server steps.
-  std::int64_t cohort = 10;   ///< Number of clients per round. If it is not given, it becomes min(10, clients.count).
+  std::int64_t cohort = 10;   ///< Number of clients per round. If the key is not given, min(10, clients.count).
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
   // Asynchronous runs only:
   aggregation_kind aggregation = aggregation_kind::fedbuff;
   std::int64_t buffer = 10;       ///< FedBuff: number of uploads per server step.
-  std::int64_t concurrency = 100; ///< Number of clients in flight. If it is not given, it becomes min(100,
-                                  ///< clients.count).
+  std::int64_t concurrency = 100; ///< Number of clients in flight. If the key is not given, min(100, clients.count).
   staleness_kind staleness = staleness_kind::polynomial;
   double staleness_exponent = 0.5;
   std::int64_t staleness_bound = 4;
@@ -123,11 +122,11 @@ struct uploads_section {
   double clip_norm = 0.0;        ///< Maximum L2 norm of an update; 0: no limit.
   double noise_multiplier = 0.0; ///< Standard deviation of the noise, relative to clip_norm; 0: no noise.
   noise_place noise = noise_place::server;
-  double delta = 1e-5;       ///< The delta of the reported (epsilon, delta).
+  double delta = 1e-5;       ///< Delta of the reported (epsilon, delta)-differential privacy.
   double top_k = 1.0;        ///< Share of the entries that are sent; 1: all.
   std::int64_t quantise = 0; ///< Bits per sent value; 0: float32.
   rounding_kind rounding = rounding_kind::stochastic;
-  bool error_feedback = false; ///< Adds what compression has omitted to the client's next update.
+  bool error_feedback = false; ///< Adds the part that compression omitted to the client's next update.
   secure_aggregation_kind secure_aggregation = secure_aggregation_kind::none;
 
   [[nodiscard]] bool compresses() const noexcept { return top_k < 1.0 || quantise > 0; }
@@ -153,7 +152,7 @@ struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
   device_value uplink_mbit = log_normal{10.0, 0.5};
   device_value downlink_mbit = log_normal{50.0, 0.5};
-  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< Link to the proxy, for methods that have one.
+  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< Link to the proxy, for methods that have a proxy.
   device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< Link from the proxy.
   bool observers_cost_time =
       true; ///< Clients outside the cohort need a download and virtual time to observe their rows.
@@ -167,7 +166,7 @@ struct devices_section {
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< The profiles that `profiles` selects.
   std::filesystem::path capacity_file{}, link_file{};
   trace_end_rule trace_end = trace_end_rule::stop; ///< Behavior after the last span of a client's trace.
-  virtual_duration trace_period{0}; ///< Repeated traces: their period; 0: the end of the client's own trace.
+  virtual_duration trace_period{0}; ///< Period of repeated traces; 0: each trace repeats after its own end.
   double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< Rates that all clients share; 0: unlimited.
 };
 
@@ -241,7 +240,7 @@ struct evaluation_section {
   bool fairness = false;
   personal_model personal = personal_model::none;
   personal_test_rows personal_rows = personal_test_rows::held_out;
-  double personal_share = 0.2; ///< held_out: share of a client's training rows of each task.
+  double personal_share = 0.2; ///< held_out: share of a client's training rows of each task that are kept for tests.
   std::int64_t personal_epochs = 1;
   kept_models models = kept_models::last;
 

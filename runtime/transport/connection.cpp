@@ -13,7 +13,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t in_bytes = std::size_t{16} << 10;
-/// Longest time for a peer to close a connection on which this end has finished sending.
+/// Longest time that a peer may take to close a connection after this end has finished sending.
 constexpr std::chrono::seconds closing_timeout{1};
 
 [[noreturn]] void fail(const std::string& text) { throw protocol_error(text); }
@@ -239,8 +239,8 @@ void connection::finish_sending(clock::time_point now) {
   ::shutdown(socket_.get(), SHUT_WR);
 }
 
-/// Interval of heartbeats. It is at most half a second, because the peer's timeout may be shorter than that of this
-/// end.
+/// Interval of heartbeats. The interval is at most half a second, because the peer's timeout may be shorter than this
+/// end's timeout.
 std::chrono::milliseconds connection::heartbeat_every() const {
   return std::min(std::chrono::milliseconds(500), limits_.idle_timeout / 6);
 }

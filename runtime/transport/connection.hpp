@@ -61,9 +61,9 @@ public:
   /// Marks the peer as authenticated, which allows longer timeouts and messages.
   void mark_authenticated(clock::time_point now);
 
-  /// Ends this direction of the stream after all queued messages have been sent, and discards what the peer still
-  /// sends. A close with unread bytes would make the peer lose messages that it has not read. process_io() or
-  /// check_timeouts() throws once the peer has closed the connection, or after 1 s. @pre waiting_bytes() == 0
+  /// Ends this direction of the stream after all queued messages have been sent, and discards later data of the peer. A
+  /// close with unread bytes would make the peer lose messages that it has not read. process_io() or check_timeouts()
+  /// throws once the peer has closed the connection, or after 1 s. @pre waiting_bytes() == 0
   void finish_sending(clock::time_point now);
   [[nodiscard]] bool has_finished_sending() const noexcept { return finished_.has_value(); }
 

@@ -293,8 +293,8 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
                .accepted = true};
 }
 
-/// Keeps the number of unauthenticated connections below its limit: closes the oldest connection of the address with
-/// the most of them. Silent peers thus cannot prevent others from connecting.
+/// Keeps the number of unauthenticated connections below its limit: closes the oldest connection of the address that
+/// has the most unauthenticated connections. Silent peers thus cannot prevent others from connecting.
 void connection_loop::evict_unauthenticated() {
   std::map<std::string, std::vector<connection_id>> strangers; // connections by address, oldest first
   std::size_t count = 0;

@@ -15,7 +15,8 @@ using connection_id = std::uint64_t;
 class connection_watcher {
 public:
   virtual ~connection_watcher() = default;
-  /// Called when the peer has sent a valid preamble. @param peer its address @param accepted true if the peer connected
+  /// Called when the peer has sent a valid preamble. @param peer address of the peer @param accepted true if the peer
+  /// started the connection
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
   /// Called for each complete message.
   virtual void received(connection_id id, archive::buffer message) = 0;
@@ -63,8 +64,8 @@ public:
   /// Byte counters of a connection.
   [[nodiscard]] connection_stats figures(connection_id id);
 
-  /// Limit of unauthenticated connections. Above it, the loop closes the oldest connection of the address with the most
-  /// of them.
+  /// Limit of unauthenticated connections. Above the limit, the loop closes the oldest connection of the address that
+  /// has the most unauthenticated connections.
   static constexpr std::size_t unauthenticated_max = 128;
   /// Messages up to this size are sent on the calling thread if nothing is queued. Waking the loop's thread takes 20
   /// us, four times per round of short jobs.

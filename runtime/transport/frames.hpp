@@ -16,7 +16,7 @@ namespace mneme {
 
 inline constexpr std::uint16_t protocol_version = 3;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
-/// Limit of message bytes in flight to one peer. With a round trip of 100 ms it allows 320 MB/s.
+/// Limit of message bytes in flight to one peer. With a round trip of 100 ms, this limit allows 320 MB/s.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;
 /// Smallest credit in bytes, because every credit wakes a thread at both ends.
 inline constexpr std::size_t credit_bytes_min = std::size_t{1} << 20;
@@ -26,14 +26,14 @@ class protocol_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
-/// The peer has another protocol or other credentials, so that another attempt cannot succeed.
+/// The peer has another protocol or other credentials, so another attempt cannot succeed.
 class incompatible_peer : public protocol_error {
 public:
   using protocol_error::protocol_error;
 };
 
-/// Parses bytes into messages. It allocates memory only for received bytes and one more frame, whatever lengths the
-/// headers announce.
+/// Parses bytes into messages. The reader allocates memory only for received bytes and one more frame, whatever lengths
+/// the headers announce.
 class frame_reader {
 public:
   /// @param message_bytes_max limit for the size of a message

@@ -36,7 +36,7 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
   require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, "cannot create a certificate");
 }
 
-/// Makes a certificate that is valid for ten years. It starts a day ago, because clocks of machines differ.
+/// Makes a certificate that is valid for ten years. The validity starts a day ago, because clocks of machines differ.
 /// @param issuer null for a self-signed authority
 certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* issuer, EVP_PKEY& signer) {
   constexpr long day = 24L * 3600;

@@ -1,4 +1,4 @@
-/// outgoing_frames: frames that are sent together. They refer to the contents of messages instead of copying them.
+/// outgoing_frames: frames that are sent together and that refer to the contents of messages instead of copying them.
 #pragma once
 #include "runtime/base/archive.hpp"
 namespace mneme {

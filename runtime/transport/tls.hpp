@@ -21,7 +21,7 @@ public:
   [[nodiscard]] static expected<std::shared_ptr<const tls_identity>> load(const credentials& given);
   /// Creates one end of a connection over `socket`, which the caller keeps open.
   [[nodiscard]] ssl_session session(int socket, bool accepts) const;
-  /// True if peers authenticate by the shared secret instead of certificates.
+  /// True if peers authenticate with the shared secret instead of certificates.
   [[nodiscard]] bool has_secret() const noexcept { return has_secret_; }
 
 private:
@@ -36,8 +36,8 @@ private:
 };
 using tls_identity_ref = std::shared_ptr<const tls_identity>;
 
-/// Checks that the certificate of a peer reached as `host` is valid for that name. A certificate without names, as
-/// make_keys() writes it, is valid for all. Returns the error; "" if valid.
+/// Checks that the certificate of a peer reached as `host` is valid for that name. A certificate without names, such as
+/// one from make_keys(), is valid for all names. Returns the error; "" if valid.
 [[nodiscard]] std::string certificate_name_error(const ssl_st* session, const std::string& host);
 
 /// Message of the oldest OpenSSL error on this thread. Clears all errors.

@@ -1,8 +1,8 @@
 // bench_adjustment: client-rounds per CPU second of FedHAF's two stages, by the width of a fused group. There are 50
 // clients with 100 new rows and 20 exemplars each, 512 features, batch 64, two epochs of the head and one of the
-// module. It is compared with sequential LibTorch code: one client after the other, autograd, standard operators. It
-// also measures an upper bound: the same matrix products alone, by MKL at the same shapes, and MKL's rate for a large
-// square matrix.
+// module. The rates are compared with sequential LibTorch code: one client after the other, autograd, standard
+// operators. The benchmark also measures an upper bound: the same matrix products alone, computed by MKL at the same
+// shapes, and MKL's rate for a large square matrix.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
 #include "strategies/fedhaf/adjustment_losses.hpp"
@@ -242,7 +242,7 @@ void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
 std::vector<product> products_of_round() {
   constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
   std::vector<product> made;
-  add_module(made, fresh_rows + old_rows, false); // of stage 1, in evaluation mode
+  add_module(made, fresh_rows + old_rows, false); // features in stage 1, in evaluation mode
   add_module(made, old_rows, false);              // teacher features of both stages
   add_layer(made, old_rows, 256, 128, false, false);
   add_layer(made, old_rows, 128, old_classes, false, false);

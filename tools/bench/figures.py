@@ -13,7 +13,7 @@ def per_client_round(few, many):
 
 
 def our_sample(few, many):
-    """One measurement of mneme: rates per second without and with the start of the run."""
+    """One measurement of mneme: rates per second, excluding and including the start of the run."""
     cost = per_client_round(few, many)
     return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
             "whole_cpu_rate": many["client_rounds"] / many["cpu_seconds"],
@@ -142,7 +142,7 @@ def training_figures(work, samples, flops, memory_bytes):
 
 
 def no_op_figures(sizes, wanted):
-    """Result of B3. sizes: [(clients, samples)], ascending; wanted: the module workloads, for its targets"""
+    """Result of B3. sizes: [(clients, samples)], ascending; wanted: the module workloads, which has the targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in few])
     idle = spread([(b["start_rss_bytes"] - a["start_rss_bytes"]) / (many_clients - few_clients)
@@ -160,7 +160,7 @@ def no_op_figures(sizes, wanted):
 
 
 def no_wait_figures(sizes, wanted):
-    """Result of B5. sizes: [(clients, samples)], ascending; wanted: the module workloads, for its targets"""
+    """Result of B5. sizes: [(clients, samples)], ascending; wanted: the module workloads, which has the targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     return {"name": "b5", "title": wanted.NO_WAIT_TITLE, "rate": "cpu_rate",
             "contenders": [contender(f"mneme, {clients:,} clients", samples) for clients, samples in sizes],
@@ -173,7 +173,7 @@ def no_wait_figures(sizes, wanted):
 
 
 def observers_figures(samples, wanted):
-    """Result of B12. samples: pairs of runs with and without observers; wanted: the module workloads, for its
+    """Result of B12. samples: pairs of runs with and without observers; wanted: the module workloads, which has the
     targets"""
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in samples])
     return {"name": "b12", "title": wanted.OBSERVERS_TITLE, "rate": "cpu_rate", "unit": "looks",

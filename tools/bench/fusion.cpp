@@ -1,5 +1,5 @@
-// bench_fusion: client-rounds per CPU second by the width of a fused group, for two small nets. They are compared with
-// sequential LibTorch code: one client after the other, autograd, standard operators.
+// bench_fusion: client-rounds per CPU second by the width of a fused group, for two small nets. The rates are compared
+// with sequential LibTorch code: one client after the other, autograd, standard operators.
 //   build/release/bench_fusion [SECONDS_PER_CELL]
 #include "runtime/base/rng.hpp"
 #include "runtime/options/keys.hpp"

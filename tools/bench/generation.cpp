@@ -1,7 +1,8 @@
 // bench_generation: generates images with OSI-FL's generator in the sizes of Fashion-MNIST, stacked over the conditions
 // of clients and classes. Prints one JSON object: images per CPU second, and the digest of the images.
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
-//                    [--seconds T] Weights are random, because the cost of a net does not depend on them.
+//                    [--seconds T]
+// Weights are random, because the cost of a net does not depend on them.
 #include "strategies/osi_fl/latent_generation.hpp"
 #include "strategies/osi_fl/latent_training.hpp"
 #include "tools/bench/bench_seconds.hpp"

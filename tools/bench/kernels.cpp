@@ -1,5 +1,5 @@
-// bench_kernels: compares mneme's CPU kernels with LibTorch's operations in speed and bits, on one thread, at the
-// shapes of mneme's nets.
+// bench_kernels: compares speed and bits of mneme's CPU kernels with those of LibTorch's operations, on one thread, for
+// the shapes of mneme's nets.
 //   build/release/bench_kernels [PART OF A NAME]
 // Prints the table of runtime/kernels/README.md. Exit code 1: the results of a pair differ too much.
 #include "tools/bench/kernels/kernel_comparison.hpp"

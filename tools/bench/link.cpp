@@ -1,5 +1,5 @@
-// bench_link: measures the transfer of tensors over one loopback connection, like that of a run and a node. Prints one
-// JSON object.
+// bench_link: measures the transfer of tensors over one loopback connection, like the connection between a run and a
+// node. Prints one JSON object.
 //   bench_link [--tls] [--seconds S] [--mib SIZE OF A MESSAGE]
 #include "runtime/transport/connection_loop.hpp"
 #include "tools/bench/bench_seconds.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Contenders of bench_link: tensors in messages of equal size from one process to another over the loopback.
+"""Compares bench_link with gRPC and c10d, which send tensors in messages of equal size between two local processes.
     tools/bench/link_contenders.py [--seconds S] [--repeat N] [--bench-link PROGRAM]
         the table of bench_link, gRPC (plain and TLS) and c10d (Gloo) for messages of 1, 6 and 43 MiB
     tools/bench/link_contenders.py --slow-link
@@ -7,7 +7,7 @@
     tools/bench/link_contenders.py grpc|grpc-tls|c10d --mib SIZE [--seconds S]
         one contender; prints one JSON object, as bench_link does
 Needs Python with torch, and grpcio for gRPC. gRPC sends a message as a stream of 256 KiB pieces with keep-alive every
-10 s and a timeout of 20 s. c10d's TLS does not encrypt (torch 2.11), so it is plain only.
+10 s and a timeout of 20 s. c10d's TLS does not encrypt (torch 2.11), so c10d is measured without TLS only.
 """
 import argparse
 import json
@@ -39,7 +39,7 @@ def cpu_seconds():
 
 
 def make_certificate(folder):
-    """A certificate for localhost that is its own authority; returns (key, certificate)."""
+    """Makes a self-signed certificate for localhost. Returns (key, certificate)."""
     key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key,
@@ -184,7 +184,7 @@ def table(options):
     print("| | " + " | ".join(f"{mib} MiB: MB/s | CPU s/GB" for mib in sizes) + " |")
     print("|---" * (1 + 2 * len(sizes)) + "|")
     found = {name: {mib: [] for mib in sizes} for name in contenders}
-    for _ in range(repeat):  # in turn, so that a busy machine disturbs all
+    for _ in range(repeat):  # in turn, so that a busy machine disturbs all of them
         for mib in sizes:
             for name, command in contenders.items():
                 found[name][mib].append(sample([*before, *command, "--mib", str(mib), "--seconds", str(seconds)]))

@@ -1,4 +1,4 @@
-"""Describes the machine, and measures how much of it other programs use."""
+"""Describes the machine, and measures the CPU use of other programs."""
 import os
 import resource
 import time

@@ -29,7 +29,7 @@ class Bench:
 
     def __init__(self, root, programs, quick, repeat, say):
         self.root, self.programs, self.quick, self.repeat, self.say = root, programs, quick, repeat, say
-        self.environment = None  # of the measured programs; None: inherited
+        self.environment = None  # environment of the measured programs; None: inherited
 
     def choose(self, thorough, quick):
         return quick if self.quick else thorough
@@ -45,8 +45,9 @@ class Bench:
 
     @contextlib.contextmanager
     def node(self, join=None, accept=None):
-        """Options of a run that waits for a node with one worker. The node serves several runs. join, accept: addresses
-        of node and run, which are equal unless a relay connects them."""
+        """Options of a run that waits for a node with one worker. The node serves several runs. join, accept: the
+        addresses to which the node connects and on which the run listens. They are equal unless a relay connects the
+        two."""
         accept = accept or f"127.0.0.1:{free_port()}"
         program = os.path.join(self.programs, "mneme")
         ended = threading.Event()

@@ -1,6 +1,6 @@
 """nets_loop.py NET BATCH SECONDS | NET --export FILE: the plain PyTorch loop that tools/bench/nets compares mneme with.
 
-One client after the other: load the global weights, train one epoch by SGD, add the weights to the average. The loop
+One client after the other: load the global weights, train one epoch with SGD, add the weights to the average. The loop
 runs in both memory layouts of images and prints {"upload_bytes", "peak_rss_bytes", "cpu_rate": {layout: rate}} as JSON,
 in client-rounds per CPU second. --export writes the net as an exported program (.pt2) instead. Must be run by a Python
 with torch, and for --export with the package.

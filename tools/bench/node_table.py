@@ -4,7 +4,7 @@
 start: the time from the start of the last of three ranks to the first evaluation, on the loopback.
 runs: B1 and ResNet-18 in one process, over one node, and over one node whose connection is relayed by two processes
     that exchange bytes by TCP or by gRPC (256 KiB pieces in a stream, keep-alive 10 s, timeout 20 s). The ratio of the
-    last two is the cost of gRPC under the same messages, since both pass the same relays.
+    last two is the cost of gRPC for the same messages, since both pass the same relays.
 links: messages of 1, 6 and 43 MiB by bench_link, gRPC and c10d (tools/bench/link_contenders.py).
 Needs Python with torch and grpcio.
 """
@@ -146,7 +146,7 @@ class RelayedBench(measure.Bench):
 
 
 def runs_table(bench):
-    """Prints client rounds per second and the ratio to one process. All ways must give one digest."""
+    """Prints client rounds per second and the ratio to one process. All runs must have the same digest."""
     ways = {"one process": None, "one node": "", "relayed by TCP": "TCP", "relayed by gRPC": "gRPC"}
     found = {(name, way): [] for name in WORKLOADS for way in ways}
     for turn in range(bench.repeat):

@@ -114,7 +114,7 @@ CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 PROGRAMS_TITLE = "B9: steps of 64 small generators, and of 64 gradient inversions, stacked"
 PROGRAMS = ("generator", "inversion")
 PROGRAMS_WIDTHS = (1, 16, 64)
-PROGRAMS_GAIN = 5.0        # of the last width relative to the first, in CPU time
+PROGRAMS_GAIN = 5.0  # speed-up of the last width over the first, in CPU time
 
 # ResNet-18 on rows of CIFAR-100's shape, uploads of 45 MB, in batches of 20; and B10, the same in batches of 64:
 # (scenario, overrides, rounds, rounds for --quick), rounds as (few, many).
@@ -131,8 +131,8 @@ NODES = ("b1", "b2", "resnet18")
 NODES_SHARE = 0.9          # relative to one process, or to the rate that the link allows for uploads
 LINK_BYTES = 400e6         # bytes of tensors per second
 
-# B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. It is compared
-# with a run in which ten are enrolled.
+# B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. The run is
+# compared with a run in which ten are enrolled.
 OBSERVERS_TITLE = "B12: clients that observe 300 rows each with a linear net, 100 a round of 10 clients"
 OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
 NO_OBSERVERS = ("enrolment.initial=10",)

@@ -1,7 +1,7 @@
 """Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
 
 .clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat coroutines
-differently, and a method must compile with both. The flags are those of the build; the sources of a unity build are
+differently, and a method must compile with both. clang gets the flags of the build; the sources of a unity build are
 checked together. tools/bootstrap --lint installs the version of clang that is used here.
 """
 import concurrent.futures
@@ -18,7 +18,7 @@ TIDY, COMPILER = "clang-tidy-19", "clang++-19"
 
 
 def sources_of(entry):
-    """Sources that a build command compiles: those of a unity build, or one."""
+    """Sources that a build command compiles: all sources of a unity build, or a single one."""
     if not os.path.basename(entry["file"]).startswith("unity_"):
         return [entry["file"]]
     with open(entry["file"], encoding="utf-8") as text:

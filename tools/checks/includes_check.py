@@ -1,7 +1,7 @@
 """Compiles sources without precompiled headers, without output: includes_check.py COMPILE_COMMANDS COUNT
 
-Checks that a source includes what it uses, which precompiled headers hide. Compiling all sources takes too long, so
-COUNT are selected at random with the commit as seed.
+Checks that a source includes the headers of all that it uses; precompiled headers hide missing ones. Compiling all
+sources takes too long, so COUNT are selected at random with the commit as seed.
 """
 import concurrent.futures
 import hashlib

@@ -40,7 +40,7 @@ def table_of(group):
 
 
 def plant(tree, mutant):
-    """Replaces the mutant's old text by the new text."""
+    """Replaces the mutant's old text with the new text."""
     text = read_text(tree, mutant["file"])
     with open(os.path.join(tree, mutant["file"]), "w", encoding="utf-8") as file:
         file.write(text.replace(mutant["old"], mutant["new"]))

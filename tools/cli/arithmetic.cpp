@@ -13,7 +13,7 @@ namespace {
 
 char** command_line_words = nullptr;
 
-/// Value of GLIBC_TUNABLES that disables the C library's FMA variants. It keeps the user's settings.
+/// Value of GLIBC_TUNABLES that keeps the user's settings and disables the C library's FMA variants.
 std::string tunables() {
   constexpr std::string_view name = "glibc.cpu.hwcaps=", hidden = "-FMA,-FMA4";
   const char* const given = std::getenv("GLIBC_TUNABLES");

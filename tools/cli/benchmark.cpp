@@ -38,7 +38,7 @@ expected<bool> record(const benchmark_arguments& arguments, const benchmark_scen
     for (const auto& run : runs.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
                                       {.name = "status", .comparison = "=", .value = "done"}}))
       if (run.scenario_digest == planned.digest) {
-        const auto whole = read_stored_run(run.folder); // the catalogue does not have the machine
+        const auto whole = read_stored_run(run.folder); // the catalogue does not record the machine
         if (!whole)
           return tl::unexpected(whole.error());
         rows.push_back(benchmark_row_of(of, *whole));

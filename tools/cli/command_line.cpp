@@ -36,7 +36,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
-    app.require_subcommand(0, 1); // its name is not stored in arguments, because a folder may have a command's name
+    app.require_subcommand(0, 1); // "run" is not kept as an argument, because a folder may be named "run"
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Reproduce a run from its directory and compare the digests.");
@@ -415,7 +415,7 @@ int dispatch(const command_line& line) {
   return bad_input("no command given; expected one of " + join_by_comma(line.command_names()));
 }
 
-/// Runs `mneme help [TOPIC]`. CLI11 does not parse it, because it would run a topic that is a command.
+/// Runs `mneme help [TOPIC]`. CLI11 does not parse TOPIC: if it is the name of a command, CLI11 would run the command.
 int help(const command_line& line, const std::vector<std::string>& topics) {
   if (topics.size() > 1)
     return bad_input("unexpected argument '" + topics[1] + "'; expected mneme help TOPIC");

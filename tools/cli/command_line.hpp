@@ -161,7 +161,7 @@ struct completed_command {
 /// `mneme list runs [--in DIR] [--where FILTER]...`
 struct list_arguments {
   std::string listed{}; ///< "" for all, or one of listed_things().
-  std::string folder{}; ///< Holds the runs; "": runs
+  std::string folder{}; ///< Folder that contains the runs; "": runs
   std::vector<std::string> where{};
   bool markdown = false;
 };
@@ -191,8 +191,8 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor` with any of its arguments. Calls one of the next three functions.
 [[nodiscard]] int doctor(const doctor_arguments& arguments);
-/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits. Otherwise returns
-/// exit_failed.
+/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits. Returns exit_failed if it
+/// does not.
 [[nodiscard]] int run_doctor(bool json);
 /// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int inspect_data(const doctor_arguments& arguments);

@@ -15,7 +15,7 @@ bool is_of_tensors(differing_part part) {
   return part == differing_part::delivery || part == differing_part::upload || part == differing_part::model;
 }
 
-/// Suggests how to get more details than the folders contain. Returns "" if there is nothing to suggest.
+/// Suggests a command that gives more details than the folders contain. Returns "" if there is none.
 std::string advice(const run_difference& difference, const diff_arguments& arguments) {
   if (arguments.again || !difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
     return {};

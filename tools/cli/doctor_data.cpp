@@ -37,7 +37,7 @@ std::vector<std::int64_t> counts_of(const std::vector<std::int32_t>& numbers, st
   return counts;
 }
 
-/// Number of training and test rows of each name.
+/// Numbers of training and test rows for each name.
 json counts_object(const std::vector<std::string>& names, std::size_t size, const std::vector<std::int32_t>& train,
                    const std::vector<std::int32_t>& test) {
   const auto trained = counts_of(train, size), tested = counts_of(test, size);

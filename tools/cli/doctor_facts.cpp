@@ -52,7 +52,7 @@ machine_info accelerator_facts() {
 machine_info data_facts() {
   machine_info facts;
   for (const auto& source : data_sources()) {
-    if (source.is_own) // left to `mneme doctor DATA`
+    if (source.is_own) // `mneme doctor DATA` inspects user data
       continue;
     const auto folders = folders_of(source, {});
     std::string places;

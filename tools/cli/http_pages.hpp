@@ -9,7 +9,7 @@ namespace mneme {
 struct http_options {
   std::string host = "127.0.0.1";
   int port = 0;        ///< 0: any free port.
-  std::string token{}; ///< Token that requests need. Empty: only requests of this machine are answered, without one.
+  std::string token{}; ///< Token that requests need. Empty: only this machine is served, and no token is needed.
 };
 
 /// A server with its own threads. It ends when `server` is destroyed.
@@ -18,7 +18,7 @@ struct http_pages {
   int port = 0;
 };
 
-/// Serves the report of a run: `/` is the page, which updates itself; `/events` sends it after every change
+/// Serves the report of a run: `/` is the page, which updates itself; `/events` sends the page after every change
 /// (server-sent events); `/metrics` is for Prometheus. A token is given as "Authorization: Bearer TOKEN" or
 /// "?token=TOKEN". The run never waits for readers. Fails if it cannot listen, and in builds without MNEME_LIVE.
 [[nodiscard]] expected<http_pages> serve_report(const http_options& options, std::shared_ptr<live_view> view);
@@ -28,7 +28,7 @@ struct http_pages {
 /// probes of Kubernetes send none. Fails if it cannot listen, and in builds without MNEME_LIVE.
 [[nodiscard]] expected<http_pages> serve_state(const http_options& options, process_state state);
 
-/// Functions of tools/live that the functions above call. They return nullopt if they cannot listen.
+/// Functions of tools/live that the functions above call. Each returns nullopt if it cannot listen.
 struct http_support {
   std::optional<http_pages> (*report)(const http_options&, std::shared_ptr<live_view>) = nullptr;
   std::optional<http_pages> (*state)(const http_options&, process_state) = nullptr;

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// Environment variables with which a launcher numbers its processes. Null for a variable that it does not have.
+/// Environment variables with which a launcher numbers its processes. Null if the launcher has no such variable.
 struct launcher_variables {
   const char *name, *rank, *size, *local_rank, *local_size;
   const char* job;    // id of the job, the same in all of its processes

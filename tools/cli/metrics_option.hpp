@@ -9,7 +9,8 @@ namespace mneme {
 /// Starts the server of metrics and health, and prints its address on `log`.
 using metrics_starter = std::function<expected<std::shared_ptr<const void>>(process_state state, std::FILE* log)>;
 
-/// Checks the options. Null without --metrics. Fails if the address is not on the loopback and there is no token.
+/// Checks the options. Returns null without --metrics. Fails if the address is not on the loopback and there is no
+/// token.
 /// @param local_rank added to a port above 0, because processes of one machine are started with the same options
 [[nodiscard]] expected<metrics_starter> metrics_option(const metrics_arguments& arguments,
                                                        std::optional<std::int64_t> local_rank = {});

@@ -53,7 +53,7 @@ struct new_scenario_choice {
   overrides choice{};
 };
 
-const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< for frozen nets, which require trained weights
+const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< lets frozen nets keep their random weights
 const overrides pictures{{"data.shape", "[3, 32, 32]"},
                          {"data.rows", "10000"}}; ///< synthetic images, for nets that accept images only
 
@@ -70,7 +70,7 @@ bool asks_for_weights(const diagnostics& errors) {
 /// Returns the first preferred choice that `fits`, otherwise the first choice that fits. A choice whose errors demand
 /// weights is also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are
 /// valid.
-/// @param settings of the user; they override choices
+/// @param settings settings of the user, which override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
                                             Fits fits, Prefers prefers) {

@@ -16,7 +16,7 @@ void write_into(const fs::path& file, std::string_view content) {
   out.close();
 }
 
-/// Fails if the file's folder is missing. It is not created, because its name may be misspelled.
+/// Fails if the file's folder is missing. The folder is not created, because its name may be misspelled.
 void expect_folder_of(const fs::path& file) {
   std::error_code error;
   if (const auto folder = file.parent_path(); !folder.empty() && !fs::is_directory(folder, error))
@@ -37,7 +37,7 @@ void write_output(const fs::path& file, std::string_view content) {
   case fs::file_type::regular:
     return write_atomically(fs::canonical(file), content);
   default:
-    return write_atomically(file, content); // creates the file, or reports what prevents this
+    return write_atomically(file, content); // creates the file, or reports why it cannot
   }
 }
 

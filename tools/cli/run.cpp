@@ -21,8 +21,8 @@ struct run_and_folder {
   std::filesystem::path out{};
 };
 
-/// Run directory: DIR. With several scenarios it is DIR/NAME, with several seeds a subfolder s1, s2, ...; "" without
-/// --out.
+/// Run directory: DIR for one scenario, DIR/NAME for each of several scenarios. Each of several seeds has a subfolder
+/// s1, s2, and so on. Returns "" without --out.
 std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
   if (arguments.out.empty())
     return {};

@@ -7,7 +7,7 @@ namespace mneme {
 /// Adds rounds, clients, traffic, jobs and accuracy, and metrics of each node. Adds nothing before a run has started.
 void add_run_metrics(metric_registry& to, const live_run& run);
 
-/// Why the run does not compute; empty if it does.
+/// Reason why the run does not compute yet; empty if it does.
 [[nodiscard]] std::string pending_reason(const live_run& run);
 
 /// Metrics of run, actors and process, and readiness of the run.

@@ -13,7 +13,8 @@ namespace mneme {
 /// Warns on stderr if a completed run had fewer rounds than `round`, so that --dump-round stored nothing. @param round
 /// 0: no dump was requested
 void warn_of_absent_round(const run_summary& ended, std::int64_t round);
-/// Returns the exit code of a run. If it failed or was interrupted, prints the reason and how to resume on stderr.
+/// Returns the exit code of a run. If the run failed or was interrupted, prints the reason and the command for resuming
+/// on stderr.
 int exit_code_of(const run_summary& ended);
 
 } // namespace mneme

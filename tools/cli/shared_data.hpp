@@ -10,7 +10,8 @@ namespace mneme {
 /// Data that are generated from the seed are excluded, because only one run reads them.
 class shared_data {
 public:
-  /// Returns null for generated data and for data that cannot be loaded. The check of the points reports the latter.
+  /// Returns null for generated data and for data that cannot be loaded. The check of the sweep's points reports data
+  /// that cannot be loaded.
   [[nodiscard]] std::shared_ptr<const raw_data> rows_of(const scenario& settings);
   /// Digest of the data; "" if rows_of() is null.
   [[nodiscard]] std::string digest_of(const scenario& settings);

@@ -120,7 +120,7 @@ private:
   void find_pending() {
     const run_catalogue catalogue(out_);
     print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
-    std::map<std::string, stored_run> known, damaged; // by scenario digest; a completed run takes precedence
+    std::map<std::string, stored_run> known, damaged; // keys: scenario digests; a completed run takes precedence
     for (auto& found : catalogue.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
       if (found.status == "damaged")
         damaged[found.scenario_digest] = std::move(found);

@@ -3,7 +3,7 @@ set(MNEME_CUDA AUTO CACHE STRING "CUDA: AUTO (what is there), ON (kernels are co
 set_property(CACHE MNEME_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 # MNEME_TORCH_CUDA: true if programs are linked with LibTorch's CUDA libraries. A CPU installation of the wheel has
-# these without the libraries that they depend on, so the last of those is searched, too.
+# these libraries without their dependencies, so CMake also searches for the last dependency.
 set(MNEME_TORCH_CUDA OFF)
 file(GLOB cudnn ${TORCH_HOME}/lib/libcudnn.so* ${torch_site}/nvidia/cudnn/lib/libcudnn.so*)
 if(NOT MNEME_CUDA STREQUAL OFF AND EXISTS ${TORCH_HOME}/lib/libtorch_cuda.so AND cudnn)
@@ -27,7 +27,7 @@ if(MNEME_CUDA STREQUAL ON OR (MNEME_CUDA STREQUAL AUTO AND MNEME_TORCH_CUDA))
 endif()
 if(MNEME_CUDA_KERNELS)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "Architectures of our CUDA kernels")
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the one of LibTorch, since a program can have only one runtime
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the runtime that LibTorch uses, since a program can have only one
   enable_language(CUDA)
   # Only .cu files, which do not include LibTorch.
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/*.cu)
@@ -39,7 +39,7 @@ if(MNEME_CUDA_KERNELS)
 endif()
 
 # mneme_cuda(): compiles the code that starts kernels on LibTorch's streams, and defines the macro that its callers
-# test. If LibTorch's CUDA libraries are missing, the target mneme_cuda compiles both, but nothing is linked with it.
+# test. If LibTorch's CUDA libraries are missing, the target mneme_cuda compiles both, but no program is linked with it.
 function(mneme_cuda)
   if(NOT MNEME_CUDA_KERNELS)
     return()

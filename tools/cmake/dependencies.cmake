@@ -20,7 +20,7 @@ if(MNEME_NODES)
   find_package(OpenSSL 3 REQUIRED COMPONENTS SSL Crypto)
 endif()
 find_package(SQLite3 REQUIRED)
-find_package(mimalloc 2 QUIET) # Debian 13 has version 3, which does not claim to be compatible
+find_package(mimalloc 2 QUIET) # Debian 13 has version 3, whose CMake package does not accept a request for version 2
 if(NOT mimalloc_FOUND)
   find_package(mimalloc 3 REQUIRED)
 endif()

@@ -1,5 +1,4 @@
-# The linker: lld, which is the fastest, if exceptions are caught in programs that it links; else the compiler's
-# default.
+# Selects lld, the fastest linker, if programs that it links catch exceptions; otherwise the compiler's default linker.
 
 # mneme_try_linker(NAME OPTION...): sets NAME_ANSWER to "catches" if a program linked with these options finds its
 # exception handlers, to "terminates" if not (see linker/empty_function.cpp), and to "" if linking failed. The result is

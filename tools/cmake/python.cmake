@@ -1,8 +1,9 @@
 # The Python package in BUILD/package/mneme: its extension (nanobind), the program, and the content of a wheel
-# (pyproject.toml). It needs position-independent code everywhere, so a build folder is configured with or without it.
+# (pyproject.toml). The package needs position-independent code everywhere, so a build folder is configured either with
+# the package or without it.
 set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
-# python_says(RESULT CODE): stores in RESULT what Python prints for a line of code.
+# python_says(RESULT CODE): stores in RESULT the output of Python for a line of code.
 function(python_says result code)
   execute_process(COMMAND ${MNEME_PYTHON_EXECUTABLE} -c "${code}" OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE
                   ERROR_VARIABLE error RESULT_VARIABLE failed)
@@ -41,7 +42,7 @@ mneme_links(mneme_python cli strategies ${optional_layers})
 target_link_libraries(mneme_python PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # Exports only the entry point of the extension, so that its symbols cannot clash with other libraries of the process.
-# It uses the LibTorch that `import torch` has loaded.
+# The extension uses the LibTorch that `import torch` has loaded.
 set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
 target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
 set(engine_paths "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")

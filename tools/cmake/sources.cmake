@@ -26,7 +26,7 @@ function(layer folder)
   elseif(NOT name STREQUAL "kernels") # kernels do not include LibTorch
     mneme_precompile(mneme_${name} tensors)
   endif()
-  if(NOT name STREQUAL "kernels") # whose sources have their own options and share few headers
+  if(NOT name STREQUAL "kernels") # the sources of kernels have their own options and share few headers
     mneme_unity(mneme_${name})
   endif()
   list(REMOVE_DUPLICATES reach)

@@ -17,7 +17,7 @@ def _xxh3(data):
 
 
 def with_checksum(data):
-    """Replaces the last bytes of `data` by the checksum of the bytes before them."""
+    """Replaces the last bytes of `data` with the checksum of the bytes before them."""
     body = data[:-CHECKSUM_BYTES]
     made = _xxh3(body)
     return body + made.high.to_bytes(8, "little") + made.low.to_bytes(8, "little")

@@ -88,7 +88,7 @@ def picture_files(draw, folder, channels, side, with_domains):
 
 
 def _spans(draw, clients, further):
-    """Random lines with the columns client, from, to and those of `further`. Some clients have no line."""
+    """Random lines with the columns client, from, to and the columns in `further`. Some clients have no line."""
     lines = []
     for client in range(clients):
         begin = 0.0

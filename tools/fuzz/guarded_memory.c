@@ -1,5 +1,6 @@
-/* Library to preload: a page without access follows every block of posix_memalign(), in which LibTorch stores tensors, so
- * that an access more than 63 bytes beyond a tensor ends the process. A page before the block is closed, too. */
+/* Library to preload: a page without access follows every block of posix_memalign(), in which LibTorch stores tensors,
+ * so that an access more than 63 bytes beyond a tensor ends the process. A page before the block is inaccessible, too.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""Random damage to bytes, as by a disk, a download or an editing mistake."""
+"""Random damage to bytes, like damage by a disk, a download or an editing mistake."""
 
 LENGTHS = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF]
 NUMBERS = [b"0", b"-1", b"1e999", b"99999999999999999999", b"nan", b"[]", b"{}", b"\"\"", b"9223372036854775807"]
@@ -44,7 +44,7 @@ def _swap(data, draw):
 
 
 def _number(data, draw):
-    """Replaces a number in a text by another one."""
+    """Replaces a number in a text with another one."""
     digits = [at for at in range(min(len(data), 20000)) if 48 <= data[at] <= 57]
     if not digits:
         return _byte(data, draw)

@@ -42,7 +42,7 @@ class MessageReader:
 
 
 def framed(message, announced=None):
-    """Returns the frames of a message. announced: length in the header, if other than that of the message"""
+    """Returns the frames of a message. announced: length in the header, if it differs from the message's"""
     out = struct.pack("<IB3xQ", 8, BEGIN, len(message) if announced is None else announced)
     for first in range(0, len(message), FRAME_BYTES_MAX):
         part = message[first:first + FRAME_BYTES_MAX]
@@ -52,7 +52,7 @@ def framed(message, announced=None):
 
 class Link:
     """Listens for nodes and forwards to the run at `port`. `passing(number, data)` may change the bytes that the node
-    sends in connection `number`, `answering` those that the run sends."""
+    sends in connection `number`, `answering` may change those that the run sends."""
 
     def __init__(self, port, passing=None, answering=None):
         self.to, self.connections = port, 0

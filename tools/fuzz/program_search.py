@@ -13,7 +13,7 @@ from started_programs import built_library
 
 ADDRESSES_BYTES = 16 << 30
 PEAK_BYTES = 3 << 30  # memory of LibTorch, the budget of 1 GiB and the memory of oneDNN and MKL
-RESTART_AFTER = 2000  # programs; the peak memory is that of all of them
+RESTART_AFTER = 2000  # programs; the peak memory covers all of them
 
 
 class ProgramSearch:

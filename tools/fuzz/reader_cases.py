@@ -42,8 +42,8 @@ def _scenario(data=MADE, model="", partition='kind = "iid"', devices=""):
 
 
 class ReaderCase:
-    """Case of a reader. `honest`: bytes to damage, written to `target`; the program reads them with the arguments
-    `words`."""
+    """Case of a reader. `honest`: valid bytes that are damaged and written to `target`; the program reads them with the
+    arguments `words`."""
     limit_s = 60
 
     def __init__(self, folder, program, target, honest, words):
@@ -346,7 +346,7 @@ class _RunFolderCase(ReaderCase):
             os.remove(os.path.join(kept, name))
         checkpoints = sorted(name for name in os.listdir(os.path.join(kept, "checkpoint"))
                              if name.endswith(".checkpoint"))
-        for name in checkpoints[1:]:  # the oldest has a round left to compute
+        for name in checkpoints[1:]:  # after the oldest checkpoint, the run still has a round to compute
             os.remove(os.path.join(kept, "checkpoint", name))
         self._kept = _files_below(kept)
         named = os.path.join("checkpoint", named or checkpoints[0])

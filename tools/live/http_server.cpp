@@ -85,7 +85,7 @@ MHD_Result send_response(MHD_Connection* connection, http_response from) {
     MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
   MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, response_max_s);
   const auto queued = MHD_queue_response(connection, from.status, response);
-  MHD_destroy_response(response); // the connection holds it until it is sent
+  MHD_destroy_response(response); // the connection holds the response until it is sent
   return queued;
 }
 

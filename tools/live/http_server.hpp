@@ -16,7 +16,8 @@ struct http_response {
   unsigned status = 200;
   std::string type = "text/plain; charset=utf-8"; ///< Content-Type.
   std::string body{};
-  /// Not null: the body is this sequence. Called on the connection's thread, and may wait; nullopt ends the body.
+  /// If not null, this function returns the pieces of the body; nullopt ends the body. It is called on the connection's
+  /// thread and may wait.
   std::function<std::optional<std::string>()> next_piece{};
 };
 
@@ -44,7 +45,7 @@ public:
   [[nodiscard]] int port() const;
 
 private:
-  struct callbacks; // of the library
+  struct callbacks; // callbacks of the HTTP library
   http_server(std::string token, handler answer);
   bool listen(const std::string& host, int port);
 

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-constexpr int followers_max = 8; // readers of /events
+constexpr int followers_max = 8; // largest number of readers of /events
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
 
 run_progress progress_of(const live_run& run) {

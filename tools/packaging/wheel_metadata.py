@@ -1,8 +1,8 @@
 """Version and dependencies of the wheel (pyproject.toml), from the single places that state them.
 
-CMakeLists.txt states the version, tools/bootstrap the default torch, $MNEME_TORCH_VERSION another torch. The package
-uses torch's libraries, so it needs the minor version of the build. Wheels for other versions of torch carry it as a
-local version: 0.1.0+torch2.13.
+CMakeLists.txt states the version. tools/bootstrap states the default version of torch; $MNEME_TORCH_VERSION selects
+another one. The package uses torch's libraries, so it needs the minor version of the build. Wheels for another version
+of torch name that version in their local version: 0.1.0+torch2.13.
 """
 import os
 import re

@@ -14,8 +14,8 @@ namespace mneme {
 [[nodiscard]] std::optional<line_chart> utilization_figure(const run_activity& activity, const std::string& id,
                                                            const std::string& title);
 
-/// Virtual time until target accuracies were first reached. It is divided into download, computing, upload and waiting
-/// of the slowest clients. Synchronous runs only.
+/// Virtual time until target accuracies were first reached. The time is divided into download, computing, upload and
+/// waiting of the slowest clients. Synchronous runs only.
 [[nodiscard]] std::optional<bar_chart> round_time_chart(const reported_run& run, const std::string& id,
                                                         const std::string& title);
 

@@ -8,7 +8,7 @@ namespace mneme {
 struct benchmark_line {
   std::string method{};
   std::vector<benchmark_row> rows{};                  ///< One row per seed.
-  std::map<std::string, sample_statistics> figures{}; ///< Of benchmark_figures().
+  std::map<std::string, sample_statistics> figures{}; ///< Statistics of the numbers that benchmark_figures() names.
   sample_statistics rank{};                           ///< Mean rank by final accuracy, over the seeds that all methods
                                                       ///< have.
 };
@@ -38,8 +38,8 @@ struct benchmark_table {
 /// A self-contained page whose columns can be sorted.
 [[nodiscard]] std::string benchmark_html(const benchmark_table& table);
 
-/// The critical value q(0.05) of Nemenyi's test for `methods` methods. It is the 0.95 quantile of the studentized range
-/// with infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
+/// The critical value q(0.05) of Nemenyi's test for `methods` methods. This value is the 0.95 quantile of the
+/// studentized range with infinitely many degrees of freedom, divided by the square root of 2. @pre methods >= 2
 [[nodiscard]] double nemenyi_critical_value(std::size_t methods);
 
 } // namespace mneme

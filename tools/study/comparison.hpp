@@ -8,8 +8,8 @@ namespace mneme {
 struct comparison_request {
   std::vector<std::string> by{};      ///< Scenario keys that define rows; empty: the keys in which the runs differ.
   std::string columns{};              ///< A scenario key whose values make columns; "": a column per metric only.
-  std::vector<std::string> metrics{}; ///< Names of summary.json, "time_to_accuracy.70" or "task_2"; empty: the usual.
-  std::string baseline{};             ///< Its row is what others differ from, labels joined by commas; "": the first.
+  std::vector<std::string> metrics{}; ///< Numbers of summary.json, "time_to_accuracy.70", "task_2"; empty: defaults.
+  std::string baseline{};             ///< Labels of the baseline row, joined by commas; "": the first row.
   /// Scenario digests in the order of the sweep. If no baseline is given, the first of these scenarios that has runs is
   /// the baseline.
   std::vector<std::string> sweep_order{};

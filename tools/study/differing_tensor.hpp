@@ -4,8 +4,8 @@
 namespace mneme {
 
 struct differing_tensor {
-  std::string party{}, client{};            ///< That of an upload; both "" of the model.
-  std::string name{};                       ///< The tensor's: "fc1.weight".
+  std::string party{}, client{};            ///< Receiver and sender of the upload; both "" for the model.
+  std::string name{};                       ///< Name of the tensor, such as "fc1.weight".
   std::optional<differing_value> element{}; ///< Index and both values; nullopt if one file lacks the tensor.
   std::int64_t elements = 0;                ///< Number of differing elements.
 };

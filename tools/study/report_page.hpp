@@ -5,7 +5,7 @@ namespace mneme {
 
 /// Progress of a run that is running or has just ended.
 struct run_progress {
-  std::string status{};             ///< "running", or how it ended.
+  std::string status{};             ///< "running", or the status with which the run ended.
   std::int64_t task = 0, tasks = 0; ///< Counted from 1; a total is 0 while it is unknown.
   std::int64_t round = 0, rounds = 0;
   std::optional<double> accuracy{}; ///< Accuracy on all tasks seen, in percent.

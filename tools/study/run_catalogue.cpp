@@ -112,7 +112,7 @@ stored_fact fact_in(const database_statement& row, int column) {
           .number = row.is_null(column + 3) ? std::nullopt : std::optional(row.number(column + 3))};
 }
 
-/// Throws damaged_database if pages, runs or facts differ from what was written.
+/// Throws damaged_database if pages, runs or facts differ from those that were written.
 void expect_whole(const database& held, const std::string& file) {
   const auto fail = [&](const std::string& reason) { throw damaged_database(file + ": " + reason); };
   held.run("BEGIN"); // a transaction gives a consistent state, even if other processes write

@@ -26,8 +26,8 @@ struct differing_value {
 struct first_difference {
   differing_part part = differing_part::delivery;
   std::int64_t round = 0; ///< Counted from 1 over the whole run.
-  std::string party{};    ///< That received the upload; "" where deliveries were not traced.
-  std::string client{};   ///< The number of its client; "" as above, and for a model.
+  std::string party{};    ///< Party that received the upload; "" if deliveries were not traced.
+  std::string client{};   ///< Number of the client that sent it; "" if deliveries were not traced, and for a model.
   std::string tensor{};   ///< "" where it is not known.
   /// Index of the element in its tensor, such as "[3, 0, 1]", with both values; nullopt if values were not stored.
   std::optional<differing_value> element{};
@@ -36,7 +36,7 @@ struct first_difference {
 };
 
 struct run_difference {
-  std::string first_digest{}, second_digest{}; ///< Run digests; "" of a run without a summary.
+  std::string first_digest{}, second_digest{}; ///< Run digests; "" for a run without a summary.
   std::vector<differing_value> settings{};     ///< Scenario keys, without title and [checkpoint].
   std::vector<differing_value> machines{};     ///< Processor, kernels, libraries and environment variables.
   std::optional<first_difference> where{};     ///< nullopt if all records are equal.

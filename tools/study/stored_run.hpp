@@ -15,8 +15,8 @@ struct stored_run {
   std::string status{}; ///< "done", "failed", "interrupted"; "unfinished" while there is no summary.
   std::string version{}, scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, device{};
   std::int64_t digest_epoch = 1; ///< See runtime/results/run_directory.hpp.
-  std::string error{};           ///< Why it failed; "" otherwise.
-  std::string data_digest{};     ///< The content of its data set; "" where its folder does not say.
+  std::string error{};           ///< Reason why the run failed; "" otherwise.
+  std::string data_digest{};     ///< Digest of its data set; "" if its folder does not record it.
   std::int64_t seed = 0;
   /// Keys of the resolved scenario: names such as "rounds.cohort" with their values as TOML; strings without quotes.
   std::map<std::string, std::string> keys{};

@@ -51,7 +51,7 @@ diagnostics validate_request(const sweep_request& request) {
   return errors;
 }
 
-/// Replaces --set by --over in errors about keys of the grid.
+/// Replaces --set with --over in errors about keys of the grid.
 diagnostics with_option_named(diagnostics problems, const overrides& point) {
   for (auto& problem : problems)
     for (const auto& [key, value] : point)

@@ -6,8 +6,8 @@
 namespace mneme {
 
 /// Returns an event file with accuracy (total and per task), loss, forgetting, clients and traffic of each evaluation.
-/// Its step is the round, from 1. Event times are virtual seconds since 1970, so that TensorBoard's relative axis shows
-/// virtual time. Equal evaluations give equal bytes.
+/// The step of an event is the round, from 1. Event times are virtual seconds since 1970, so that TensorBoard's
+/// relative axis shows virtual time. Equal evaluations give equal bytes.
 [[nodiscard]] std::string tensorboard_events(const std::vector<evaluation_record>& evaluations);
 
 /// File name that TensorBoard recognizes.

@@ -1,5 +1,5 @@
-// arrays: user data in arrays that NumPy or PyTorch saved. They contain images, rows of numbers (embeddings, tables) or
-// tokens, with labels and optional domains.
+// arrays: user data in arrays that NumPy or PyTorch saved. The arrays contain images, rows of numbers (embeddings,
+// tables) or tokens, with labels and optional domains.
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"

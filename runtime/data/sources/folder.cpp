@@ -20,7 +20,7 @@ std::vector<image_entry> picked(const std::vector<image_entry>& entries, const s
   return chosen;
 }
 
-/// Replaces row numbers by row numbers in the part from which the rows were drawn.
+/// Replaces row numbers with those in the part from which the rows were drawn.
 void renumber(image_table& table, const std::vector<std::int64_t>& drawn) {
   if (table.file_rows.empty())
     table.file_rows = drawn;

@@ -1,6 +1,6 @@
 // Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), in folders of JPEG files. Classes
-// are numbered by WordNet id. Test rows are the validation images, with labels from a text file, because the labels of
-// the official test images are not public.
+// are numbered by WordNet id. Test rows are the validation images, whose labels are in a text file, because the labels
+// of the official test images are not public.
 #include "runtime/base/disk_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"

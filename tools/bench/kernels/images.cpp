@@ -177,7 +177,7 @@ std::vector<kernel_comparison> image_contests() {
     contests.push_back(widened(count));
   }
   contests.push_back(summed(7840, 64)); // bias of the second convolution of cnn
-  contests.push_back(summed(25088, 6)); // of the first convolution of lenet
+  contests.push_back(summed(25088, 6)); // bias of the first convolution of lenet
   return contests;
 }
 

@@ -1,5 +1,5 @@
-// bare_cnn: the net of pfl-research's CIFAR-10 benchmark (Granqvist et al. 2024): two 3x3 convolutions without padding,
-// 2x2 max-pooling, dropout, two linear layers.
+// bare_cnn: the net of pfl-research's CIFAR-10 benchmark (Granqvist et al. 2024). It has two 3x3 convolutions without
+// padding, 2x2 max-pooling, dropout and two linear layers.
 #include "tools/bench/loops/sequential_loop.hpp"
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/linear.h>

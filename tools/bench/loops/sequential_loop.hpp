@@ -1,4 +1,4 @@
-/// sequential_loop: sequential LibTorch loop: one client after the other, autograd, and one optimizer step per
+/// sequential_loop: LibTorch loop that trains one client after the other, with autograd and one optimizer step per
 /// parameter.
 #pragma once
 #include "tools/bench/loops/training_loop.hpp"

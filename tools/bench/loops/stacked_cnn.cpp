@@ -1,4 +1,4 @@
-// stacked_cnn: the CNN of bare_cnn for K stacked clients, by grouped convolutions with K groups; autograd.
+// stacked_cnn: the CNN of bare_cnn for K stacked clients, with grouped convolutions (K groups) and autograd.
 #include "tools/bench/loops/stacked.hpp"
 #include <ATen/ATen.h>
 namespace mneme::bench {

@@ -1,4 +1,5 @@
-// stacked_mlp: the MLP for K stacked clients, one batched matrix product per layer; with autograd or manual gradients.
+// stacked_mlp: the MLP for K stacked clients, with one batched matrix product per layer and with autograd or manual
+// gradients.
 #include "tools/bench/loops/stacked.hpp"
 #include <ATen/ATen.h>
 namespace mneme::bench {

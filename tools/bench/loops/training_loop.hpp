@@ -25,14 +25,14 @@ struct workload {
   [[nodiscard]] std::int64_t steps() const { return rows / batch; }
 };
 
-/// Generated rows, stored as normalized floats. They are the same for every loop.
+/// Generated rows, stored as normalized floats; the same for every loop.
 struct population {
   at::Tensor images; ///< [N, F] float32 in [-1, 1]
   at::Tensor labels; ///< [N] int64
 };
 [[nodiscard]] population make_population(const workload& load);
 
-/// Clients of a round. They are the same for every loop.
+/// Clients of a round; the same for every loop.
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 
@@ -52,7 +52,7 @@ public:
   /// Trains each client of the cohort for one epoch of plain SGD from the same weights. The mean of their weights is
   /// the start of the next round.
   virtual void round(std::int64_t number, std::span<const std::int64_t> cohort) = 0;
-  /// Euclidean norm of all weights. It is nearly the same for all loops that did the same work.
+  /// Euclidean norm of all weights. Loops that did the same work have nearly the same norm.
   [[nodiscard]] virtual double weights_norm() const = 0;
 };
 

@@ -1,4 +1,5 @@
-// fuzz_decoders: libFuzzer's entry to all decoders. tools/fuzz/decoders/run builds it, provides inputs and starts it.
+// fuzz_decoders: entry point of libFuzzer for all decoders. tools/fuzz/decoders/run builds it, provides inputs and
+// starts it.
 //   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input selects the decoder of the group
 //   MNEME_DECODERS=list fuzz_decoders                 prints "group name" of each decoder, in the order of that byte
 #include "tools/fuzz/decoders/decoder.hpp"

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t digest_bytes = 16;
 
-/// A label with the scenario and program in the bytes, so that the checkpoint matches it.
+/// Label with the scenario and program that the bytes state, so that the checkpoint matches the label.
 checkpoint_label label_in(const std::vector<std::byte>& file) {
   constexpr std::size_t head_bytes = 12;
   checkpoint_label label;

@@ -17,7 +17,7 @@ namespace {
 
 using nb::literals::operator""_a;
 
-/// Names that other libraries give to our options.
+/// Names in other libraries of options that mneme also has.
 const std::map<std::string, const char*> usual_names{
     {"lr", "learning_rate"},        {"batch_size", "batch"}, {"num_epochs", "epochs"}, {"wd", "weight_decay"},
     {"max_grad_norm", "clip_norm"}, {"data", "rows"},        {"dataset", "rows"},      {"samples", "rows"},

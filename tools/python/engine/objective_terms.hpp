@@ -41,8 +41,8 @@ struct objective_terms {
   [[nodiscard]] bool reads_views() const;
   /// True if a term reads the job's teacher.
   [[nodiscard]] bool reads_teacher() const;
-  /// Adds the tensors of the quadratic terms to those of a job, under names that no user's tensor has. They are not
-  /// part of the loss's identity, so that jobs with other tensors share a batch.
+  /// Adds the tensors of the quadratic terms to the tensors of a job, under names that no user's tensor has. The added
+  /// tensors are not part of the loss's identity, so that jobs with other tensors share a batch.
   void add_tensors(tensor_map& auxiliary) const;
   /// Lists the terms with their factors and parameters. Losses written in Python are listed by their digests.
   [[nodiscard]] std::string text() const;

@@ -9,8 +9,8 @@
 namespace mneme {
 namespace {
 
-/// Returns the tensors of `auxiliary`. A tensor of one axis that is longer than n is cut to its n entries from `offset`
-/// on, where n is the number of weights of a part.
+/// Returns the tensors of `auxiliary`. n is the number of weights of a part. A tensor of one axis that is longer than n
+/// is cut to its n entries from `offset` on.
 tensor_map cut_to_part(const tensor_map* auxiliary, std::int64_t offset, std::int64_t n) {
   tensor_map cut;
   if (auxiliary)

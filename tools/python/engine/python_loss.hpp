@@ -29,17 +29,17 @@ struct python_function {
 // Axes: K models of a group, B rows of a step, R of them without padding, C classes of the loss, D features, T classes
 // of the teacher, n weights.
 
-/// A loss returns one value per row [R] of `logits` [R, C], `labels` [R], `features` [R, D], `teacher_logits` [R, T],
-/// `row_weight` [R] and `side`, the job's tensors by name. Its values are weighted by row_weight. `view_logits` [R, C]
-/// and `view_features` [R, D] are outputs for the second view of the same rows, in a job of add_second_view(); the
-/// other arguments are then those of the first view. A penalty returns one number for the trained `weights` [n],
-/// `start` [n], the weights at the start of the job, and `side`. It is called for each contiguous part of the trained
-/// weights, and its results are added up. Tensors of one axis in `side` that are longer than the part are cut to it.
-/// All arguments are passed by name.
+/// A loss returns one value per row [R]. Its arguments are `logits` [R, C], `labels` [R], `features` [R, D],
+/// `teacher_logits` [R, T], `row_weight` [R] and `side`, the job's tensors by name. The values are weighted by
+/// row_weight. `view_logits` [R, C] and `view_features` [R, D] are outputs for the second view of the same rows, in a
+/// job of add_second_view(); the other arguments are then those of the first view. A penalty returns one number for
+/// the trained `weights` [n], `start` [n], the weights at the start of the job, and `side`. The penalty is called for
+/// each contiguous part of the trained weights, and the results are added up. Tensors of one axis in `side` that are
+/// longer than the part are cut to it. All arguments are passed by name.
 ///
-/// A step of several models is one call of torch.func.vmap, provided that it has the bits of one call per model, so
-/// that results do not depend on the group. Both are compared once for each shape of a step, with random inputs. Steps
-/// with padding, and functions of `side`, are computed model by model.
+/// One call of torch.func.vmap computes a step of several models if it gives the bits of one call per model, so that
+/// results do not depend on the group. Both are compared once for each shape of a step, with random inputs. Steps with
+/// padding, and functions of `side`, are computed model by model.
 class python_loss final : public loss {
 public:
   /// @param identity losses with equal identities are the same and may share a batch
@@ -57,7 +57,7 @@ public:
                   at::Tensor& gradients) const override {
     add_penalty(1.0, weights, start, offset, auxiliary, gradients);
   }
-  /// regularize() with a factor.
+  /// Like regularize(), with the penalty multiplied by `factor`.
   void add_penalty(double factor, const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                    const tensor_map* auxiliary, at::Tensor& gradients) const;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,

@@ -11,7 +11,7 @@ namespace mneme {
 using hosted_value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>>;
 
-/// A strategy whose halves are Python objects. It holds the GIL while they run, but never while jobs are computed.
+/// A strategy whose halves are Python objects. The GIL is held while the halves run, but never while jobs are computed.
 class python_method final : public strategy, public client_rows_user {
 public:
   /// @param type subclass of mneme.Method
@@ -31,7 +31,7 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
   void set_client_rows(const std::shared_ptr<const client_rows>& rows) override { client_rows_ = rows; }
 
-  // Functions for its halves. They require the GIL.
+  // Functions for the halves of the method. They require the GIL.
   [[nodiscard]] const method_setup& setup() const { return setup_; }
   [[nodiscard]] const transmitted_weights& traveling() const { return transmitted_; }
   /// Instance of the user's class. @pre prepare() was called

@@ -43,8 +43,8 @@ public:
   void fold(const delivery& in) const;
   /// Runs close_round() and the jobs that it yields.
   [[nodiscard]] task<void> close(server_context& ctx, const round_info& info, tensors_ref start);
-  /// Returns weights [P] from Python's self.weights, or from the result of predict(). They are immutable: tensors that
-  /// Python can modify are copied. @param attribute name of the source in errors
+  /// Returns weights [P] from Python's self.weights, or from the result of predict(). The returned weights are
+  /// immutable: tensors that Python can modify are copied. @param attribute name of the source in errors
   [[nodiscard]] at::Tensor weights(const char* attribute) const;
   /// Returns weights [P] from Python's predict(client). Call it only if predicts_clients() is true.
   [[nodiscard]] at::Tensor predicted_for(client_id client) const;

@@ -21,7 +21,7 @@ void row_owner::expect_alive() const {
     throw std::invalid_argument("rows of a run were used after its end; keep their row numbers instead");
 }
 
-/// Newest task whose visible rows are `shown_`. It is the task of the broadcast, unless the task is hidden from the
+/// Newest task whose visible rows are `shown_`. This is the task of the broadcast, unless that task is hidden from the
 /// client.
 std::int64_t row_owner::newest_task(const client_rows& known) const {
   const auto shows = [&](std::int64_t task) {

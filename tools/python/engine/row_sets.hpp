@@ -11,10 +11,10 @@ namespace mneme {
 /// A client or server that selects rows. All calls require the GIL.
 class row_owner {
 public:
-  /// The server. It can only select rows of a given set.
+  /// Makes the owner of the server's rows; the server can only select rows of a given set.
   row_owner() = default;
-  /// A client in a round.
-  /// @param known nullptr: the client may only select the `shown` rows @param tasks number of tasks of the run
+  /// Makes the owner of a client's rows in a round. @param known nullptr: the client may only select the `shown` rows
+  /// @param tasks number of tasks of the run
   /// @param task task of the broadcast, which may be hidden from clients
   row_owner(client_id client, const std::shared_ptr<const client_rows>& known, std::int64_t tasks, task_id task,
             sample_view shown);

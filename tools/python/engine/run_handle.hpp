@@ -23,7 +23,7 @@ struct run_description {
   accept_options accept{};
 };
 
-/// Only one may be active per process. All calls require the GIL, which is released while waiting.
+/// Only one run may be active per process. All calls require the GIL, which is released while waiting.
 class run_handle {
 public:
   /// Starts the run. Throws std::runtime_error if another run is active in this process.
@@ -42,13 +42,13 @@ public:
   [[nodiscard]] nb::tuple pace() const;
   /// Number of rounds that were done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
-  /// Warnings about the scenario and its inputs, each with a location and a text. They are complete once pace() has a
-  /// folder.
+  /// Warnings about the scenario and its inputs, each with a location and a text. The list is complete once pace() has
+  /// a folder.
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
   /// Errors of a scenario that could not start; available after the run has ended.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }
-  /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if there was nothing
-  /// to resume.
+  /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if the run was
+  /// already done.
   [[nodiscard]] nb::object summary() const;
 
 private:

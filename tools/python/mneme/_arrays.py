@@ -36,7 +36,7 @@ def is_split(value):
 
 
 def resized(picture, side):
-    """The largest centered square, resized to side x side pixels, as torchvision's CenterCrop and Resize."""
+    """The largest centered square, resized to side x side pixels like with torchvision's CenterCrop and Resize."""
     from PIL import Image
     width, height = picture.size
     square = min(width, height)
@@ -59,8 +59,8 @@ def are_pictures(value):
 
 
 def stacked_pictures(parts, side=0):
-    """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels are
-    those of Pillow's convert("RGB") and convert("L"). side: see as_pixels()."""
+    """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels equal
+    the results of Pillow's convert("RGB") and convert("L"). side: see as_pixels()."""
     modes = set()
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
@@ -127,7 +127,7 @@ def as_float32(rows, where):
 
 
 def as_int64(values, where):
-    """Converts integers of any type to int64. A value out of range is an error that names it."""
+    """Converts integers of any type to int64. A value out of range is an error that names the value."""
     numbers = values.to(torch.int64)
     if values.dtype == torch.uint64 and bool((numbers < 0).any()):
         row = int((numbers < 0).nonzero()[0][0])

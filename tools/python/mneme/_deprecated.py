@@ -21,7 +21,7 @@ class OldName:
 
 
 def flag(cls, new, old):
-    """Returns the class attribute `new`. It is that of the nearest base that declares it, under either name."""
+    """Returns the class attribute `new` from the nearest base class that declares it, under either name."""
     for base in cls.__mro__:
         has_old = old in vars(base) and not isinstance(vars(base)[old], OldName)
         if has_old and new in vars(base):

@@ -56,7 +56,7 @@ def cross_entropy() -> _engine.Loss:
     return _engine._cross_entropy
 
 
-_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept alive here
+_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # keys: ids of functions, which this dict keeps alive
 _known_names: set[str] = set()
 
 
@@ -222,9 +222,9 @@ class Server:
 
 class AveragingServer(Server):
     """Averages uploads with the weights of `strategy.weighting`, in float64 and in order of arrival; in asynchronous
-    runs by FedBuff or FedAsync. Functions that are not overridden run natively."""
+    runs with FedBuff or FedAsync. Functions that are not overridden run natively."""
 
-    velocity: Any = 0.0  # for methods with momentum; becomes a tensor in the first step
+    velocity: Any = 0.0  # momentum of methods that use it; becomes a tensor in the first step
 
     _host: Any  # set by the engine before the first call
 
@@ -247,8 +247,8 @@ class AveragingServer(Server):
     def mean(self, name: str) -> torch.Tensor | None: ...
 
     def mean(self, name: str = "weights") -> Any:
-        """Mean of the tensors with this name folded since the last step ([P] for weights). None if no upload had
-        another name's tensor. May be called once per step."""
+        """Mean of the tensors with this name that were folded since the last step ([P] for weights). For other names,
+        None if no upload had such a tensor. May be called once per step."""
         return self._host.mean(name)
 
     def fold(self, upload: _engine.Delivery) -> None:

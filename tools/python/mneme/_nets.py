@@ -18,14 +18,14 @@ from mneme._types import Path
 
 
 class HasModel(Protocol):
-    """Object with model() as of a Run."""
+    """Object that has model(), like a Run."""
 
     def model(self) -> dict[str, torch.Tensor]: ...
 
 
 class Net:
-    """Keys of [model] for a net of torch. `layers` are its texts; None: it is a module in a file, which runs
-    unfused."""
+    """Keys of [model] for a net of torch. `layers`: the layers as texts; None: the net is a module in a file, which
+    runs unfused."""
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
                  module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
@@ -60,7 +60,8 @@ class Net:
 
 
 def layers_of(content):
-    """Translates an exported program. Returns (layers, {name in the file: name in mneme}, frozen, why it has none)."""
+    """Translates an exported program. Returns (layers, {name in the file: name in mneme}, frozen, reason why there are
+    no layers)."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.pt2")
         with open(path, "wb") as file:

@@ -14,7 +14,7 @@ from mneme._types import Keys, Scenario
 
 class PartitionCounts:
     """Numbers of training rows that clients hold. rows: [clients][classes], of all tasks; classes: names of the
-    columns. A notebook shows it as a heat map, print() as numbers."""
+    columns. A notebook shows this object as a heat map, and print() shows it as numbers."""
 
     def __init__(self, classes: list[str], rows: list[list[int]]) -> None:
         self.classes, self.rows = classes, rows

@@ -7,7 +7,7 @@ CODE = "--python-code"
 
 
 def main():
-    """Replaces this process by the program. `mneme export` and `mneme export-net` are implemented in Python. With
+    """Replaces this process with the program. `mneme export` and `mneme export-net` are implemented in Python. With
     --python-code FILE, which may be repeated, the program runs in this process, and all commands have the methods of
     these files."""
     words = sys.argv[1:]

@@ -384,7 +384,7 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), allow_so
 
 
 def expect_source(folder, methods):
-    """Raises if the run has another method source, even if the run is already done."""
+    """Raises if the method's source differs from the run's, even if the run is already done."""
     if not os.path.exists(os.path.join(folder, "scenario.toml")):
         return
     strategy = tomllib.loads(Run(folder).scenario())["strategy"]

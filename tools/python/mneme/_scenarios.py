@@ -62,7 +62,7 @@ class Opened(NamedTuple):
     is_made: bool                    # True: a temporary empty file; all keys are in `settings`
 
     def named(self, findings):
-        """Replaces locations in the command line or in the temporary file by keys of the dict."""
+        """Replaces locations in the command line or in the temporary file with keys of the dict."""
         return [self.with_key(where, text) for where, text in findings]
 
     def with_key(self, where, text):

@@ -22,7 +22,7 @@ class CodeVisits:
     def visit_function(self, function):
         code = function.__code__
         wrapped = getattr(function, "__wrapped__", None)
-        if hasattr(function, "registry") and hasattr(function, "dispatch"):  # functools.singledispatch
+        if hasattr(function, "registry") and hasattr(function, "dispatch"):  # true for functools.singledispatch
             self.visit_pairs("registry", function.registry.items())
         elif is_library_file(code.co_filename):
             self.visit_library_function(function, wrapped)

@@ -72,7 +72,7 @@ class ObjectVisits:
         try:
             reduce = copyreg.dispatch_table.get(type(value))
             parts = reduce(value) if reduce else value.__reduce_ex__(4)
-        except Exception:  # noqa: BLE001  libraries raise what they like
+        except Exception:  # noqa: BLE001  libraries raise exceptions of any class
             raise self.refusal(kind + " with a state that Python cannot read",
                                "make it in prepare() or in the function that uses it, or give its class "
                                "__getstate__()") from None

@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 
 known_texts: dict[str, str] = {}  # {file: text} with code; a sweep passes it to its workers
-SKIPPED = {"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"}  # fields of nodes
+SKIPPED = {"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"}  # ignored fields
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OUTER_NAMES = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"}

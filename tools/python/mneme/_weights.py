@@ -69,7 +69,7 @@ def merged(tensors: dict[str, torch.Tensor], scale: float) -> dict[str, torch.Te
         block, _, part = layer.rpartition(".")
         if layer + ".weight" in result:
             target, rows = layer + ".weight", slice(None)
-        else:  # the rows of one matrix within that of query, key and value
+        else:  # the rows of one matrix within the joint matrix of query, key and value
             target = f"{block}.qkv.weight"
             height = change.shape[0]
             rows = slice(PARTS[part] * height, (PARTS[part] + 1) * height)

@@ -23,7 +23,7 @@ END_OF_RUN_S = 10.0  # nodes end shortly before the run whose end they have rece
 
 
 class NodesEnded(RuntimeError):
-    """All nodes of a cluster have ended before the run."""
+    """Raised if all nodes of a cluster have ended before the run."""
 
 
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
@@ -38,7 +38,7 @@ def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -
         try:
             return node.wait()
         except BaseException:
-            node.terminate()  # makes it give its shards back
+            node.terminate()  # makes the node return its shards
             raise
 
 
@@ -115,7 +115,7 @@ class Cluster:
         """Describes the end of a node."""
         try:
             return f"exit code {self.result(task)}"
-        except Exception as error:  # of any library
+        except Exception as error:  # errors of any library
             return f"{type(error).__name__}: {error}".splitlines()[0]
 
     def is_done(self, task: Any) -> bool:
@@ -129,7 +129,8 @@ class Cluster:
         raise NotImplementedError
 
     def stop(self, wait_s: float) -> None:
-        """Stops the nodes, also if only some have started. wait_s: how long they may take to end with the run."""
+        """Stops the nodes, also if only some have started. wait_s: seconds that the nodes may take to end with the
+        run."""
         raise NotImplementedError
 
 
@@ -188,8 +189,8 @@ class Ray(Cluster):
 
 
 class Dask(Cluster):
-    """Starts one task per node. client: a distributed.Client, whose workers need a thread per task. resources: of each
-    task."""
+    """Starts one task per node. client: a distributed.Client, whose workers need a thread per task. resources: those
+    that each task requires."""
 
     def __init__(self, client: Any, nodes: int | None = None, *, threads_per_node: int = 1,
                  options: tuple[str, ...] = (), resources: dict[str, float] | None = None):

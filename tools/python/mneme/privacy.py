@@ -19,8 +19,9 @@ def epsilon(run: Any, delta: float | None = None, *, participations: int | None 
     noise = "server": each round is a Gaussian mechanism on a Poisson sample of rate cohort / clients (Mironov et al.
     2019), or of rate 1 if clients are not always enrolled and reachable.
     noise = "client": the server sees each upload; the sensitivity is 2 clip_norm, with one upload per round.
-    noise = "tree" (Kairouz et al. 2021): an upload is part of at most floor(log2(rounds)) + 1 nodes. The k uploads of a
-    client change the nodes of one level by at most k clip_norm in sum, so the noise multiplier is z / (k sqrt(levels)).
+    noise = "tree" (Kairouz et al. 2021): an upload is part of at most floor(log2(rounds)) + 1 nodes of the tree. The
+    k uploads of a client change the nodes of one level by at most k clip_norm in sum, so the noise multiplier
+    is z / (k sqrt(levels)).
 
     run: a mneme.Run. delta: in (0, 1); default uploads.delta. participations: k, the largest number of rounds in which
     one client took part; tree noise only. Raises ValueError for a run without noise or a bad

@@ -18,8 +18,8 @@ from fedavg_reference import (CLIENT_ROWS, EPOCHS, SEED, TRAIN_ROWS, Mlp, partit
                               write_safetensors)
 
 STEPS = 50
-ROWS_PER_SECOND = (97.0, 61.0, 83.0, 11.0)  # of each client, as in the scenarios
-LATENCY_NS = 50_000_000                      # of a download and of an upload, which otherwise take no time
+ROWS_PER_SECOND = (97.0, 61.0, 83.0, 11.0)  # speed of each client, as in the scenarios
+LATENCY_NS = 50_000_000                      # latency of a download and of an upload, which otherwise take no time
 TRAINING = {"learning_rate": 0.02}
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""BERT of the library transformers, the reference for mneme's.
+"""BERT of the library transformers, the reference for mneme's model "bert".
 
     python3 tools/research/export/bert_reference.py [tests/golden/transformers]
 

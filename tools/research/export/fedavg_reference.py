@@ -50,7 +50,7 @@ def read_idx(path, rows):
 
 
 def read_split(folder, name, rows):
-    """Normalized images [rows, 784] float64 and labels [rows] int64."""
+    """Returns normalized images [rows, 784] float64 and labels [rows] int64."""
     images = read_idx(os.path.join(folder, f"{name}-images-idx3-ubyte.gz"), rows)
     labels = read_idx(os.path.join(folder, f"{name}-labels-idx1-ubyte.gz"), rows)
     return (images.reshape(rows, PIXELS).double() / 255 - MEAN) / DEVIATION, labels.long()

@@ -45,8 +45,8 @@ class CaptionEncoder(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    """Maps rows of the number of words, the words [L] and the encoder's output for the image [T D] to logits of the
-    next word [B, V]."""
+    """Maps rows to logits of the next word [B, V]. A row holds the number of words, the words [L], and the encoder's
+    output for the image [T D]."""
 
     def __init__(self, captioner, length, width):
         super().__init__()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results of the tiny parts in the libraries transformers and diffusers, the reference for mneme's.
+"""Results of the tiny parts in the libraries transformers and diffusers, the reference for mneme's results.
 
     python3 tools/research/export/picture_parts_reference.py scenarios/smoke/parts tests/golden/picture_parts
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torchvision's residual nets and other convolutional models, the reference for mneme's.
+"""torchvision's residual nets and other convolutional models, the reference for mneme's models.
 
     python3 tools/research/export/torchvision_reference.py [tests/golden/torchvision]
 

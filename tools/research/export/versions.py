@@ -3,7 +3,8 @@
 
     python3 tools/research/export/versions.py tests/golden/modules/versions      # writes torch-2.11.pt2, for example
 
-The tests load a file of each supported minor version. Needs PyTorch alone, so that it runs with any version of it. Only
+The tests load a file of each supported minor version. Needs only PyTorch, so that the script runs with any version of
+PyTorch. Only
 the sample inputs, which a run does not read, are left out. Does not use mneme's engine.
 """
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A vision transformer with timm's names, the reference for mneme's.
+"""A vision transformer with timm's names, the reference for mneme's model "vit".
 
     python3 tools/research/export/vit_reference.py [tests/golden/torchvision]
 

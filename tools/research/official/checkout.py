@@ -14,7 +14,7 @@ def git(checkout, *words):
 
 
 def check_commit(checkout, repository, commit):
-    """Refuses another commit and changed files, because recorded numbers must be those of the published code."""
+    """Refuses another commit and changed files, because the recorded numbers must come from the published code."""
     present = git(checkout, "rev-parse", "HEAD")
     if present != commit:
         raise Refused(f"{checkout}: commit {present}; expected {commit} of {repository}: "

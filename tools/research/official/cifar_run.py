@@ -168,6 +168,6 @@ class Trace:
 
 
 def watch_rounds(learner, trace):
-    """Replaces the program's evaluations by ours, once per round; models of clients are not evaluated."""
+    """Replaces the program's evaluations with ours, once per round; models of clients are not evaluated."""
     learner._compute_accuracy = lambda model, _: (trace.note_round(model, learner._cur_task)
                                                   if model is learner._network else 0.0)

@@ -91,7 +91,7 @@ class FedCil(shim.Adapter):
 
 
 class Draws:
-    """Replaces numpy's draws: labels in turn, and noise computed from names. Draws are recorded."""
+    """Replaces numpy's draws with labels in turn and noise computed from names. Records the draws."""
 
     def __init__(self, name, stride=2):
         self.name, self.stride, self.count, self.labels, self.places = name, stride, 0, [], []

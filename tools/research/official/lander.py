@@ -17,7 +17,7 @@ import shim
 from shim import kept_by, listed, made_values, replaced, rounded, summary, values_of
 from torchvision_reference import CifarResNet, images
 
-SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # classes: seen, of the run; numbers of an anchor
+SIDE, SEEN, CLASSES, EMBEDDING = 16, 4, 6, 5  # SEEN: classes so far; CLASSES: of the run; EMBEDDING: of an anchor
 CHUNK = 10                                    # rows that share a noise layer, fixed in data_generation
 
 
@@ -133,7 +133,8 @@ def named_values(net, prefix, running=None):
 
 
 def calibrated(net):
-    """Sets running statistics to those of images computed from names, so that their sizes fit every layer."""
+    """Sets running statistics to the statistics of images that are computed from names, so that the statistics fit the
+    inputs of every layer."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
     for layer in layers:
         layer.momentum = 1.0
@@ -328,7 +329,7 @@ def client_steps(adapter, learner, batches):
 
 
 def local_steps(adapter):
-    """Three steps of a client in the first task, and of one in the second, at the official learning rates."""
+    """Three steps of a client in the first task and of a client in the second task, at the official learning rates."""
     made = {"settings": {"side": SIDE, "classes": CLASSES, "embedding": EMBEDDING, "rate": 0.04, "momentum": 0.9,
                          "decay": 5e-4, "own": OWN, "replayed": REPLAYED, "radius": RADIUS}}
     for name, old, seen in (("first", 0, SEEN), ("later", SEEN, CLASSES)):

@@ -20,7 +20,7 @@ from lander import calibrated
 from shim import made_values, replaced, rounded, summary, values_of
 from torchvision_reference import images
 
-SIDE, SEEN, CLASSES = 16, 4, 6  # classes: of the teacher, of the run
+SIDE, SEEN, CLASSES = 16, 4, 6  # SEEN: classes of the teacher; CLASSES: of the run
 CODE, FILTERS, BATCH, STEPS = 8, 64, 12, 3
 OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 TERMS = {"labels": "ce_loss", "information": "ie_loss", "statistics": "bn_loss", "smoothness": "noise_loss",
@@ -76,7 +76,8 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
 
 
 def running_of(adapter):
-    """Sets running statistics to those of images computed from names, so that their sizes fit every layer."""
+    """Sets running statistics to the statistics of images that are computed from names, so that the statistics fit the
+    inputs of every layer."""
     return {mneme_name(name): values for name, values in calibrated(net_of(adapter, "teacher.")).items()}
 
 
@@ -89,7 +90,7 @@ def moved(net):
 # -- Generator --------------------------------------------------------------------------------------------------------
 
 def generator_of(adapter, stages):
-    """Two upsampling stages, or three by a class that always has 128 and 64 filters."""
+    """Makes a generator with two upsampling stages, or with three, from a class that always has 128 and 64 filters."""
     made = (adapter.generators.Generator(CODE, 3, SIDE, 2 * FILTERS) if stages == 2
             else adapter.generators.GeneratorMed(CODE, 3, SIDE))
     with torch.no_grad():
@@ -106,7 +107,7 @@ def generator_state(generator):
 class Watched(torch.optim.Adam):
     """Adam that records, after each step, the local variables of the calling function."""
 
-    noted = None  # function that receives them
+    noted = None  # function that receives these variables
 
     def step(self, *given, **named):
         super().step(*given, **named)

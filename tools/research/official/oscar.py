@@ -67,7 +67,7 @@ class Oscar(shim.Adapter):
                  "clients_test_dataloaders": tests, "print": lambda *_: None, **names}
         with warnings.catch_warnings(), replaced({(self.models.models, "resnet18"): lambda pretrained: net(),
                                                   (sys, "argv"): ["train.py", "--backbone", "resnet18", *arguments]}):
-            warnings.simplefilter("ignore")  # of torch: passing an epoch to a schedule is deprecated
+            warnings.simplefilter("ignore")  # torch warns that passing an epoch to a schedule is deprecated
             exec(self.program, names)
         return names
 
@@ -79,7 +79,7 @@ class Oscar(shim.Adapter):
         class Watched(torch.optim.lr_scheduler.StepLR):
             def step(self, *given):
                 super().step(*given)
-                if given:  # not the first call, by torch itself
+                if given:  # false in the first call, which torch itself makes
                     kept["losses"].append(rounded(given[0]))
                     kept["rates"].append(rounded(self.get_last_lr()[0]))
                     kept["nets"].append(moved(nets[0]))

@@ -120,7 +120,7 @@ def made_images(folder):
     if not os.path.exists(picture):
         if "MNEME" not in os.environ:
             raise Refused("MNEME is not set; expected mneme's program, which makes the images (compare.py sets it)")
-        shutil.rmtree(place, ignore_errors=True)  # of an interrupted run
+        shutil.rmtree(place, ignore_errors=True)  # left by an interrupted run
         subprocess.run([os.environ["MNEME"], "run", os.path.join(folder, "scenario.toml"), "--threads", "1", "--quiet",
                         "--set", "training.epochs=1", "--out", place], check=True)
     with open(os.path.join(place, "summary.json"), encoding="utf-8") as file:

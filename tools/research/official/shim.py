@@ -1,9 +1,9 @@
 """Runs research code written for CUDA devices, from a checkout, on one CPU thread.
 
 An adapter (lander.py, fed_cil.py, ...) derives from Adapter, names repository and commit, and imports the checkout's
-classes; no code is copied. This file patches what prevents them from running: devices, worker processes of loaders, and
-packages that only plot or log. One process runs one official program, because all of them have modules called
-`utils`.
+classes; no code is copied. This file replaces the parts that prevent the classes from running: devices, worker
+processes of loaders, and packages that only plot or log. One process runs one official program, because all of them
+have modules called `utils`.
 """
 import contextlib
 import dataclasses
@@ -30,7 +30,7 @@ from torchvision_reference import formula, rounded, summary  # noqa: E402, F401
 # -- CPU instead of a device ------------------------------------------------------------------------------------------
 
 def on_host(value):
-    """Replaces a device argument that names a CUDA device, or the number of one, by the CPU."""
+    """Replaces a device argument that names a CUDA device, or the number of one, with the CPU."""
     if isinstance(value, torch.device) and value.type == "cuda":
         return torch.device("cpu")
     return "cpu" if isinstance(value, str) and value.split(":")[0] in ("cuda", "gpu") else value
@@ -130,7 +130,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def module_of(name, **members):
-    """Registers a module with these members, to replace a package of which little is called."""
+    """Registers a module with these members. It replaces a package of which the code calls few functions."""
     module = Stub(name)
     vars(module).update(members)
     sys.modules[name] = module
@@ -215,7 +215,7 @@ class Split:
 class Adapter:
     """One official program. Each method uses the state of official objects. Few adapters implement all methods."""
 
-    NAME = ""        # of the method in mneme
+    NAME = ""  # name of the method in mneme
     REPOSITORY = ""
     COMMIT = ""
     STUBS = ()       # imported packages that are not needed

@@ -48,7 +48,7 @@ def small_run(folder, seed, method):
     cifar_run.write_split(folder, seed)
     torch.manual_seed(seed)
     body = cifar_run.body_weights(cifar_run.Features())
-    bound = 64 ** -0.5 if method.startswith("stsa") else (3 / 64) ** 0.5  # of the initialization of the programs' heads
+    bound = 64 ** -0.5 if method.startswith("stsa") else (3 / 64) ** 0.5  # bound of the programs' initial heads
     head = {"fc.weight": torch.empty(CLASSES, 64).uniform_(-bound, bound)}
     head.update({"fc.sigma": torch.ones(1)} if method.startswith("stsa") else {"fc.bias": torch.zeros(CLASSES)})
     cifar_run.write_tensors(folder, "initial.safetensors", {**body, **head})
@@ -67,7 +67,7 @@ def arguments(seed, method):
 # -- Start ------------------------------------------------------------------------------------------------------------
 
 def start_statistics(learner, given, projection):
-    """Sets a cosine head with the given rows, and the file's W_R instead of what setup_RP draws."""
+    """Sets a cosine head with the given rows, and the file's W_R instead of the matrix that setup_RP draws."""
     net = learner._network
     net.update_fc(INCREMENT)
     with torch.no_grad():

@@ -168,7 +168,8 @@ def synthesis(adapter):
 
 
 def calibrated_statistics(adapter):
-    """Running statistics of images computed from names, so that their sizes fit every layer."""
+    """Running statistics of images that are computed from names, so that the statistics fit the inputs of every
+    layer."""
     return calibrated(net_of(adapter, "teacher."))
 
 

@@ -56,7 +56,7 @@ class Share:
         try:
             os.rmdir(self.folder)
         except OSError:
-            pass  # one of its processes is still ending
+            pass  # a process of the group is still ending
 
 
 class World:
@@ -98,7 +98,8 @@ class World:
 
     @staticmethod
     def shape(inside, device, mbit, client):
-        """Limits the rate by a token bucket with a queue of 200 ms; netem, if requested, delays before it."""
+        """Limits the rate with a token bucket that has a queue of 200 ms; netem, if requested, delays packets before
+        the bucket."""
         parent = ("root",)
         if client.get("delay_ms") or client.get("loss"):
             sh(*inside, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "delay",

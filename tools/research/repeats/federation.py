@@ -69,7 +69,7 @@ def keep(folder, round_number, state):
 
 
 def kept(folder):
-    """(round, state) of the checkpoint; if there is none, round 0 and a new net."""
+    """Returns (round, state) of the checkpoint; if there is none, round 0 and a new net."""
     import torch
     path = os.path.join(folder, CHECKPOINT)
     if not os.path.exists(path):

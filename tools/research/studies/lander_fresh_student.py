@@ -22,7 +22,7 @@ from array_bytes import Packed, write_safetensors  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCENARIO = ROOT / "scenarios/small/lander_emnist.toml"
 BYTE, INT64 = 0, 4  # codes of dtypes in a checkpoint
-STUDENT_STEPS = 1640  # of 32 images: five passes over a full pool
+STUDENT_STEPS = 1640  # steps of 32 images each: five passes over a full pool
 FEW_STEPS = {"generator_rounds": 6, "warm_up": 2, "generator_steps": 10, "generator_batch": 40, "student_steps": 5}
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""AFC's distillation of maps by channel in kminsoo/AFC.
+"""AFC's distillation of feature maps, channel by channel, in kminsoo/AFC.
 
     python3 tools/research/export/official/afc.py CHECKOUT [tests/golden]
 
-Needs PyTorch. Its measure of importance requires its own net, which mneme lacks, and is not run.
+Needs PyTorch. AFC's measure of importance requires AFC's own net, which mneme lacks, so this script does not run it.
 """
 import importlib.util
 import os

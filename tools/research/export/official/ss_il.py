@@ -19,7 +19,7 @@ REPOSITORY = "https://github.com/hongjoon0805/SS-IL-Official"
 COMMIT = "8c323811f99f6da8e8d794b663c43bfe63864a3f"
 FEATURES, CLASSES, STEP = 5, 6, 2
 NEW_LABELS, OLD_LABELS, MIXED_LABELS = [4, 5, 5, 4], [0, 3, 1], [4, 0, 5, 3, 1, 2, 4]
-ALPHA, BETA = 0.8, -0.3  # of the previous task
+ALPHA, BETA = 0.8, -0.3  # corrections of the previous task
 
 
 class LinearNet(torch.nn.Module):
