@@ -225,7 +225,7 @@ void target::keys(key_table& table) {
   table.choice("epoch_ends", options_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
                "An epoch of later tasks ends after all own rows, or with the shorter of own rows and images.");
   table.integer("pool_max", options_.making.most, {.low = 0},
-                "Maximum number of images, the first by file name; 0: all.");
+                "Maximum number of pool images, in order of file names; 0: all.");
   making_keys(table, options_.making);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B]: mean over B, sum over K
 
-/// The critic's output for some rows, and the losses on it.
+/// Computes the critic's scores of rows, and the losses of these scores.
 class judgment {
 public:
   judgment(const feature_gan& gan, const gan_training& training) : gan_(gan), options_(training) {}

@@ -23,8 +23,8 @@ struct statistics_match {
 /// Returns the average after one more round, 0.9 past + 0.1 now: [S].
 [[nodiscard]] at::Tensor next_average(const at::Tensor& past, const at::Tensor& now);
 
-/// Adversarial loss: -mean over the batch of KL(net || student). A row counts as 0 if net and student assign it to
-/// different classes.
+/// Adversarial loss: -mean over the batch of KL(net || student). Rows that net and student assign to different classes
+/// count as 0.
 /// @param logits [B, c] of the net @param other [B, c] of the student
 [[nodiscard]] at::Tensor student_teacher_gap(const at::Tensor& logits, const at::Tensor& other);
 
