@@ -94,7 +94,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_info&
     co_return advice();
   }
 
-  // Gradients in the first rounds of a task belong to it, since clients may detect the task in different rounds.
+  // Gradients in the first rounds of a task belong to this task, as clients may detect the task in different rounds.
   const bool is_new_task =
       !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(options_.first_scored, 1));
   const bool has_new_images = !pool_.empty();

@@ -103,7 +103,7 @@ struct best_models {
   /// Takes the model if its score is at least the best one. Rounds without scores offer 0.
   void offer(double score, const old_model& now);
 };
-/// Reads the models from the proxy's advice. Null advice has none.
+/// Reads the models from the proxy's advice. Returns no models for null advice.
 [[nodiscard]] old_models read_advice(const tensors_ref& advice);
 
 /// The encoder, shared by proxy and clients.
