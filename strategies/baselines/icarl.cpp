@@ -4,7 +4,7 @@
 // previous model's sigmoids:
 //     loss = sum over rows and classes of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
 //
-// The official code takes the mean over rows and all 100 classes from the first task on, which suits its rate of 2.0.
+// The official code takes the mean over rows and all 100 classes from the first task on, and its learning rate is 2.0.
 // PyCIL's iCaRL has cross-entropy over the classes seen, plus cross-entropy with the teacher's softmax at T = 2,
 // without a factor T^2.
 //

@@ -3,7 +3,7 @@
 ///
 /// - A client trains on its current rows and on exemplars of finished tasks. It selects the exemplars of a task in its
 ///   first round after the task, by features of the received model. A client that was not drawn for whole tasks selects
-///   them task by task, in order.
+///   the exemplars of these tasks in the order of tasks.
 /// - The teacher is the global model at the start of the task. It is sent in every round.
 /// - The server averages all weights and running statistics, by default unweighted.
 /// - Steps that a method adds at the end of a task run on the clients in the last round of the task, after local
