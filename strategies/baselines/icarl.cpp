@@ -58,9 +58,9 @@ public:
     table.choice("losses", options_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
                  "iCaRL's sigmoid losses, or the softmax losses of PyCIL's iCaRL.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0},
-                 "losses = \"softmax\": weight of the distillation added to cross-entropy.");
+                 "Weight of the distillation that is added to cross-entropy (losses = \"softmax\").");
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
-                 "losses = \"softmax\": temperature of the distillation.");
+                 "Temperature of the distillation (losses = \"softmax\").");
     memory_keys(table);
     readout_keys(table);
   }

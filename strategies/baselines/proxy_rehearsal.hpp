@@ -1,8 +1,8 @@
 /// proxy_rehearsal: shared base of PODNet and AFC. It has class proxies, the NCA loss and distillation of the maps of
 /// all stages. At the end of a task it tunes the head on equally many rows of each class.
 ///
-/// Douillard et al. 2020, "PODNet", and Kang et al. 2022, "Class-Incremental Learning by Knowledge Distillation with
-/// Adaptive Feature Consolidation", as their official code computes them.
+/// Loss terms are those of the official code of Douillard et al. 2020, "PODNet", and Kang et al. 2022,
+/// "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature Consolidation".
 #pragma once
 #include "strategies/baselines/rehearsal.hpp"
 namespace mneme {

@@ -93,8 +93,8 @@ protected:
   [[nodiscard]] client_result result_of(const rehearsal_state& now, const tensors_ref& weights,
                                         const tensors_ref& more = nullptr) const;
 
-  /// Features by which exemplars are selected. @param features [n, D] @param tasks number of tasks that the net was
-  /// trained on
+  /// Returns the features with which exemplars are selected. @param features [n, D]
+  /// @param tasks number of tasks that the net was trained on
   [[nodiscard]] virtual at::Tensor herd_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
     return features;
   }
@@ -124,7 +124,7 @@ public:
 protected:
   /// Handles the tensors of an upload other than weights and class sums.
   virtual void fold_more(const delivery& /*in*/) {}
-  /// Called after the averaging of a task's last round.
+  /// Called after the uploads of a task's last round are averaged.
   virtual void end_task(const round_info& /*place*/) {}
 
 private:

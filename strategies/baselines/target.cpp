@@ -122,8 +122,8 @@ sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t e
   return {.source = view.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
-/// Shortens epochs to the number of image batches, if the real rows have more. The rows of all epochs are drawn in
-/// advance, and the job passes them in order in a single epoch.
+/// Shortens epochs to the number of image batches, if the real rows have more batches. The rows of all epochs are drawn
+/// in advance, and the job trains on them in this order in a single epoch.
 void cut_epochs(train_job& job, const client_context& ctx) {
   auto& how = job.options;
   const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);

@@ -17,7 +17,7 @@ void embedding_rehearsal_options::vector_keys(key_table& table) {
 
 void embedding_rehearsal_options::beta_key(key_table& table) {
   table.number("beta", encoder.beta, {.low = 0.0},
-               "vee: beta, weight of the KL divergence (summed over the embedding) in the encoder's training.");
+               "beta: weight of the KL divergence (summed over the embedding) in the training of a vee encoder.");
 }
 
 void embedding_rehearsal_options::training_keys(key_table& table) {

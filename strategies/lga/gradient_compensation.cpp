@@ -26,7 +26,7 @@ struct gradient_compensation_method::client_memory {
   double entropy = 0.0;         ///< Mean entropy of the previous round, in nats.
   bool is_waiting = false;      ///< True: the rows have changed, and the client has not detected it yet.
   bool is_over = false;         ///< True: the task of `current` is over, and only its exemplars are kept.
-  std::uint32_t known_task = 0; ///< Counted from 1; used with an oracle.
+  std::uint32_t known_task = 0; ///< Task of the last detection with an oracle, from 1; 0: none.
 
   static client_memory loaded(const tensor_map& from) {
     client_memory memory;
@@ -417,7 +417,7 @@ diagnostics gradient_compensation_method::check(const method_setup& setup) const
 
 void gradient_compensation_method::shared_keys(key_table& table, gradient_compensation_options& to) {
   table.number("threshold", to.threshold, {.low = 0.0},
-               "Increase of a client's mean entropy, in nats, at which it detects a new task.");
+               "Increase of a client's mean entropy, in nats, at which the client detects a new task.");
   table.integer("memory", to.memory_rows, {.low = 1, .high = 100'000'000}, "Maximum number of exemplars per client.");
   table.choice("exemplars", to.choice,
                {{"greedy", exemplar_choice::greedy},

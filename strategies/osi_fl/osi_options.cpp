@@ -75,7 +75,7 @@ void osi_options::keys(key_table& table) {
                "step, which also update the running ones, as in the official code.");
   table.omit_default_from_digest();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
-               "Weights of replayed images: the same for every task, or the same for every image.");
+               "Weights of replayed images: the same sum for every task (eq. 16), or the same for every image.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
                "Penalty of mode = \"oscar-r\": lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the "
                "mean squared change, from task 2 on, as in the official code.");
@@ -98,7 +98,7 @@ void osi_options::keys(key_table& table) {
   table.integer("components", generator.components, {.low = 1, .high = 100'000},
                 "Number of principal components that the generator makes per image; at most the number of pixels.");
   table.flag("match_moments", generator.matches_moments,
-             "Match the mean and covariance of generated components of a class to those of its public rows.");
+             "Map generated components of a class to the mean and covariance of its public rows.");
   table.integer("encoder_passes", generator.encoder_passes, {.low = 1, .high = 100'000},
                 "Epochs of the encoder's training on the public rows.");
   table.integer("component_passes", generator.component_passes, {.low = 1, .high = 100'000},

@@ -9,7 +9,7 @@ namespace mneme {
 using row_list = std::vector<std::int64_t>;
 /// Converts a tensor [n] int64 to a list. Returns an empty list for null.
 [[nodiscard]] row_list to_row_list(const at::Tensor* numbers);
-/// A view of `rows` of the data set that `like` refers to.
+/// Returns a view of `rows` of the data set that `like` refers to.
 [[nodiscard]] sample_view view_of(const sample_view& like, row_list rows);
 /// Returns the labels that occur in `rows`.
 [[nodiscard]] std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows);
