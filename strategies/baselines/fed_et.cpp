@@ -41,7 +41,7 @@ loss_ref elastic_objective(const et_options& options) {
         .strength = options.others_weight}});
 }
 
-/// Server of "elastic-transfer": sums the importances of all uploads that contain one, over all tasks.
+/// Server of "elastic-transfer". Sums the importances in the uploads of all tasks.
 class elastic_server final : public averaging_server {
 public:
   explicit elastic_server(const method_setup& setup)

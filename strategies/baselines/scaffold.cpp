@@ -57,7 +57,7 @@ public:
       if (entry.buffer) // running statistics have no gradient
         corrected_.narrow(0, entry.offset, entry.size).zero_();
   }
-  /// [P] 1 for parameters and 0 for running statistics, on the device of `like`.
+  /// Returns [P], 1 for parameters and 0 for running statistics, on the device of `like`.
   [[nodiscard]] at::Tensor mask(const at::Tensor& like) const { return corrected_.to(like.device()); }
   void put(tensor_map& into, const at::Tensor& control) const {
     const auto parts = transmitted_.pick(control);

@@ -184,7 +184,7 @@ void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_
 
 /// A client's record of its generators, classes and batches.
 struct own_history {
-  std::int64_t task = -1;                    // task of its last round
+  std::int64_t task = -1;                    // task of the client's last round
   std::int64_t batches = 0;                  // batches read in this task
   bool begins = false;                       // true in the client's first round of the task
   at::Tensor classes{};                      // mask [C] of all classes so far

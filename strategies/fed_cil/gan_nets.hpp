@@ -42,8 +42,8 @@ private:
   model_ref generator_, critic_;
 };
 
-/// Initial weights as in the official code (serverbase.py:109): N(0, 0.02^2), biases 0, scales of batch normalizations
-/// 1.
+/// Draws initial weights as in the official code (serverbase.py:109): weights from N(0, 0.02^2), biases 0, and scales
+/// of batch normalizations 1.
 [[nodiscard]] at::Tensor normal_start(const model& net, std::uint64_t seed);
 
 } // namespace mneme

@@ -58,7 +58,7 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& training, gan_op
   const double share = replays ? 0.5 : 1.0;
   gan_losses losses;
 
-  // Critic step, with fixed generator.
+  // Critic step, with a fixed generator.
   const auto fixed = both.generator.weights();
   const auto generated = [&](const labeled_codes& coded) {
     return labeled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};

@@ -51,7 +51,7 @@ at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& 
       .abs();
 }
 
-/// Mask [n, C]: true in the columns of other tasks.
+/// Returns a mask [n, C] that is true in the columns of tasks other than the row's own.
 at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, const std::vector<class_range>& tasks) {
   const auto columns = at::arange(classes, labels.options()).unsqueeze(0);
   auto outside = at::ones({labels.numel(), classes}, labels.options().dtype(at::kBool));

@@ -233,7 +233,7 @@ sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
 
-/// Loss by eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
+/// The loss is that of eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
 train_job central_rehearsal::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
   const auto& shape = run_->shape();
   const auto classes =

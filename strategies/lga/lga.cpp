@@ -106,7 +106,7 @@ at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, 
   return (at::softplus(logits) - logits * targets).sum(1) / static_cast<double>(classes);
 }
 
-/// The weight of each row by eqs. 3-5: [R].
+/// Returns the weight of each row by eqs. 3-5: [R].
 at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   if (with.weighting == gradient_weighting::none || !in.auxiliary)
     return at::ones_like(in.labels, in.labels.options().dtype(at::kDouble));
@@ -116,7 +116,7 @@ at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   return row_weights(magnitudes, groups, in.auxiliary->at(tasks_name).item<std::int64_t>(), with.weighting);
 }
 
-/// The distillation loss of each row, by eq. 9 or as in iCaRL: [R].
+/// Returns the distillation loss of each row, by eq. 9 or as in iCaRL: [R].
 at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
   const auto& teacher_output = in.teachers[0].logits;
   const auto classes = in.logits.size(1);

@@ -171,9 +171,9 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// Updates omega by eq. 12, unless it is fixed. Official: sets it once, at the start of the second task, to the root of
-/// the mean of Tr / d. The official code computes it from training images on the server; ours from reconstructions,
-/// since the proxy has no training images.
+/// Updates omega by eq. 12, unless omega is fixed. With the official noise, sets omega once, at the start of the second
+/// task, to the root of the mean of Tr / d. The official code computes omega from training images on the server. mneme
+/// uses reconstructions, since the proxy has no training images.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] traces divided by d
   if (options_.noise_scale > 0.0)

@@ -50,7 +50,7 @@ public:
   }
 
 protected:
-  /// One pass is one slice.
+  /// Runs one pass in each slice.
   [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto center = call.slice == 0 ? mean_of(call) : call.state.at("centre");
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");

@@ -47,7 +47,7 @@ struct moment_map {
   /// Maps latents [m, L]: [m, L].
   [[nodiscard]] at::Tensor moved(const at::Tensor& latents) const;
 };
-/// Names of these tensors for all kinds: [kinds, L, L], [kinds, L] and [kinds, L].
+/// Names of the tensors of moment_map, stacked over all kinds: [kinds, L, L], [kinds, L] and [kinds, L].
 inline constexpr std::array moment_tensors{"turns", "made_means", "row_means"};
 
 /// A program that computes the moment_map of each kind, one kind per slice. It samples a thousand latents under the

@@ -98,7 +98,7 @@ struct image_components {
   /// Returns normalized images, float32. @param bytes [n, C, H, W] uint8
   [[nodiscard]] at::Tensor normalized(const at::Tensor& bytes) const;
 };
-/// Names of these tensors.
+/// Names of the tensors of image_components.
 inline constexpr std::array component_tensors{"basis", "centre", "spread", "scale", "shift"};
 
 /// Predicts the velocity (Salimans and Ho 2022) of noisy latents, given time and condition. Time and condition

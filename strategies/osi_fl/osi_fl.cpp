@@ -218,7 +218,7 @@ private:
   std::map<speaker, std::int64_t> sent_numbers_; // number of values sent, by client and task
   std::map<speaker, tensors_ref> received_;      // uploads of the open round
   std::vector<labeled_images> kept_;             // retained images of each finished task
-  std::map<std::int64_t, at::Tensor> shown_;     // by class: the first generated images
+  std::map<std::int64_t, at::Tensor> shown_;     // first generated images of each class
   std::int64_t generated_ = 0;
   // Peak memory in bytes, without temporary memory of computations. A client holds its rows as bytes, the encoder and
   // the upload. The server holds all nets, the uploads of a round, generated and retained images, and the global model.

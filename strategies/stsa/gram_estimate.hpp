@@ -6,8 +6,8 @@ namespace mneme {
 
 /// Definition of kappa, the number of clients in the divisor of the scatter between clients.
 enum class client_count : std::uint8_t {
-  total,    ///< All clients that took part (paper); shrinks the scatter if some lack the class.
-  nonempty, ///< Clients with rows of the class; unbiased.
+  total,    ///< All clients that took part (paper). The scatter is too small if some of them lack the class.
+  nonempty, ///< Clients with rows of the class. The estimate is then unbiased.
 };
 
 /// Sums of one class over the (dummy) clients that have rows of it, and the number of all clients that took part.

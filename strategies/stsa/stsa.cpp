@@ -218,7 +218,7 @@ std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
                                                               .ring = run.ring({})});
 }
 
-/// Function of a compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
+/// Function of a compute job. Returns W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
 tensor_map solve(const tensor_map& in) {
   tensor_map out;
   out.put("readout", solve_ridge(in.at("gram"), in.at("sums"), in.at("ridge").item<double>()).to(at::kFloat));
