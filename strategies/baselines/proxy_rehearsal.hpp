@@ -11,7 +11,7 @@ namespace mneme {
 
 /// NCA loss of each row as in the official code: [R]. With u = logits - max of the row: -u_y + log(1 + sum over j != y
 /// of exp u_j). It equals cross-entropy if y has the largest logit, and is larger otherwise. The official code
-/// subtracts the paper's margin from all similarities, so it cancels. The gradient flows through the maximum.
+/// subtracts the paper's margin from all similarities, so the margin cancels. Gradients flow through the maximum.
 /// @param logits [R, C] @param labels [R] int64
 [[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
 /// The objective with NCA as its only term.

@@ -24,7 +24,7 @@ namespace {
 
 // Axes: P weights of the net.
 
-constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; [1] int64
+constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; its task, [1] int64
 constexpr const char* correction_name = "correction";                // auxiliary tensor: c - c_i [P]
 constexpr std::string_view control_lead = "control.";                // prefix of tensor names in messages
 

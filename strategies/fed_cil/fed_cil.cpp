@@ -382,7 +382,7 @@ program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const emb
   return job;
 }
 
-/// Both nets, and the extra tensors for the server's consolidation.
+/// Returns an upload of both nets and of the extra tensors for the server's consolidation.
 tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& rows, const own_history& history) const {
   auto upload = std::make_shared<tensor_map>();
   upload->put(flat_weights, played.at(gan_tensors::critic));

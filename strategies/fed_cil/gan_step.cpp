@@ -13,7 +13,7 @@ class judgment {
 public:
   judgment(const feature_gan& gan, const gan_training& training) : gan_(gan), options_(training) {}
 
-  /// Scores [K, B, C + 1].
+  /// Returns the critic's scores [K, B, C + 1].
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
     const auto classes = gan_.critic()->classes();
     return gan_.critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;

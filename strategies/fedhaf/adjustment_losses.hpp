@@ -63,8 +63,9 @@ struct adjustment_terms {
   [[nodiscard]] bool compares_features() const { return feature_distillation > 0.0 || feature_balance > 0.0; }
 };
 
-/// FD and KD are 0 in a step without old rows, or without a teacher. FB is 0 without old or new rows, or without its
-/// reference model. The job's teacher must have logits of the old classes for KD, and features for FD and FB.
+/// Returns the weighted sum of the loss terms. FD and KD are 0 in a step without old rows, or without a teacher. FB is
+/// 0 without old or new rows, or without its reference model. The job's teacher must have logits of the old classes for
+/// KD, and features for FD and FB.
 [[nodiscard]] loss_ref adjustment_objective(const adjustment_terms& terms);
 
 } // namespace mneme

@@ -213,7 +213,7 @@ std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task
   return draw_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
 }
 
-/// `current` and the kept rows of earlier tasks, as rows of the data set.
+/// Returns `current` and the kept rows of earlier tasks, as rows of the data set.
 sample_view central_rehearsal::with_kept_rows(const sample_view& current, const tensor_map& memory,
                                               std::uint32_t task) const {
   auto rows = std::make_shared<std::vector<std::int64_t>>(*current.rows);

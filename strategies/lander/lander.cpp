@@ -37,7 +37,7 @@ namespace {
 
 enum draws : std::uint32_t { anchor_draw = first_method_purpose + 91, dream_draw, student_draw, head_draw };
 
-/// The model at the end of a task.
+/// Selection of the model at the end of a task.
 enum class task_model : std::uint8_t { last_round, best_round };
 
 struct options {

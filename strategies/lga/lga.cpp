@@ -130,7 +130,7 @@ at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
                          class_likelihood::sigmoid, divisor);
 }
 
-/// The label term with weighted rows (eq. 6) and the distillation term (eq. 9).
+/// Returns the label term with weighted rows (eq. 6) and the distillation term (eq. 9).
 std::vector<at::Tensor> forgetting_values(const loss_rows& in, const forgetting_terms& with) {
   const auto weight = in.weight * weights_of(in, with).to(at::kFloat);
   const auto classes = in.logits.size(1);

@@ -53,7 +53,7 @@ struct running_scale {
   void learn(const at::Tensor& traces);
 };
 
-/// Accuracy of the head on noisy copies of the features, or on the features if `how.copies` is 0.
+/// Accuracy of the head on noisy copies of the features, or on the features themselves if `how.copies` is 0.
 /// @param features [m, D] @param labels [m] int64 @param head [C, D] weights @param bias [C]
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                                    const at::Tensor& bias, const feature_noise& how, const rng_key& key);

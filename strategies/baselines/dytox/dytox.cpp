@@ -210,7 +210,7 @@ train_job dytox::tuning(const client_context& ctx, const broadcast& in, const re
   return job;
 }
 
-/// Balanced tuning in the last round of a task, from task 2 on. Otherwise returns `weights` unchanged.
+/// In the last round of a task, from task 2 on, tunes on balanced rows. Otherwise returns `weights` unchanged.
 task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                tensors_ref weights) const {
   if (!now.is_last || now.classes.old() == 0 || options_.tuning_epochs == 0 || now.all_rows().empty())
