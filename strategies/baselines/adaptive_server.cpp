@@ -70,7 +70,7 @@ std::vector<preset> adaptive_method::presets() const {
                        "second_moment = \"zero\"\nbias_correction = ";
   flower += options_.rule == second_moment::adam ? "true\n" : "false\n";
   return {{"paper", "Algorithm 2 with the constants of the paper's experiments", paper},
-          {"flower", "the defaults of the official code", flower}};
+          {"flower", "the defaults of Flower", flower}};
 }
 
 std::unique_ptr<server_half> adaptive_method::make_server() const {

@@ -108,6 +108,7 @@ std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vect
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
+/// Returns AFC's loss. @param factor weight of the distillation, distillation sqrt(n / s)
 /// @param importance [channels] of every map; undefined: all channels have weight 1
 loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const std::string& task) {
   return differentiable_objective(
@@ -260,7 +261,7 @@ protected:
 private:
   std::vector<std::string> names_;
   std::vector<weighted_average> sums_;
-  std::vector<at::Tensor> importance_; // importances of the last finished task; empty before that
+  std::vector<at::Tensor> importance_; // importances of the last finished task; empty in the first task
 };
 
 std::unique_ptr<server_half> afc::make_server() const { return std::make_unique<afc_server>(setup(), maps()); }

@@ -27,8 +27,9 @@ namespace {
 enum draws : std::uint32_t { holdout_draw = first_method_purpose };
 enum class corrected_blocks : std::uint8_t { newest, all };
 enum class tuned_model : std::uint8_t { received, trained };
-constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; a correction is [3],
-                                                                                         // including a weight
+// "corrections" [T, 2] hold alpha and beta of each task. "correction" [3] holds alpha, beta and the weight of an
+// upload.
+constexpr const char *corrections_name = "corrections", *correction_name = "correction";
 
 struct options {
   double temperature = 2.0, holdout_share = 0.1, penalty = 0.0;
@@ -139,14 +140,14 @@ public:
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                  "T: temperature of the distillation.");
     table.number("holdout_share", options_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
-                 "Rows held out of each class, as a share of the memory's rows of an old class; at least one row.");
+                 "Rows held out of each class, as a share of the exemplars per old class; at least one row.");
     table.number("penalty", options_.penalty, {.low = 0.0}, "Weight of beta^2 in the loss of stage 2.");
     table.choice("corrected_tasks", options_.corrects,
                  {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
-                 "Logits that are corrected: those of the newest task, or of every task by its own alpha and beta.");
+                 "Logits that are corrected: those of the newest task, or of every task with its own alpha and beta.");
     table.choice("correction_model", options_.tuned_on,
                  {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
-                 "The model that stage 2 corrects: the one at the start of the last round, or the client's own.");
+                 "Model that stage 2 corrects: the received one of the last round, or the client's trained one.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {

@@ -9,12 +9,12 @@
 // The official code is built on LUCIR with a cosine head. It evaluates the 10 neighbors of every row with the current
 // net in every step. h is a running mean over the steps. No public code combines DDE with iCaRL.
 //
-// Ours: the base is iCaRL with softmax, federated as in rehearsal.hpp: DCE, distillation by cross-entropy at T = 2, a
-// linear head and herding. Once per round, each client searches the neighbors among its own rows, without augmentation.
-// The softmax of neighbors is computed by the model at the start of each epoch, in evaluation mode. This saves ten
-// forward passes per row. Therefore every epoch is a separate training job, and the momentum starts at 0. A client
-// without new rows minimizes plain cross-entropy. h is the mean feature of a client's rows under its trained model; the
-// server averages over clients.
+// Ours: the base is iCaRL with softmax, federated as in rehearsal.hpp. It has DCE, distillation by cross-entropy at
+// T = 2, a linear head and herding. Once per round, each client searches the neighbors among its own rows, without
+// augmentation. The softmax of neighbors is computed by the model at the start of each epoch, in evaluation mode. This
+// saves ten forward passes per row. Therefore every epoch is a separate training job, and the momentum starts at 0. A
+// client without new rows minimizes plain cross-entropy. h is the mean feature of a client's rows under its trained
+// model; the server averages over clients.
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/linear_head.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -109,7 +109,7 @@ public:
     table.integer("neighbours", options_.neighbors, {.low = 0, .high = 1000},
                   "Number of nearest new rows whose outputs are averaged with a row's output; 0: plain cross-entropy.");
     table.number("alpha", options_.alpha, {.low = 0.0, .high = 1.0},
-                 "Share of the drift that is removed from outputs.");
+                 "alpha: share of the feature drift that is removed from logits in tests.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                  "T: temperature of the distillation.");

@@ -24,7 +24,8 @@ namespace {
 // Axes: K models, B rows of a step.
 
 enum draws : std::uint32_t { place_draw = first_method_purpose };
-// Tensors of the memory: row numbers [n] int64; number of rows presented and last task, [2] int64.
+// Tensors of the memory, int64: "rows" [n] are row numbers; "met" [2] are the number of rows presented and the last
+// task.
 constexpr const char *rows_name = "rows", *met_name = "met";
 
 enum class buffer_selection : std::uint8_t { reservoir, ring };
@@ -91,7 +92,7 @@ public:
   std::vector<preset> presets() const override {
     return {{"paper", "10 current and 10 replayed rows per step, one epoch, learning rate 0.1",
              "[strategy]\nreplay_rows = 10\n[training]\nbatch = 10\nepochs = 1\nlearning_rate = 0.1\n"},
-            {"mammoth", "defaults of the official code for a buffer of 200 rows",
+            {"mammoth", "defaults of mammoth for a buffer of 200 rows",
              "[strategy]\nbuffer = 200\nreplay_rows = 32\n[training]\nbatch = 32\nlearning_rate = 0.1\n"}};
   }
   diagnostics check(const method_setup& setup) const override;

@@ -90,7 +90,8 @@ public:
   }
   std::vector<preset> presets() const override {
     return {stsa_preset(),
-            {"official", "the official code: sums over the batch, 5 epochs in each of 40 rounds, weights by samples",
+            {"official",
+             "the official code, with sums over the batch, 5 epochs in each of 40 rounds, and weights by rows",
              "[strategy]\nreduction = \"sum\"\n[rounds]\nper_task = 40\n"
              "[training]\nepochs = 5\nbatch = 64\noptimizer = \"adam\"\nlearning_rate = 1e-4\n"}};
   }

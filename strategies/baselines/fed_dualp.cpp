@@ -22,7 +22,7 @@ public:
     table.integers("general_blocks", shape_.general, {.low = 0, .high = 199},
                    "Blocks whose attention reads the shared prompt.");
     table.integer("general_length", shape_.general_length, {.low = 2, .high = 1024},
-                  "Number of vectors of a shared prompt; even.");
+                  "Number of vectors of a shared prompt, an even number.");
     table.number("match", match_, {.low = 0.0},
                  "Weight of the loss that trains keys; 0: keys keep their random initial values.");
     table.flag("all_slots", shape_.all_slots,

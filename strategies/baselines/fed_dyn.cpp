@@ -1,8 +1,8 @@
 // FedDyn: D. A. E. Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, Algorithm 1. From the
 // received model w^r, a client minimizes
 //     L_k(w) - <g_k, w> + alpha / 2 |w - w^r|^2
-// and then updates its gradient estimate g_k to g_k - alpha (w_k - w^r). The server updates h to h - alpha / n sum_k
-// (w_k - w^r) over n clients and sends mean_k w_k - h / alpha.
+// and then updates its gradient estimate g_k to g_k - alpha (w_k - w^r). The server updates its state h to
+// h - alpha / n sum_k (w_k - w^r) for n clients and sends mean_k w_k - h / alpha.
 //
 // The official code evaluates the mean of the clients' models, as we do.
 //

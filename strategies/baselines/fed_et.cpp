@@ -42,7 +42,7 @@ loss_ref elastic_objective(const et_options& options) {
         .strength = options.others_weight}});
 }
 
-/// Server of "elastic-transfer": sums the importances of all uploads that contain one, over all tasks.
+/// Server of "elastic-transfer". Sums the importances in the uploads of all tasks.
 class elastic_server final : public averaging_server {
 public:
   explicit elastic_server(const method_setup& setup)
@@ -101,17 +101,17 @@ public:
   void keys(key_table& table) override {
     table.choice("variant", options_.read_as,
                  {{"elastic-transfer", reading::elastic_transfer}, {"enhancer", reading::enhancer}},
-                 "Which of the two FedET methods: regularization by importance, or adapters in a frozen net.");
+                 "FedET method: regularization by importance, or adapters in a frozen net.");
     table.number("own_weight", options_.own_weight, {.low = 0.0},
-                 "elastic-transfer: l1, weight of the client's own importance.");
+                 "l1: weight of the client's own importance (elastic-transfer).");
     table.number("others_weight", options_.others_weight, {.low = 0.0},
-                 "elastic-transfer: l2, weight of the importance over all clients.");
+                 "l2: weight of the mean importance of all clients (elastic-transfer).");
     table.number("importance_max", options_.importance_max, {.low = 0.0, .open_low = true},
-                 "elastic-transfer: upper bound of an element of the importance.");
+                 "Upper bound of an element of the importance (elastic-transfer).");
     table.number("distillation_weight", options_.distillation.weight, {.low = 0.0},
-                 "enhancer: weight of the distillation from the previous task's enhancer.");
+                 "Weight of the distillation from the previous task's enhancer (variant \"enhancer\").");
     table.number("temperature", options_.distillation.temperature, {.low = 0.0, .open_low = true},
-                 "enhancer: temperature of the distillation.");
+                 "Temperature of the distillation (variant \"enhancer\").");
   }
   /// Clients run a second job in the last round of a task and upload its importance.
   method_needs needs() const override { return {.round_barrier = true}; }

@@ -82,7 +82,7 @@ class fed_ewc final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.choice("ewc_mode", options_.mode, {{"faithful", ewc_mode::faithful}, {"repo_noop", ewc_mode::repo_noop}},
-                 "The penalty as published, or without effect as in the official code.");
+                 "Penalty: as published, or without effect as in the official code.");
     table.number("ewc_lambda", options_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
     table.choice("fisher", options_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
                  "Gradients to square: of a batch's loss as in the official code, or of each row's loss.");
@@ -91,14 +91,14 @@ public:
                  "or added.");
     table.omit_default_from_digest();
     table.flag("fisher_updates_batch_norm", options_.updates_running_stats,
-               "repo_noop: after training, clients pass over their rows once more in training mode, which updates "
-               "running statistics, as in the official code.");
+               "With ewc_mode = \"repo_noop\", clients pass over their rows in training mode after training, which "
+               "updates running statistics, as in the official code.");
     table.omit_default_from_digest();
     table.number("fisher_max", options_.fisher_max, {.low = 0.0},
                  "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {
-    return {{"paper", "the penalty as published: Fisher information of rows, added over tasks; its upper bound is ours",
+    return {{"paper", "the penalty as published, with Fisher information of rows, added over tasks; its bound is ours",
              "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
             {"official",
              "the official code, in which the penalty has no effect and the Fisher pass updates running statistics",
@@ -136,7 +136,7 @@ private:
   loss_ref penalised_; // created once, in prepare()
 };
 
-/// The job that computes the Fisher information at `at`, over all classes seen so far.
+/// Returns the job that computes the Fisher information at the weights `at`, over all classes seen so far.
 train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = at;
@@ -148,7 +148,7 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   return job;
 }
 
-/// One epoch at learning rate 0: only the running statistics change.
+/// Returns a job of one epoch at learning rate 0, which changes only the running statistics.
 train_job fed_ewc::fisher_request(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.info.seen_classes});
   job.start = at;

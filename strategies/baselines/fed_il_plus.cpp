@@ -13,7 +13,7 @@
 namespace mneme {
 namespace {
 
-// Axes: n rows of a client, K its classes, D features, P weights of the net, H weights of its head.
+// Axes: n rows of a client, K classes of a client, D features, P weights of the net, H weights of its head.
 
 enum il_plus_draws : std::uint32_t { replay_draw = first_method_purpose };
 constexpr std::string_view prototype_lead = "prototypes.";
@@ -209,9 +209,10 @@ public:
                   "Features that the server draws per class after a round; 0: no replay.");
     table.integer("replay_passes", options_.passes, {.low = 1, .high = 1'000},
                   "Epochs of the head on the drawn features.");
-    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536}, "Batch size of strategy.replay_passes.");
+    table.integer("replay_batch", options_.batch, {.low = 1, .high = 65'536},
+                  "Batch size of the head's training on drawn features.");
     table.number("replay_learning_rate", options_.learning_rate, {.low = 0.0},
-                 "Learning rate of strategy.replay_passes (plain SGD).");
+                 "Learning rate of the head on drawn features (plain SGD).");
   }
   /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }
@@ -239,7 +240,7 @@ private:
   il_plus_options options_;
 };
 
-/// The client's memory "described" holds the last task whose prototypes it has uploaded.
+/// The tensor "described" of the client's memory holds the last task whose prototypes the client has uploaded.
 task<client_result> fed_il_plus::client_round(client_context& ctx, const broadcast& in) const {
   auto training = averaging_method::client_round(ctx, in);
   auto trained = co_await training;

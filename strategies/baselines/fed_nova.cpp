@@ -1,6 +1,6 @@
 // FedNova: J. Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
-// NeurIPS 2020. The server divides the change of client i by |a_i|_1, the total weight of its local steps. A client
-// that takes more steps therefore has no more influence. With p_i = n_i / n, the client's share of the round's rows:
+// NeurIPS 2020. The server divides the change of client i by |a_i|_1, the total weight of its local steps. So the
+// number of steps does not determine a client's influence. With p_i = n_i / n, the client's share of the round's rows:
 //     x = x - tau_eff sum_i p_i eta d_i,  eta d_i = (x - x_i) / |a_i|_1.
 // For tau steps of plain SGD, |a|_1 = tau. With momentum rho, |a|_1 is the sum of (1 - rho^k) / (1 - rho) over k = 1 ..
 // tau. With a proximal term mu, it is the sum of (1 - eta mu)^k over k = 0 .. tau - 1. The effective number of steps is
@@ -129,11 +129,11 @@ public:
         "tau_eff: the clients' mean number of steps, the mean weight of their steps, or the official code's choice.");
   }
   std::vector<preset> presets() const override {
-    return {
-        {"paper", "tau_eff as the clients' mean number of steps", "[strategy]\neffective_steps = \"steps\"\n"},
-        {"official", "the official code: number of steps with a proximal term, else their weights; decay 1e-4",
-         "[strategy]\neffective_steps = \"auto\"\n[training]\nweight_decay = 1e-4\n"},
-        {"niid-bench", "the official code: the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
+    return {{"paper", "tau_eff as the clients' mean number of steps", "[strategy]\neffective_steps = \"steps\"\n"},
+            {"official",
+             "the official code, with step counts if mu > 0 and weights of steps otherwise; weight decay 1e-4",
+             "[strategy]\neffective_steps = \"auto\"\n[training]\nweight_decay = 1e-4\n"},
+            {"niid-bench", "NIID-Bench, with the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
   }
   /// Clients are weighted as shares of one round, and upload their number of steps.
   method_needs needs() const override { return {.round_barrier = true}; }

@@ -1,4 +1,4 @@
-// Finetune: lower bound of continual learning. FedAvg on the rows and classes of the current task only.
+// Finetune: FedAvg on the rows and classes of the current task only, a lower bound of continual learning.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {

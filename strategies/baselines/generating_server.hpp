@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Base class of the servers of TARGET and MFCL. Before each task except the first, a program trains the generator.
-/// Every broadcast of the task contains what clients need of the result.
+/// Every broadcast of the task contains the part of the result that clients need.
 class generating_server : public averaging_server {
 public:
   explicit generating_server(const method_setup& setup) : averaging_server(setup), setup_(setup) {}

@@ -113,8 +113,9 @@ public:
   geodl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
     table.number("weight", options_.weight, {.low = 0.0}, "Weight of the geodesic term; 0: replay with cross-entropy.");
-    table.choice("form", options_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
-                 "The geodesic term: similarity along the flow as in the paper, or a squared distance in it.");
+    table.choice(
+        "form", options_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
+        "Geodesic term: one minus a cosine similarity under G as in the paper, or a squared distance under G.");
     memory_keys(table);
     readout_keys(table);
   }

@@ -4,7 +4,7 @@
 // previous model's sigmoids:
 //     loss = sum over rows and classes of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
 //
-// The official code takes the mean over rows and all 100 classes from the first task on, which suits its rate of 2.0.
+// The official code takes the mean over rows and all 100 classes from the first task on, and its learning rate is 2.0.
 // PyCIL's iCaRL has cross-entropy over the classes seen, plus cross-entropy with the teacher's softmax at T = 2,
 // without a factor T^2.
 //
@@ -58,9 +58,9 @@ public:
     table.choice("losses", options_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
                  "iCaRL's sigmoid losses, or the softmax losses of PyCIL's iCaRL.");
     table.number("distillation_weight", options_.distillation_weight, {.low = 0.0},
-                 "losses = \"softmax\": weight of the distillation added to cross-entropy.");
+                 "Weight of the distillation that is added to cross-entropy (losses = \"softmax\").");
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
-                 "losses = \"softmax\": temperature of the distillation.");
+                 "Temperature of the distillation (losses = \"softmax\").");
     memory_keys(table);
     readout_keys(table);
   }

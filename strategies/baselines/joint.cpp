@@ -1,4 +1,4 @@
-// Joint: upper bound of continual learning. FedAvg on the rows of all tasks so far.
+// Joint: FedAvg on the rows of all tasks so far, an upper bound of continual learning.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {

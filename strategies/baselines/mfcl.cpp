@@ -13,9 +13,9 @@
 // exponentially from 0.1 to 0.01 within a task. 5 of 50 clients participate per round. For Tiny-ImageNet, the generator
 // has one more upsampling layer (preset "official-tiny"), and rotated images are added, which we omit.
 //
-// Ours: the steps match the official classes (docs/fidelity.md). A client generates the images of all steps before its
-// training. Head rows of future classes keep their initial values. Every broadcast contains the generator and the
-// previous model. From task 2 on, a client round costs about 7 times as much as a round of FedAvg with preset
+// Ours: training steps match those of the official code (docs/fidelity.md). A client generates the images of all steps
+// before its training. Head rows of future classes keep their initial values. Every broadcast contains the generator
+// and the previous model. From task 2 on, a client round costs about 7 times as much as a round of FedAvg with preset
 // "official", and 2.7 times as much with "paper" (docs/benchmarks.md).
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/local_steps.hpp"
@@ -165,13 +165,13 @@ std::vector<preset> mfcl::presets() const {
   };
   const auto official = of_epochs(10, 32);
   return {{.name = "paper",
-           .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
+           .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at MFCL's own rates",
            .toml = of_epochs(2, 128)},
           {.name = "official",
-           .meaning = "a run of the official code on CIFAR-100: 5 of 50 clients per round",
+           .meaning = "a run of the official code on CIFAR-100, with 5 of 50 clients per round",
            .toml = official},
           {.name = "official-tiny",
-           .meaning = "a run of the official code on Tiny-ImageNet: a generator with one more upsampling stage",
+           .meaning = "a run of the official code on Tiny-ImageNet, with one more upsampling stage in the generator",
            .toml = official + "upsamplings = 3\n"}};
 }
 

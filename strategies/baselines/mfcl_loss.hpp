@@ -16,7 +16,7 @@ struct mfcl_weights {
 [[nodiscard]] loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& weights);
 inline constexpr const char* old_head_weight = "old_weight";
 inline constexpr const char* old_head_bias = "old_bias";
-/// Makes these auxiliary tensors from the first `old` rows of the linear head in `flat` [P].
+/// Makes the auxiliary tensors of mfcl_objective() from the first `old` rows of the linear head in `flat` [P].
 [[nodiscard]] tensors_ref old_head(const model& net, const at::Tensor& flat, std::int64_t old);
 
 } // namespace mneme

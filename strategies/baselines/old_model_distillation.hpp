@@ -4,7 +4,7 @@
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
-/// [training] of the official EWC and LwF code (github.com/Yuqin-G/STSA, aaaa006), without the weight decay.
+/// Section [training] as in the official EWC and LwF code (github.com/Yuqin-G/STSA, aaaa006), without weight decay.
 inline constexpr const char* public_training = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\n"
                                                "learning_rate = 0.01\nmomentum = 0.9\naugment = "
                                                "\"crop-flip-jitter\"\n";

@@ -24,7 +24,7 @@ struct options {
   double flat = 1.0, spatial = 3.0;
 };
 
-/// @param growth the ratio n / s
+/// Returns PODNet's loss. @param growth the ratio n / s
 loss_ref podnet_objective(const options& options, double growth) {
   return differentiable_objective({.identity = fmt::format("podnet {} {} {}", options.flat, options.spatial, growth),
                                    .terms = {"nca", "flat_distillation", "spatial_distillation"},

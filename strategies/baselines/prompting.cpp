@@ -198,7 +198,7 @@ void prompting_method::block_keys(key_table& table, prompt_shape& into) {
   table.integers("blocks", into.blocks, {.low = 0, .high = 199},
                  "Blocks of the transformer whose attention reads prompts, counted from 0.");
   table.integer("length", into.length, {.low = 2, .high = 1024},
-                "Number of vectors of a prompt; even: one half precedes the keys, the other the values.");
+                "Number of vectors of a prompt, an even number; one half precedes the keys, the other the values.");
 }
 
 void prompting_method::component_keys(key_table& table, prompt_shape& into) {

@@ -58,7 +58,7 @@ protected:
   [[nodiscard]] class_range covered_classes(const round_info& info) const override { return info.current_classes; }
   /// Declares the keys for prompted blocks and prompt length.
   static void block_keys(key_table& table, prompt_shape& into);
-  /// Declares the same keys and those of components.
+  /// Declares the keys of block_keys() and those of components.
   static void component_keys(key_table& table, prompt_shape& into);
 
 private:

@@ -58,7 +58,7 @@ void proxy_rehearsal::proxy_keys(key_table& table) {
   table.integer("tuning_epochs", proxies_.tuning_epochs, {.low = 0, .high = 100'000},
                 "Epochs of the head on balanced rows, in the last round of every task except the first.");
   table.number("tuning_rate", proxies_.tuning_rate, {.low = 0.0, .open_low = true},
-               "Learning rate of strategy.tuning_epochs.");
+               "Learning rate of the tuning (tuning_epochs).");
 }
 
 diagnostics proxy_rehearsal::check(const method_setup& setup) const {

@@ -1,8 +1,8 @@
 /// proxy_rehearsal: shared base of PODNet and AFC. It has class proxies, the NCA loss and distillation of the maps of
 /// all stages. At the end of a task it tunes the head on equally many rows of each class.
 ///
-/// Douillard et al. 2020, "PODNet", and Kang et al. 2022, "Class-Incremental Learning by Knowledge Distillation with
-/// Adaptive Feature Consolidation", as their official code computes them.
+/// Loss terms are those of the official code of Douillard et al. 2020, "PODNet", and Kang et al. 2022,
+/// "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature Consolidation".
 #pragma once
 #include "strategies/baselines/rehearsal.hpp"
 namespace mneme {
@@ -11,7 +11,7 @@ namespace mneme {
 
 /// NCA loss of each row as in the official code: [R]. With u = logits - max of the row: -u_y + log(1 + sum over j != y
 /// of exp u_j). It equals cross-entropy if y has the largest logit, and is larger otherwise. The official code
-/// subtracts the paper's margin from all similarities, so it cancels. The gradient flows through the maximum.
+/// subtracts the paper's margin from all similarities, so the margin cancels. Gradients flow through the maximum.
 /// @param logits [R, C] @param labels [R] int64
 [[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
 /// The objective with NCA as its only term.

@@ -44,15 +44,15 @@ void rehearsing_method::memory_keys(key_table& table) {
                 "Number of exemplars, per client or of all clients together (memory_scope).");
   table.choice("memory_scope", options_.scope,
                {{"client", memory_scope::client}, {"federation", memory_scope::federation}},
-               "Whether strategy.memory counts per client, or is split evenly over all clients of the run.");
+               "Meaning of strategy.memory: exemplars per client, or of all clients of the run, split evenly.");
   table.choice("exemplars", options_.choice,
                {{"greedy", exemplar_choice::greedy},
                 {"repeats", exemplar_choice::repeats},
                 {"duplicates", exemplar_choice::duplicates},
                 {"rank", exemplar_choice::rank},
                 {"first", exemplar_choice::first}},
-               "Herding without repeats (PyCIL); as in iCaRL's official code, where a row may be chosen again but is "
-               "kept once; the same, kept twice (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
+               "Herding without repeats (PyCIL); herding that may choose a row again and keeps it once (iCaRL's "
+               "official code) or twice (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
 }
 
 void rehearsing_method::readout_keys(key_table& table) {

@@ -3,7 +3,7 @@
 ///
 /// - A client trains on its current rows and on exemplars of finished tasks. It selects the exemplars of a task in its
 ///   first round after the task, by features of the received model. A client that was not drawn for whole tasks selects
-///   them task by task, in order.
+///   the exemplars of these tasks in the order of tasks.
 /// - The teacher is the global model at the start of the task. It is sent in every round.
 /// - The server averages all weights and running statistics, by default unweighted.
 /// - Steps that a method adds at the end of a task run on the clients in the last round of the task, after local
@@ -93,8 +93,8 @@ protected:
   [[nodiscard]] client_result result_of(const rehearsal_state& now, const tensors_ref& weights,
                                         const tensors_ref& more = nullptr) const;
 
-  /// Features by which exemplars are selected. @param features [n, D] @param tasks number of tasks that the net was
-  /// trained on
+  /// Returns the features with which exemplars are selected. @param features [n, D]
+  /// @param tasks number of tasks that the net was trained on
   [[nodiscard]] virtual at::Tensor herd_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
     return features;
   }
@@ -124,7 +124,7 @@ public:
 protected:
   /// Handles the tensors of an upload other than weights and class sums.
   virtual void fold_more(const delivery& /*in*/) {}
-  /// Called after the averaging of a task's last round.
+  /// Called after the uploads of a task's last round are averaged.
   virtual void end_task(const round_info& /*place*/) {}
 
 private:

@@ -1,6 +1,6 @@
 // SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020,
 // Algorithm 1. The server has a control variate c, client i has c_i; all start at zero. From the received model x, a
-// client takes K steps y_i = y_i - eta_l (g_i(y_i) - c_i + c). Its next control variate is, by the key `control`,
+// client takes K steps y_i = y_i - eta_l (g_i(y_i) - c_i + c). The key `control` selects its next control variate:
 //     I:  c_i+ = g_i(x), the gradient over all of its rows, or
 //     II: c_i+ = c_i - c + (x - y_i) / (K eta_l).
 // It uploads y_i and c_i+ - c_i. From the uploads S of a round and N clients, the server computes
@@ -24,7 +24,7 @@ namespace {
 
 // Axes: P weights of the net.
 
-constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; [1] int64
+constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; its task, [1] int64
 constexpr const char* correction_name = "correction";                // auxiliary tensor: c - c_i [P]
 constexpr std::string_view control_lead = "control.";                // prefix of tensor names in messages
 
@@ -46,8 +46,8 @@ public:
   }
 };
 
-/// Converts control variates [P] to the tensors that are sent, and back. For each tensor of weights that is sent, there
-/// is one for its control variates.
+/// Converts control variates [P] to the tensors that are sent, and back. Each tensor of weights that is sent has a
+/// tensor of control variates.
 class control_variates {
 public:
   control_variates() = default;
@@ -57,7 +57,7 @@ public:
       if (entry.buffer) // running statistics have no gradient
         corrected_.narrow(0, entry.offset, entry.size).zero_();
   }
-  /// [P] 1 for parameters and 0 for running statistics, on the device of `like`.
+  /// Returns [P], 1 for parameters and 0 for running statistics, on the device of `like`.
   [[nodiscard]] at::Tensor mask(const at::Tensor& like) const { return corrected_.to(like.device()); }
   void put(tensor_map& into, const at::Tensor& control) const {
     const auto parts = transmitted_.pick(control);
@@ -159,13 +159,12 @@ public:
                  "A client's control variate: its gradient at the received model (I), or derived from its change of "
                  "weights (II).");
     table.number("server_learning_rate", options_.server_rate, {.low = 0.0, .open_low = true},
-                 "eta_g: learning rate of the server's step; 1 is the mean.");
+                 "eta_g: learning rate of the server's step; with 1, the new model is the mean.");
     table.flag("reset", options_.reset, "Reset the control variates of clients and server when a task begins.");
   }
   std::vector<preset> presets() const override {
-    return {
-        {"paper", "uniform weights of uploads", "[strategy]\nweighting = \"uniform\"\n"},
-        {"niid-bench", "weights of uploads by rows, as in the official code", "[strategy]\nweighting = \"samples\"\n"}};
+    return {{"paper", "uploads have equal weights", "[strategy]\nweighting = \"uniform\"\n"},
+            {"niid-bench", "uploads are weighted by rows, as in NIID-Bench", "[strategy]\nweighting = \"samples\"\n"}};
   }
   /// Changes are measured from the broadcast of the round, and a client uploads two vectors.
   upload_content uploads() const override { return upload_content::weights_and_more; }

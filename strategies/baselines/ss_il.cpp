@@ -39,7 +39,7 @@ at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::i
   return old == 0 ? fresh : at::where(in.labels < old, within({0, old}), fresh);
 }
 
-/// @param blocks classes of every task so far, in order
+/// Returns SS-IL's loss. @param blocks classes of every task so far, in order
 loss_ref separated_objective(const options& options, const std::vector<class_range>& blocks) {
   auto identity = fmt::format("ss-il {} {}", options.temperature, options.distillation_weight);
   for (const auto& block : blocks)

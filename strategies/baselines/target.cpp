@@ -6,8 +6,8 @@
 // Real rows and images are passed through the net separately. In a server round, a copy of the generator G and the
 // latent codes are trained to minimize
 //     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree.
-// The batch with the lowest loss is stored. Then G takes one step along the sum of the copy's gradients, or along 67
-// times the change of the copy.
+// The batch with the lowest loss is stored. Then G takes one step whose gradient is the sum of the copy's gradients, or
+// 67 times the change of the copy.
 //
 // Official code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit 78cb9c0): KD has no factor T^2.
 // For CIFAR-100, it has 10 server rounds and a warm-up of 20 rounds, so no student is trained and the last term is
@@ -15,9 +15,9 @@
 // the shorter of its two data loaders ends. A step has 8000 / ceil(rows of the data / (clients * tasks * batch))
 // images.
 //
-// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). Epochs pass all real
-// rows unless epoch_ends = "shorter"; then rows of the next shuffle fill the last batch of images. Head rows of future
-// classes keep their initial values. Every broadcast contains the images, as bytes.
+// Ours: the steps of generator, student and clients match those of the official code (docs/fidelity.md). An epoch
+// covers all real rows unless epoch_ends = "shorter"; then rows of the next shuffle fill the last batch of images. Head
+// rows of future classes keep their initial values. Every broadcast contains the images, as bytes.
 #include "runtime/base/ceil_div.hpp"
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"
@@ -122,8 +122,8 @@ sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t e
   return {.source = view.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
-/// Shortens epochs to the number of image batches, if the real rows have more. The rows of all epochs are drawn in
-/// advance, and the job passes them in order in a single epoch.
+/// Shortens epochs to the number of image batches, if the real rows have more batches. The rows of all epochs are drawn
+/// in advance, and the job trains on them in this order in a single epoch.
 void cut_epochs(train_job& job, const client_context& ctx) {
   auto& how = job.options;
   const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);
@@ -171,11 +171,11 @@ std::vector<preset> target::presets() const {
                    "weight_decay = 5e-4\nschedule = \"cosine\"\naugment = \"crop-flip\"\n[rounds]\nper_task = 100\n"
                    "[strategy]\nweighting = \"uniform\"\n"},
           {.name = "official",
-           .meaning = "a run of the official code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
+           .meaning = "the official code on CIFAR-100, with five tasks, five clients and epochs of the shorter loader",
            .toml = own + "replay_rows = 500\n"},
           {.name = "official-tiny",
            .meaning =
-               "a run of the official code on Tiny-ImageNet: more rounds, an adversarial student, Reptile's outer step",
+               "the official code on Tiny-ImageNet, with more rounds, an adversarial student and Reptile's outer step",
            .toml = own + "replay_rows = 250\ngenerator_rounds = 200\ngenerator_steps = 50\ngenerator_rate = 2e-4\n"
                          "outer_step = \"reptile\"\nstatistics_weight = 0.1\nlabel_weight = 0.1\n"
                          "student_temperature = 5.0\n"}};
@@ -204,12 +204,12 @@ void making_keys(key_table& table, target_settings& making) {
   table.number("adversary_weight", making.adversary, {.low = 0.0},
                "c: weight of the adversarial term against the student.");
   table.integer("warm_up", making.warm_up, {.low = 1, .high = 100'000},
-                "First round with the adversarial term; the student is trained after each round from then on. Beyond "
-                "generator_rounds: no student.");
+                "First round with the adversarial term; the student is trained after each later round. If it exceeds "
+                "generator_rounds, no student is used.");
   table.integer("student_steps", making.student_steps, {.low = 0, .high = 100'000}, "Steps of the student per round.");
   table.integer("student_batch", making.student_batch, {.low = 1, .high = 100'000}, "Images per student step.");
   table.number("student_rate", making.student_rate, {.low = 0.0, .open_low = true},
-               "Learning rate of the student (SGD); a half cosine over the rounds.");
+               "Initial learning rate of the student (SGD); it follows half a cosine over the rounds.");
   table.number("student_rate_floor", making.student_floor, {.low = 0.0}, "Final learning rate of the student.");
   table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Momentum of the student.");
   table.number("student_decay", making.student_decay, {.low = 0.0}, "Weight decay of the student.");
@@ -223,9 +223,9 @@ void target::keys(key_table& table) {
                "Temperature of the distillation on images.");
   table.integer("replay_rows", options_.replay_rows, {.low = 1, .high = 1'000'000}, "Generated images per step.");
   table.choice("epoch_ends", options_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
-               "An epoch of later tasks ends after all own rows, or with the shorter of own rows and images.");
+               "From task 2 on, an epoch ends after all own rows, or when own rows or images run out.");
   table.integer("pool_max", options_.making.most, {.low = 0},
-                "Maximum number of images, the first by file name; 0: all.");
+                "Maximum number of pool images, in order of file names; 0: all.");
   making_keys(table, options_.making);
 }
 

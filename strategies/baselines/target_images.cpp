@@ -113,7 +113,7 @@ private:
   [[nodiscard]] target_draws drawn(const program_call& call) const;
   void teach(const program_call& call, work_state& now) const;
   [[nodiscard]] slice_result paused(const program_call& call, const work_state& now) const;
-  /// Returns only those of the images so far that the pool keeps.
+  /// Selects from `rows`, the images or labels so far, those that the pool keeps.
   [[nodiscard]] at::Tensor kept(const at::Tensor& rows) const {
     if (settings_.most == 0 || rows.size(0) <= settings_.most)
       return rows;
@@ -194,7 +194,7 @@ slice_result target_images::paused(const program_call& call, const work_state& n
   return step;
 }
 
-/// Runs one round. Appends its best batch to the pool as bytes, truncated instead of rounded.
+/// Runs one round. Appends its best batch to the pool, as bytes that are truncated instead of rounded.
 slice_result target_images::run_call(const program_call& call) const {
   auto now = begun_or_saved(call);
   const auto draws = drawn(call);

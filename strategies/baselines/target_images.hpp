@@ -1,4 +1,4 @@
-/// target_images: synthesizes images of old classes through a frozen classifier; a copy of the generator adapts to each
+/// target_images: synthesizes images of old classes through a frozen classifier. A copy of the generator adapts to each
 /// batch (TARGET, Zhang et al., ICCV 2023, and its official code, based on Fast Meta-DFKD, Fang et al. 2022).
 #pragma once
 #include "runtime/method/program.hpp"
@@ -11,7 +11,7 @@ namespace mneme {
 // Axes: B images of a round, N images of the pool, Z numbers of a code, G weights of a generator, P weights of the
 // classifier, S running statistics of its batch normalizations.
 
-/// How the generator is updated from the copy that a round has trained.
+/// Update of the generator from the copy that a round has trained.
 enum class outer_step : std::uint8_t {
   first_order, ///< The sum of the copy's gradients (Finn et al. 2017, MAML, first-order).
   reptile,     ///< 67 times the change of the copy (Nichol et al. 2018).

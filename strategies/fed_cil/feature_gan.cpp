@@ -145,7 +145,7 @@ labels_list gan_game::own_places(const program_call& call, std::int64_t step) co
   return batch_of_shuffle(rows, options_.batch, number, key_of(call, 0, gan_draw::order));
 }
 
-/// A batch of real rows for each call.
+/// Returns a batch of real rows for each call.
 labeled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
   std::vector<labeled_rows> of_calls;
   for (const auto& call : calls) {
@@ -185,8 +185,8 @@ labeled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step)
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, options_.batch)};
 }
 
-/// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes that occur, and a row
-/// is drawn for each label.
+/// Every generator makes a batch of rows of its own classes; these batches form a pool. Labels are drawn uniformly from
+/// the classes in the pool, and a row of the pool is drawn for each label.
 labeled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
                                    const at::Tensor& generators, const at::Tensor& masks) const {
   rng_stream draw(key_of(call, step, kind));
@@ -234,7 +234,7 @@ labeled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kind
   return {at::stack(codes).to(device), at::stack(listed).to(device)};
 }
 
-/// Rows from one generator per call.
+/// Returns rows that the generator named `generator` of each call makes.
 labeled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
                                  const labels_of_call& labels) const {
   const auto codes = coded(calls, step, kind, labels);
@@ -250,8 +250,8 @@ std::function<labels_list(std::size_t)> as_in(const at::Tensor& labels) {
 }
 
 /// Draws the fakes for real and replayed rows. With `any_fakes` (official), their labels are drawn independently, and
-/// the generator's step has a batch of its own. Otherwise they have the labels of the rows, and the generator's step
-/// uses the same codes.
+/// the generator's step has a separate batch. Otherwise the fakes have the labels of the rows, and the generator's step
+/// uses the codes of these fakes.
 void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const {
   const bool replays = draws.old.features.defined();
   if (!options_.any_fakes) {

@@ -1,4 +1,4 @@
-/// feature_gan: the training of an AC-GAN on features as a program, for clients and server (Qi et al. 2023, FedCIL).
+/// feature_gan: a program that trains an AC-GAN on features, for clients and server (Qi et al. 2023, FedCIL).
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/fed_cil/gan_step.hpp"
@@ -10,8 +10,8 @@ namespace mneme {
 
 /// Names of the program's tensors.
 namespace gan_tensors {
-inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; moments have the names that
-                                                                          ///< adam saves them under
+inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; adam::save() defines the names
+                                                                          ///< of their moments
 inline constexpr const char *features = "features", *labels = "labels";   ///< [n, D], [n] int64
 inline constexpr const char* batches = "batches"; ///< [] int64: number of batches already read in the task, if rows are
                                                   ///< shuffled
@@ -25,19 +25,22 @@ inline constexpr const char* own_classes = "own_classes";                       
 inline constexpr const char *old_generators = "old_generators", *past_classes = "past_classes"; ///< [M', G], [M', C]
 } // namespace gan_tensors
 
-/// A program that trains generator and critic against each other on features, by gan_step(). Reads both nets,
+/// A program that trains generator and critic against each other on features with gan_step(). Reads both nets,
 /// `classes_so_far`, and real rows from one of these sources:
 /// - `features` with `labels`: a client's rows, drawn with replacement, or shuffled if `batches` is given;
 /// - `generators` with `fresh`: rows made by the generators in turn, with the labels in `fresh` in turn;
 /// - `generators` with `own_classes`: every generator makes a batch of its own classes, and a step draws a
-///   class-balanced batch from all of them. `old_generator` with `old_classes` adds a replayed batch. So does
-/// `old_generators` with `past_classes`, whose batch is class-balanced like that of `own_classes`. `server_generator`
-/// with `available` adds the consistency terms. Returns both nets.
+///   class-balanced batch from the union of these batches.
+///
+/// Optional inputs: `old_generator` with `old_classes` adds a replayed batch. `old_generators` with `past_classes` adds
+/// a replayed batch that is class-balanced like that of `own_classes`. `server_generator` with `available` adds the
+/// consistency terms. Returns both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& training);
 
-/// Row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last batch is
-/// dropped (userbase.py:36 of the official code). @param stream key of the shuffles; its `visit` is overwritten @pre
-/// rows >= batch
+/// Returns the row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last
+/// batch is dropped (userbase.py:36 of the official code).
+/// @param stream key of the shuffles; its `visit` is overwritten
+/// @pre rows >= batch
 [[nodiscard]] std::vector<std::int64_t> batch_of_shuffle(std::int64_t rows, std::int64_t batch, std::int64_t number,
                                                          rng_key stream);
 
@@ -48,7 +51,7 @@ struct choose_balanced_rows {
 
 /// Draws `rows` labels uniformly from the classes of the pool, and a random row of each label (get_balanced_samples of
 /// the official code).
-/// @param pool labels of its rows, not empty
+/// @param pool labels of the pool's rows, not empty
 /// @param draw_below returns a random number below its argument; it is called for each label and then for its row
 [[nodiscard]] choose_balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
                                             const std::function<std::uint64_t(std::uint64_t)>& draw_below);

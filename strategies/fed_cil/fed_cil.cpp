@@ -4,19 +4,19 @@
 // training on class-balanced rows of all clients' generators (model consolidation). Extra loss terms make the clients
 // agree on rows of the server's generator (consistency enforcement).
 //
-// The official code (github.com/daiqing98/FedCIL, commit c439de0; preset "official", with source lines in
-// fed_cil_options.cpp) multiplies the consistency terms by 0. A client replays rows of its own previous generator.
-// Labels of generated rows are drawn from the classes so far and overwrite the first numbers of a latent code.
-// Cross-entropy covers all classes of the run. Consolidation draws rows from a pool of all generators. Initial weights
-// are drawn from N(0, 0.02^2), and batches come from shuffles.
+// The official code is github.com/daiqing98/FedCIL, commit c439de0 (preset "official"; fed_cil_options.cpp lists its
+// source lines). It multiplies the consistency terms by 0. A client replays rows of its own previous generator. Labels
+// of generated rows are drawn from the classes so far and overwrite the first numbers of a latent code. Cross-entropy
+// covers all classes of the run. Consolidation draws rows from a pool of all generators. Initial weights are drawn from
+// N(0, 0.02^2), and batches come from shuffles.
 //
-// Ours: the steps match the official classes (docs/fidelity.md). By default, consistency terms are used, and the GAN
-// models features of a frozen backbone, as in FedHAF's comparison; preset "as-published" applies the official rules to
-// features. The moments of Adam are kept in a client's memory. The server's critic is evaluated, not each client's.
-// Generated rows are always normalized by the statistics of their batch. A client with fewer rows than a batch draws
-// rows with replacement; the official code fails. With pooled consolidation, or if clients replay their own generators,
-// uploads include the client's classes and its previous generator. We omit the official client split, EMNIST's longer
-// codes (latent = 126) and the deeper CIFAR-10 nets.
+// Ours: training steps match those of the official code (docs/fidelity.md). By default, consistency terms are used, and
+// the GAN models features of a frozen backbone, as in FedHAF's comparison; preset "as-published" applies the official
+// rules to features. The moments of Adam are kept in a client's memory. The server's critic is evaluated, not each
+// client's. Generated rows are always normalized by the statistics of their batch. A client with fewer rows than a
+// batch draws rows with replacement; the official code fails. With pooled consolidation, or if clients replay their own
+// generators, uploads include the client's classes and its previous generator. We omit the official client split,
+// EMNIST's longer codes (latent = 126) and the deeper CIFAR-10 nets.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/fed_cil/fed_cil_options.hpp"
@@ -55,7 +55,7 @@ struct run_settings {
     return training;
   }
   [[nodiscard]] bool keeps() const { return settings.moments != moments_rule::fresh; }
-  /// Adds the moments of both nets from `kept`, or zero moments.
+  /// Adds the moments of both nets to `to`: those in `kept`, or zeros if `kept` has none.
   void put_moments(const tensor_map& kept, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
       if (keeps() && !kept.find(moment_names(name).front()))
@@ -121,7 +121,7 @@ private:
   tensors_ref moments_{};             // moments of the server's optimizer; null before its first step
 };
 
-/// Averages both nets, then consolidates: further steps of the same training on rows of all clients' generators.
+/// Averages both nets. Then consolidates them: they are trained for more steps on rows of all clients' generators.
 task<void> fed_cil_server::close_round(server_context& ctx, const round_info& info) {
   if (received_.empty())
     co_return;
@@ -157,7 +157,7 @@ program_job fed_cil_server::consolidation(const round_info& info, const std::vec
   return job;
 }
 
-/// Adds the real rows for the server's steps: those of the clients' generators, and of generators of earlier tasks.
+/// Adds the sources of rows for the server's steps: the clients' generators, and generators of earlier tasks.
 void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_ref>& uploads, tensor_map& in) const {
   const auto stack_of = [&](const char* name) {
     std::vector<at::Tensor> rows;
@@ -184,13 +184,13 @@ void fed_cil_server::put_rows(const round_info& info, const std::vector<tensors_
 
 /// A client's record of its generators, classes and batches.
 struct own_history {
-  std::int64_t task = -1;                    // task of its last round
+  std::int64_t task = -1;                    // task of the client's last round
   std::int64_t batches = 0;                  // batches read in this task
   bool begins = false;                       // true in the client's first round of the task
   at::Tensor classes{};                      // mask [C] of all classes so far
   at::Tensor generator{};                    // generator after the client's last round; undefined without own replay
-  at::Tensor old_generator{}, old_classes{}; // generator and classes at the end of the previous task; undefined before
-                                             // that
+  at::Tensor old_generator{}, old_classes{}; // generator and classes at the end of the previous task; undefined in the
+                                             // client's first task
 
   static own_history saved_in(const tensor_map& memory, std::int64_t all_classes) {
     own_history known{.classes = at::zeros({all_classes}, at::kFloat)};
@@ -382,7 +382,7 @@ program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const emb
   return job;
 }
 
-/// Both nets, and the extra tensors for the server's consolidation.
+/// Returns an upload of both nets and of the extra tensors for the server's consolidation.
 tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& rows, const own_history& history) const {
   auto upload = std::make_shared<tensor_map>();
   upload->put(flat_weights, played.at(gan_tensors::critic));

@@ -22,8 +22,8 @@ std::vector<preset> fed_cil_presets() {
   // clients are reset in each task (userbase.py:80).
   return {
       {.name = "official",
-       .meaning = "a run of the official code on gray images: its losses, draws, replay, nets, initialization and "
-                  "counts; the scenario sets its five clients",
+       .meaning = "losses, draws, replay, nets, initialization and counts of an official run on gray images; the "
+                  "scenario must set five clients",
        .toml = run + "gan_rate = 1e-4\ngan_beta2 = 0.99\ngan_decay = 1e-5\nmoments = \"kept\"\n" + around},
       {.name = "official-cifar10",
        .meaning =
@@ -31,15 +31,16 @@ std::vector<preset> fed_cil_presets() {
            "run are not implemented",
        .toml = run + "gan_rate = 2e-4\ngan_beta2 = 0.999\ngan_decay = 0.0\nmoments = \"each-task\"\n" + around},
       {.name = "as-published",
-       .meaning = "losses, labels, latent vectors, replay and consolidation of preset official, for nets of features; "
-                  "the scenario sets all numbers",
+       .meaning = "losses, labels, latent vectors, replay and consolidation of preset \"official\", for nets on "
+                  "features; the scenario sets sizes, rates and counts",
        .toml = game}};
 }
 
 void options::keys(key_table& table) {
   table.choice(
       "nets", of_images, {{"features", false}, {"images", true}},
-      "features: two linear layers each; images: the official code's convolutions, with model.name = \"identity\".");
+      "Generator and critic: two linear layers each for features, or the official code's convolutional nets for images "
+      "(with model.name = \"identity\").");
   table.omit_default_from_digest();
   table.integer("latent", net.latent, {.low = 1, .high = 65'536}, "Width of the generator's noise vector.");
   table.integer("generator_width", net.generator_width, {.low = 1, .high = 65'536},
@@ -59,11 +60,12 @@ void options::keys(key_table& table) {
   table.number("gan_decay", decay, {.low = 0.0}, "Weight decay of both nets.");
   table.choice("moments", moments,
                {{"kept", moments_rule::kept}, {"each-task", moments_rule::each_task}, {"new", moments_rule::fresh}},
-               "Adam's moments: kept in the client's memory and by the server; the same, but reset for a client in "
+               "Adam's moments: kept by client and server over the run; kept, but reset for a client at the start of "
                "each task; or reset in each round.");
-  table.choice("real_rows", shuffles, {{"drawn", false}, {"shuffled", true}},
-               "A client's batches: rows drawn with replacement, or shuffled epochs of the task without short last "
-               "batches. Clients with fewer rows than a batch draw with replacement.");
+  table.choice(
+      "real_rows", shuffles, {{"drawn", false}, {"shuffled", true}},
+      "Batches of a client: rows drawn with replacement, or shuffled epochs without short last batches. Clients "
+      "with fewer rows than a batch draw with replacement.");
   table.omit_default_from_digest();
   table.choice(
       "fake_labels", any_fakes, {{"as-real", false}, {"any", true}},
@@ -73,10 +75,11 @@ void options::keys(key_table& table) {
   table.choice("codes", net.overwrites, {{"appended", false}, {"overwritten", true}},
                "Position of the label in a generator's input: after the noise, or in place of its first numbers.");
   table.choice("replay", own_replay, {{"server", false}, {"own", true}},
-               "Generator of old rows: the server's of the previous task, or the client's own.");
-  table.choice("consolidation", pooled, {{"in-turn", false}, {"pooled", true}},
-               "Rows of the server's steps: generators and drawn classes in turn, or a pool of each generator's rows "
-               "of its client's classes, from which labels are drawn.");
+               "Generator of old rows at the end of the previous task: that of the server, or that of the client.");
+  table.choice(
+      "consolidation", pooled, {{"in-turn", false}, {"pooled", true}},
+      "Rows of the server's steps: made by the generators in turn for classes in turn, or class-balanced draws "
+      "from a pool in which each generator puts rows of its client's classes.");
   table.integer("consolidation_steps", consolidation_steps, {.low = 0, .high = 1'000'000},
                 "Steps of the server after each average, on rows of the clients' generators.");
   table.number("consistency", consistency, {.low = 0.0},

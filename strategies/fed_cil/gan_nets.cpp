@@ -46,8 +46,8 @@ model_ref generator_of_images(const gan_shape& shape) {
   return net.build();
 }
 
-/// The official Critic (gan.py:16): three convolutions that halve the sides, with leaky ReLU. This net
-/// joins its heads fc_aux and fc. It declares batch normalizations, but does not use them.
+/// The official Critic (gan.py:16): three convolutions that halve the sides, with leaky ReLU. Its heads fc_aux and fc
+/// are one head in mneme. The official class declares batch normalizations, but does not use them.
 model_ref critic_of_images(const gan_shape& shape) {
   const auto [channels, height, width] = shape.image;
   network_builder net(

@@ -14,7 +14,8 @@ struct gan_shape {
   std::int64_t latent = 110;
   std::int64_t generator_width = 512, critic_width = 256; ///< Hidden units; for images, filters of the largest map.
   bool overwrites = false; ///< True: one-hot labels replace the first C numbers of noise. False: they follow the noise.
-  /// [C, H, W] if features are normalized pixels; the nets are then convolutional. Zeros: features of a backbone.
+  /// Shape [C, H, W] of images, if the nets are convolutional and features are normalized pixels. Zeros if features
+  /// come from a backbone.
   std::array<std::int64_t, 3> image{};
   std::vector<float> scale{}, shift{}; ///< [channels] input = v * scale + shift for a pixel v from 0 to 255.
 
@@ -41,8 +42,8 @@ private:
   model_ref generator_, critic_;
 };
 
-/// Initial weights as in the official code (serverbase.py:109): N(0, 0.02^2), biases 0, scales of batch normalizations
-/// 1.
+/// Draws initial weights as in the official code (serverbase.py:109): weights from N(0, 0.02^2), biases 0, and scales
+/// of batch normalizations 1.
 [[nodiscard]] at::Tensor normal_start(const model& net, std::uint64_t seed);
 
 } // namespace mneme

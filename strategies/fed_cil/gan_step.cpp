@@ -8,12 +8,12 @@ namespace {
 
 at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B]: mean over B, sum over K
 
-/// The critic's output for some rows, and the losses on it.
+/// Computes the critic's scores of rows, and the losses of these scores.
 class judgment {
 public:
   judgment(const feature_gan& gan, const gan_training& training) : gan_(gan), options_(training) {}
 
-  /// Scores [K, B, C + 1].
+  /// Returns the critic's scores [K, B, C + 1].
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
     const auto classes = gan_.critic()->classes();
     return gan_.critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;
@@ -58,7 +58,7 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& training, gan_op
   const double share = replays ? 0.5 : 1.0;
   gan_losses losses;
 
-  // Critic step, with fixed generator.
+  // Critic step, with a fixed generator.
   const auto fixed = both.generator.weights();
   const auto generated = [&](const labeled_codes& coded) {
     return labeled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};

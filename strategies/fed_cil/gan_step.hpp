@@ -1,5 +1,5 @@
-/// gan_step: one training step of an auxiliary-classifier GAN on features; all random draws are arguments (Odena, Olah
-/// and Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
+/// gan_step: one training step of an auxiliary-classifier GAN on features (Odena, Olah and Shlens 2017, AC-GAN; Qi et
+/// al. 2023, FedCIL). All random draws are arguments.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "strategies/fed_cil/gan_nets.hpp"
@@ -21,7 +21,7 @@ struct gan_training {
   double consistency = 0.0;   ///< Weight of each of FedCIL's three consistency terms.
 };
 
-/// Rows that have the same role in every call: [K, B, D] and [K, B]. Undefined if there are none.
+/// Rows of one kind (real, replayed, ...) for all calls: [K, B, D] and [K, B]. Undefined if there are none.
 struct labeled_rows {
   at::Tensor features{}, labels{};
 };
@@ -50,9 +50,10 @@ struct gan_losses {
 };
 
 /// The critic descends BCE(real, 1) + CE(real, y) + BCE(fakes, 0) + CE(fakes, y'). Then the generator descends
-/// BCE(fooling, 1) + CE(fooling, y'') against the updated critic. With replayed rows, the critic's loss is the mean of
-/// this loss on real and on replayed rows; the same holds for the generator's loss if it has two batches. With rows of
-/// the server's generator, the critic's loss also has `consistency` times
+/// BCE(fooling, 1) + CE(fooling, y'') against the updated critic, where `fooling` are rows from `generator_inputs`.
+/// With replayed rows, the critic's loss is the mean of this loss on real and on replayed rows; the same holds for the
+/// generator's loss if `old_generator_inputs` is given. With rows of the server's generator, the critic's loss also has
+/// `consistency` times
 ///     KL(p(server) || p(real)) + KL(p(server) || p(own)) + CE(server).
 /// The first term uses rows with the labels of the real rows, the others rows with labels of all classes.
 gan_losses gan_step(const feature_gan& gan, const gan_training& training, gan_optimizers& both, const gan_draws& drawn);

@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor positions_where(const at::Tensor& chosen) { return chosen.nonzero().squeeze(1); }
 
-/// A training step of one model, its rows split into old (exemplars) and new ones.
+/// Rows of a training step of one model, and the positions of its old rows (exemplars) and new rows.
 struct adjustment_step {
   const loss_rows& in;
   at::Tensor old_rows, new_rows; // [n] row positions
@@ -21,7 +21,7 @@ at::Tensor feature_distillation(const adjustment_step& step, const adjustment_te
   return of_rows.mean(at::kDouble);
 }
 
-/// Weights of rows in the mean over their side (old or new): [n] float64.
+/// Returns the weights [n] (float64) of the old rows, or of the new rows, in the mean that eq. 3 compares.
 at::Tensor balance_weights(const at::Tensor& labels, std::int64_t classes_of_side, balance_division division) {
   if (division == balance_division::class_counts)
     return at::full({labels.numel()}, 1.0 / static_cast<double>(classes_of_side), labels.options().dtype(at::kDouble));
@@ -51,7 +51,7 @@ at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& 
       .abs();
 }
 
-/// Mask [n, C]: true in the columns of other tasks.
+/// Returns a mask [n, C] that is true in the columns of tasks other than the row's own.
 at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, const std::vector<class_range>& tasks) {
   const auto columns = at::arange(classes, labels.options()).unsqueeze(0);
   auto outside = at::ones({labels.numel(), classes}, labels.options().dtype(at::kBool));
@@ -63,7 +63,8 @@ at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, cons
   return outside;
 }
 
-/// L_CE (eq. 4), averaged over its rows; each row is compared within the classes of its scope. Undefined without rows.
+/// L_CE (eq. 4), averaged over the rows that `settings.rows` selects; the softmax of a row covers the classes of
+/// `settings.scope`. Undefined without rows.
 at::Tensor cross_entropy(const adjustment_step& step, const adjustment_terms& settings) {
   const auto& all = settings.labels_pass ? step.in.logits : step.in.head_logits;
   const auto every = at::arange(step.in.count(), step.in.labels.options());

@@ -1,8 +1,8 @@
-/// adjustment_losses: losses of FedHAF's clients (eqs. 2-5): cross-entropy and distillation of the head, distillation
-/// and balance of the adjusted features.
+/// adjustment_losses: losses of FedHAF's clients (eqs. 2-5). The head has cross-entropy and distillation, and the
+/// adjusted features have distillation and balance.
 ///
-/// Eqs. 2 and 3 are ambiguous, and other equations contradict the text of the paper. Each reading is a field of
-/// adjustment_terms.
+/// Eqs. 2 and 3 are ambiguous, and other equations contradict the text of the paper. The fields of adjustment_terms
+/// select among the interpretations.
 #pragma once
 #include "runtime/method/training.hpp"
 namespace mneme {
@@ -12,13 +12,13 @@ namespace mneme {
 
 /// Classes that the cross-entropy of a row covers.
 enum class label_scope : std::uint8_t {
-  own_task, ///< Classes of its own task (eq. 4, as the ablations describe it).
+  own_task, ///< Classes of the row's own task (eq. 4, as the paper's ablations describe it).
   seen,
 };
 /// Rows of the cross-entropy.
 enum class label_rows : std::uint8_t {
   fresh, ///< Rows of the current task (eq. 4).
-  every, ///< Rows of the task and exemplars (text on stage 1).
+  every, ///< Rows of the current task and exemplars (the paper's text on stage 1).
 };
 /// Direction of the KL divergence.
 enum class divergence : std::uint8_t {
@@ -40,7 +40,7 @@ enum class balance_division : std::uint8_t {
   class_counts, ///< Numbers of new and of old classes, as printed in eq. 3; the loss grows with the batch.
 };
 
-/// Weights and readings of the loss terms.
+/// Weights of the loss terms, and interpretations of their equations.
 struct adjustment_terms {
   // Weights; a term of weight 0 is not computed.
   double feature_distillation = 0.0; ///< FD (eq. 2)
@@ -50,12 +50,12 @@ struct adjustment_terms {
   label_scope scope = label_scope::seen;
   label_rows rows = label_rows::every;
   divergence direction = divergence::present_from_before;
-  double temperature = 1.0; ///< Temperature of KD; no factor T^2.
+  double temperature = 1.0; ///< Temperature of KD, which has no factor T^2.
   dimension_sum dimensions = dimension_sum::mean;
   balanced_vectors balanced = balanced_vectors::features;
   balance_reference reference = balance_reference::before_task;
   balance_division division = balance_division::class_means;
-  bool labels_pass = true;          ///< Gradients of CE reach the module; false: the head only.
+  bool labels_pass = true;          ///< Gradients of CE reach the module; false: they reach only the head.
   bool distillation_passes = true;  ///< Gradients of KD reach the module. Gradients of FD and FB always do.
   std::vector<class_range> tasks{}; ///< Classes of every task so far, in order; the last is the current one.
 
@@ -63,8 +63,9 @@ struct adjustment_terms {
   [[nodiscard]] bool compares_features() const { return feature_distillation > 0.0 || feature_balance > 0.0; }
 };
 
-/// FD and KD are 0 in a step without old rows, or without a teacher. FB is 0 without old or new rows, or without its
-/// reference model. The job's teacher must have logits of the old classes for KD, and features for FD and FB.
+/// Returns the weighted sum of the loss terms. FD and KD are 0 in a step without old rows, or without a teacher. FB is
+/// 0 without old or new rows, or without its reference model. The job's teacher must have logits of the old classes for
+/// KD, and features for FD and FB.
 [[nodiscard]] loss_ref adjustment_objective(const adjustment_terms& terms);
 
 } // namespace mneme

@@ -28,21 +28,21 @@ namespace mneme::fedhaf_method {
 
 namespace {
 
-/// Ablations of Table 3. Each omits the parts named in the text of its section.
+/// Ablations of Table 3. Each omits what the paper's text on this ablation names.
 enum class ablation_kind : std::uint8_t {
   none,
-  cross_entropy,        ///< Without head splitting: new rows are compared over all classes seen.
+  cross_entropy,        ///< No head splitting: the cross-entropy of new rows covers all classes seen.
   distillation,         ///< No KD.
   feature_distillation, ///< No FD.
   feature_balance,      ///< No FB.
-  adjustment,           ///< Without the module: the head reads the backbone's features.
-  stages,               ///< Module and head are trained together.
+  adjustment,           ///< No module: the head reads the backbone's features.
+  stages,               ///< No stages: module and head are trained together.
 };
 enum class stage2_labels : std::uint8_t { first_task, always, never };
 /// Gradient of the module if module and head are trained together.
 enum class one_stage_gradient : std::uint8_t {
   joint,     ///< Gradient of the sum of all losses, as printed in eq. 7.
-  as_staged, ///< Gradient of stage 2: without KD; stage2_ce selects the use of CE.
+  as_staged, ///< Gradient of the losses of stage 2. They exclude KD, and stage2_ce decides whether they include CE.
 };
 
 struct options {
@@ -97,7 +97,7 @@ private:
   [[nodiscard]] adjustment_terms terms_of(const round_info& info, stage trained) const;
   [[nodiscard]] bool rehearses() const;
 
-  options options_; // before without_ablated()
+  options options_; // as set in the scenario; without_ablated() is applied to copies
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ void fedhaf::keys(key_table& table) {
   auto& terms = options_.terms;
   split_method::keys(table);
   table.integer("adjustment_epochs", options_.adjustment_epochs, {.low = 0, .high = 1'000'000},
-                "E2: epochs of stage 2, which trains the module; training.epochs are those of stage 1, the head.");
+                "E2: epochs of stage 2, which trains the module; training.epochs (E1) is for stage 1, the head.");
   table.number("feature_distillation", terms.feature_distillation, {.low = 0.0}, "lambda_FD (eq. 2).");
   table.number("feature_balance", terms.feature_balance, {.low = 0.0}, "lambda_FB (eq. 3).");
   table.number("cross_entropy", terms.cross_entropy, {.low = 0.0}, "lambda_CE (eq. 4).");
@@ -219,22 +219,22 @@ void fedhaf::keys(key_table& table) {
   table.choice(
       "stage2_ce", options_.stage2_ce,
       {{"first-task", stage2_labels::first_task}, {"always", stage2_labels::always}, {"never", stage2_labels::never}},
-      "When cross-entropy through the frozen head joins stage 2, which has no labels in the paper.");
+      "Tasks in which stage 2 uses cross-entropy through the frozen head; in the paper it uses no labels.");
   table.choice("fd_reduction", terms.dimensions, {{"mean", dimension_sum::mean}, {"sum", dimension_sum::sum}},
-               "Eq. 2 over the dimensions of a feature: a mean, or a sum as printed.");
+               "Reduction over the dimensions of a feature in eq. 2: mean, or sum as printed.");
   table.choice("fb_vectors", terms.balanced,
                {{"features", balanced_vectors::features}, {"logits", balanced_vectors::logits}},
-               "The vectors whose norms eq. 3 compares.");
+               "Vectors whose norms eq. 3 compares.");
   table.choice("fb_reference", terms.reference,
                {{"before-task", balance_reference::before_task}, {"present", balance_reference::present}},
-               "The model of the exemplars' norms in eq. 3: that before the task, or the current one.");
+               "Model that computes the exemplars' norms in eq. 3: the one before the task, or the current one.");
   table.choice("fb_division", terms.division,
                {{"class-means", balance_division::class_means}, {"class-counts", balance_division::class_counts}},
                "Eq. 3 compares mean norms per class, or sums divided by the numbers of classes as printed.");
   table.choice("ce_scope", terms.scope, {{"task", label_scope::own_task}, {"seen", label_scope::seen}},
                "Classes of a row's cross-entropy: those of its task, or all seen.");
   table.choice("ce_rows", terms.rows, {{"new", label_rows::fresh}, {"all", label_rows::every}},
-               "Rows of the cross-entropy: those of the task (eq. 4), or exemplars, too.");
+               "Rows of the cross-entropy: those of the task (eq. 4), or these and the exemplars.");
   table.choice(
       "kd_direction", terms.direction,
       {{"present-before", divergence::present_from_before}, {"before-present", divergence::before_from_present}},
@@ -244,7 +244,7 @@ void fedhaf::keys(key_table& table) {
                {{"nearest", exemplar_rules::choice::nearest}, {"icarl", exemplar_rules::choice::icarl}},
                "Exemplars are the rows nearest to their class mean (eq. 6), or those of iCaRL's herding.");
   table.number("exemplar_ratio", options_.exemplars.ratio, {.low = 0.0, .high = 1.0},
-               "Share of a client's rows of a class that it keeps, at least one; 0: none.");
+               "Share of its rows of a class that a client keeps as exemplars, at least one row; 0: none.");
   table.integer("exemplar_rows_max", options_.exemplars.rows_max, {.low = 0, .high = 100'000'000},
                 "Maximum number of a client's exemplars, the same for each class; 0: no limit.");
   table.choice("ablation", options_.ablation,
@@ -255,11 +255,12 @@ void fedhaf::keys(key_table& table) {
                 {"feature-balance", ablation_kind::feature_balance},
                 {"adjustment", ablation_kind::adjustment},
                 {"stages", ablation_kind::stages}},
-               "Part to leave out: new rows are compared over all classes; no KD, FD, FB or module; one stage.");
+               "Part to leave out, as in Table 3: head splitting of the cross-entropy, KD, FD, FB, the module or the "
+               "separate stages.");
   table.choice("stages_gradient", options_.at_once,
                {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
-               "ablation = \"stages\": the module is trained with the losses of stage 2, so that only the stages "
-               "differ, or with the sum of all losses (eq. 7), with KD and CE in every task.");
+               "Losses that train the module if ablation = \"stages\": those of stage 2, or the sum of all losses "
+               "(eq. 7), with KD and CE in every task.");
   table.omit_default_from_digest();
 }
 

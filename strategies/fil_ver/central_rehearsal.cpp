@@ -64,7 +64,7 @@ sample_view picked(const sample_view& from, std::span<const std::int64_t> positi
 /// Settings that both halves share.
 struct run_settings : split_encoder_net {
   options settings{};
-  tensors_ref noise_encoder{}; // weights of noise "a"
+  tensors_ref noise_encoder{}; // weights of the random encoder, if noise_scope = "rehearsal"
 
   /// True if a row of the data set is reserved for the training of the encoder. Each row is drawn separately.
   [[nodiscard]] bool is_held_out(std::int64_t row) const {
@@ -83,7 +83,7 @@ struct run_settings : split_encoder_net {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-/// Trains the frozen encoder, if there is one. There is a single upload, so the average equals it.
+/// Trains the frozen encoder, if there is one. There is a single upload, so the average equals this upload.
 class central_server final : public encoder_server {
 public:
   explicit central_server(std::shared_ptr<const run_settings> run)
@@ -205,7 +205,7 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
   co_return client_result{.upload = trained.weights, .memory = memory, .rows = ctx.samples().size()};
 }
 
-/// The positions are equal for all systems that keep equally many rows.
+/// Returns the positions of the rows to keep. They are the same for all systems that keep the same number of rows.
 std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task_id task) const {
   if (!options_.keeps())
     return {};
@@ -213,7 +213,7 @@ std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task
   return draw_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
 }
 
-/// `current` and the kept rows of earlier tasks, as rows of the data set.
+/// Returns `current` and the kept rows of earlier tasks, as rows of the data set.
 sample_view central_rehearsal::with_kept_rows(const sample_view& current, const tensor_map& memory,
                                               std::uint32_t task) const {
   auto rows = std::make_shared<std::vector<std::int64_t>>(*current.rows);
@@ -233,7 +233,7 @@ sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
 
-/// Loss by eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
+/// The loss is that of eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
 train_job central_rehearsal::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
   const auto& shape = run_->shape();
   const auto classes =
@@ -263,7 +263,7 @@ void central_rehearsal::keys(key_table& table) {
        {"naive", rehearsal_kind::naive},
        {"noise", rehearsal_kind::noise},
        {"offline", rehearsal_kind::offline}},
-      "What is rehearsed: embeddings, nothing, raw rows, or vectors of a random encoder; offline: all tasks together.");
+      "Rehearsed data: embeddings, nothing, raw rows, or vectors of a random encoder; offline: all tasks together.");
   table.choice(
       "encoder", options_.encoder_is,
       {{"auto", encoder_mode::by_system}, {"frozen", encoder_mode::frozen}, {"trained", encoder_mode::trained}},
@@ -272,7 +272,7 @@ void central_rehearsal::keys(key_table& table) {
                {{"held-out", encoder_rows::held_out}, {"task1-all", encoder_rows::task_1}},
                "Training data of a frozen encoder: held-out rows of every task, or task 1.");
   table.number("encoder_holdout_share", options_.held_out, {.low = 0.0, .high = 1.0, .open_low = true},
-               "Share of all rows that vee_data = \"held-out\" takes.");
+               "Share of all rows that are held out for the encoder, if vee_data = \"held-out\".");
   table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
                "Rows kept of each task, as a share of its rows.");
   options_.vector_keys(table);

@@ -7,17 +7,17 @@ namespace mneme {
 
 void embedding_rehearsal_options::vector_keys(key_table& table) {
   table.integer("ebr_multiplier", multiplier, {.low = 1, .high = 1'000},
-                "ebr: factor on rehearsal_ratio, since embeddings are smaller than images.");
+                "Factor of rehearsal_ratio if system = \"ebr\", because embeddings are smaller than images.");
   table.number("ebr_repeat_cap", repeat_cap, {.low = 0.0, .high = 1'000.0},
-               "ebr: maximum number of rehearsed vectors per task, as a multiple of the stored ones.");
+               "Maximum number of rehearsed vectors per task, as a multiple of the stored ones, if system = \"ebr\".");
   table.choice("noise_scope", noise, {{"rehearsal", noise_reading::other_encoder}, {"all", noise_reading::front_end}},
-               "noise (central-rehearsal): the random encoder makes only the rehearsed vectors, or is the classifier's "
-               "encoder, too.");
+               "Vectors from the random encoder of system = \"noise\" (central-rehearsal): only rehearsed ones, or all "
+               "that the classifier reads.");
 }
 
 void embedding_rehearsal_options::beta_key(key_table& table) {
   table.number("beta", encoder.beta, {.low = 0.0},
-               "vee: beta, weight of the KL divergence (summed over the embedding) in the encoder's training.");
+               "beta: weight of the KL divergence (summed over the embedding) in the training of a vee encoder.");
 }
 
 void embedding_rehearsal_options::training_keys(key_table& table) {

@@ -1,12 +1,12 @@
-/// embedding_rehearsal: shared parts of FIL-VER and its centralized study: options with keys, the net split into
-/// encoder and classifier, the server of a frozen encoder, and a learner's memory of embeddings.
+/// embedding_rehearsal: shared parts of FIL-VER and its centralized study. They are options with keys, the net split
+/// into encoder and classifier, the server of a frozen encoder, and a learner's memory of embeddings.
 #pragma once
 #include "strategies/fil_ver/frozen_encoder.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 namespace mneme {
 
-/// Two interpretations of noise rehearsal, both of which the paper's words permit.
+/// Interpretations of noise rehearsal. The text of the paper permits both.
 enum class noise_reading : std::uint8_t {
   other_encoder, ///< A random encoder makes only the rehearsed vectors.
   front_end,     ///< The random encoder is the classifier's encoder, too.
@@ -15,7 +15,7 @@ enum class noise_reading : std::uint8_t {
 /// Options of both methods, with the same keys.
 struct embedding_rehearsal_options {
   frozen_encoder::options encoder{};
-  double ratio = 0.1;          ///< Share of a task's rows. Each method defines what it is used for.
+  double ratio = 0.1;          ///< Share of a task's rows that a method keeps, rehearses or sends.
   std::int64_t multiplier = 1; ///< Points only: factor of `ratio`.
   double repeat_cap = 1.0;     ///< Points only: upper bound of rehearsed vectors, as a multiple of the stored ones.
   noise_reading noise = noise_reading::other_encoder;

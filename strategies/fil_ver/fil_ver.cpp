@@ -9,13 +9,14 @@
 // by hand. The paper has no table of settings.
 //
 // Ours: Algorithm 1 contradicts the text; as in the text, clients and server also train on old tasks (client_rehearsal,
-// pool). The loops run E and S_max times, and E is a number of epochs. beta, the weight of the KL divergence summed
+// pool). Clients train for E epochs, and the server for S_max steps. beta, the weight of the KL divergence summed
 // over the embedding, is 1e-5; larger values remove information that later tasks need (docs/results.md). Each row has
 // its own statistics, with log deviations in [-6, 3]. The encoder has layers of 32 and 64 filters without padding and
 // is trained on all of task 1 (vee_data). Tests use the means (embedding). The pool has 2,400 rows per task, balanced
 // by label. Batches are balanced by task, because a growing pool favors early tasks. A client sends only one sample of
-// a row, because several samples would reveal the mean (sample_once). The enrolment tables reconstruct a figure that is
-// not available: four clients and four tasks; the rows of an absent client are not used.
+// a row, because several samples would reveal the mean (sample_once). The paper's figure of enrolments is not
+// available; our enrolment tables reconstruct it for four clients and four tasks. The rows of an absent client are not
+// used.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -27,8 +28,8 @@
 namespace mneme::fil_ver_method {
 namespace {
 
-// Axes: n rows of a client in a task, m rows that it sends, D numbers of an embedding, F features: D (points), or 2 D
-// (means and log deviations).
+// Axes: n rows of a client in a task, m rows that it sends, D numbers of an embedding, F features of the encoder. F is
+// D for points, and 2 D for normal distributions (means and log deviations).
 
 enum draws : std::uint32_t {
   rehearsal_draw = first_method_purpose,
@@ -71,9 +72,9 @@ struct run_settings : split_encoder_net {
 
 // -- rehearsal material in uploads ------------------------------------------------------------------------------------
 
-// Tensors of an upload in addition to the weights. Their names end with the task of the rows ("rehearsal.mu.2"). labels
-// [m] int32, and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]. With D = 256, a
-// vector takes 1,028 bytes and a pair of statistics 2,052.
+// Tensors of an upload in addition to the weights: "labels" [m] int32 and, depending on the system, "z" (VER-Sampled),
+// "embedding" (EBR), or "mu" and "log_sigma" (VER-Stats), [m, D] each. Names end with the task of the rows, as in
+// "rehearsal.mu.2". With D = 256, a vector with its label takes 1,028 bytes, and a pair of statistics 2,052.
 constexpr std::string_view labels_name = "rehearsal.labels.";
 
 std::string sent_name(const char* tensor, task_id task) {
@@ -334,29 +335,31 @@ void fil_ver::keys(key_table& table) {
   table.integer("server_batch", options_.server_batch, {.low = 1, .high = 65'536}, "Rows per server step.");
   table.number("server_learning_rate", options_.server_learning_rate, {.low = 0.0},
                "Learning rate of the server's steps (plain SGD).");
-  table.number("rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
-               "Rows rehearsed of each past task, and rows sent, per round, as a share of the current task's.");
+  table.number(
+      "rehearsal_ratio", options_.ratio, {.low = 0.0, .high = 1.0},
+      "Rows that are rehearsed of each past task, and rows that are sent, in a round, as a share of the current "
+      "task's rows.");
   table.choice("pool", options_.pool, {{"reservoir", pool_kind::reservoir}, {"all", pool_kind::everything}},
                "Embeddings that the server keeps: a uniform sample per task and label, or all.");
   table.integer("pool_size", options_.pool_size, {.low = 1, .high = 100'000'000},
-                "reservoir: maximum number of rows per task.");
+                "Maximum number of rows per task, if pool = \"reservoir\".");
   table.choice("pool_batch", options_.pool_batch,
                {{"task-balanced", pool_balance::task_balanced}, {"uniform", pool_balance::uniform}},
-               "The server's batches draw evenly from tasks, or evenly from rows.");
+               "Batches of the server: the same number of rows of every task, or rows drawn uniformly from the pool.");
   table.flag("sample_once", options_.one_z_per_sample,
-             "ver-sampled: send one sample of a row per run, since several samples together reveal its mean.");
+             "Send one sample of a row per run, because several would reveal its mean (system = \"ver-sampled\").");
   options_.vector_keys(table);
   table.choice("vee_data", options_.encoder_data,
                {{"task1-all", encoder_rows::task_1}, {"enrolled", encoder_rows::enrolled}},
                "Training data of the encoder: all of task 1, or the rows of clients enrolled in it.");
   options_.training_keys(table);
-  table.choice("classifier_start", options_.start,
-               {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
-               "Initial weights of the federated classifier: the random values or the file with which the encoder's "
-               "training started, so that embeddings fit it; or separate random values.");
+  table.choice(
+      "classifier_start", options_.start, {{"shared", classifier_start::shared}, {"own", classifier_start::own}},
+      "Initial weights of the federated classifier: those with which the encoder's training started (random or "
+      "from a file), so that embeddings fit the classifier; or other random values.");
   table.choice("embedding", options_.embedding,
                {{"mean", embedding_choice::mean}, {"sample", embedding_choice::sample}},
-               "Test input of the classifier: means, or a keyed sample of each test row.");
+               "Test input of the classifier: the means, or a sample for each test row, drawn by key.");
 }
 
 const strategy_registration line{

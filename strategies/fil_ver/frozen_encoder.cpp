@@ -46,7 +46,7 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
 }
 
 /// Trains by eq. 9, or by cross-entropy for point embeddings (eq. 7). If training.batch is 0 (clients use full
-/// batches), it uses the default batch size, because a full batch may not fit into memory.
+/// batches), the encoder is trained with the default batch size, because a full batch may not fit into memory.
 task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->shape();
   if (options_.epochs > 0) {

@@ -22,8 +22,8 @@ public:
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
   /// Weights of the encoder without classifier, which clients receive as initial payload.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
-  /// The whole net with this classifier [P]. @param sampled key of the samples that are used in tests; nullopt: tests
-  /// use the means
+  /// Returns a predictor of the whole net with this classifier [P].
+  /// @param sampled key of the samples that are used in tests; nullopt: tests use the means
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;
   /// Adds the metrics "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean".
   void add_figures(std::map<std::string, double>& to) const;
@@ -42,7 +42,7 @@ private:
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;
 };
 
-/// Returns `setup` for the classifier only, with the classifier's initial weights of the whole net.
+/// Returns `setup` for the classifier only. Its initial weights are those of the classifier within the whole net.
 [[nodiscard]] method_setup classifier_setup(const method_setup& setup);
 /// Returns the net as an embedding_model, or null if it is another model.
 [[nodiscard]] std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net);

@@ -18,13 +18,13 @@ struct anchored_terms {
   std::int64_t classes = 0, old = 0, seen_classes = 0; ///< C, O, and all classes seen.
   double anchoring = 0.0;                              ///< l, the weight of the bounding loss.
   double radius = 0.0;      ///< r; the bounding loss is 0 if the mean distance of the batch is smaller.
-  double temperature = 2.0; ///< Temperature of the distillation; no factor T^2.
+  double temperature = 2.0; ///< Temperature of the distillation, which has no factor T^2.
   at::Tensor anchors{};     ///< [C, E]
 };
 
 /// Real rows: cross-entropy over the new classes, and l relu(mean over rows of |map - anchor|^2 / E - r), one hinge per
 /// batch, as in the official code. Replayed rows, the last of a step: distillation over the old classes, and |map -
-/// teacher's map|^2 / E. Logits of student and teacher are those of C classes, then the map [E].
+/// teacher's map|^2 / E. The outputs of student and teacher are the logits of C classes, followed by the map [E].
 [[nodiscard]] loss_ref anchored_objective(const anchored_terms& terms);
 
 /// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. An anchor is the sum of a

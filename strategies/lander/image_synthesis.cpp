@@ -131,8 +131,8 @@ synthesis_draws dreams::drawn(const program_call& call) const {
   return draws;
 }
 
-/// Runs one round of the generator's training. Appends its best batch to the pool as bytes, truncated instead of
-/// rounded.
+/// Runs one round of the generator's training. From the last warm-up round on, appends the best batch of the round to
+/// the pool, as bytes that are truncated instead of rounded.
 void dreams::dream(const program_call& call, work_state& now) const {
   const bool uses_adversary = call.slice >= settings_.warm_up + settings_.lead;
   const auto draws = drawn(call);

@@ -1,8 +1,8 @@
 // LANDER: federated class-incremental learning with text-anchored features and data-free replay (M.-T. Tran et al.,
 // "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). "map" is a linear map of the
-// features. The loss moves it towards the class's anchor, a fixed embedding of the class name with E entries, until it
-// is within a radius r. After each task, the server trains an image generator through its model, without data. Clients
-// train on their own rows and on generated images:
+// features. The loss moves the map towards the anchor of the class, a fixed embedding of the class name with E entries,
+// until it is within a radius r of the anchor. After each task, the server trains an image generator through the global
+// model, without data. Clients train on their own rows and on generated images:
 //     task 1:  CE + l bound,  bound = relu(mean over the batch of |map - anchor|^2 / E - r)
 //     later:   cur (CE over new classes + l bound) + pre (KD over old classes + |map - teacher's map|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
@@ -13,8 +13,8 @@
 // round is never chosen. If the image pool has more than pool_max files, only the first ones in the order of file names
 // are used. New head rows are drawn at the start of a task.
 //
-// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The linear map is
-// stored as additional rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with
+// Ours: the steps of generator, student and clients match those of the official code (docs/fidelity.md). The linear map
+// is stored as additional rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with
 // the mean and deviation of the official embeddings. Head rows of future classes are subject to weight decay unless
 // new_class_head = "drawn". Every broadcast contains the pool, as bytes. With few rounds or partial participation, the
 // model that task_model = "best-round" selects is often hardly trained; task_model = "last-round" uses the model after
@@ -37,7 +37,7 @@ namespace {
 
 enum draws : std::uint32_t { anchor_draw = first_method_purpose + 91, dream_draw, student_draw, head_draw };
 
-/// The model at the end of a task.
+/// Selection of the model at the end of a task.
 enum class task_model : std::uint8_t { last_round, best_round };
 
 struct options {
@@ -309,9 +309,9 @@ void dream_keys(key_table& table, synthesis_settings& dreams) {
   table.integer("generator_rounds", dreams.rounds, {.low = 1, .high = 100'000},
                 "Generator rounds after each task; the best batch of each is kept.");
   table.integer("warm_up", dreams.warm_up, {.low = 0, .high = 100'000},
-                "Number of first rounds without the adversarial term; they keep one batch together.");
+                "Number of first rounds without the adversarial term; only the last of them adds a batch to the pool.");
   table.integer("adversary_lead", dreams.lead, {.low = 0, .high = 100'000},
-                "Rounds after the warm-up without the adversarial term, in which the student is trained.");
+                "Number of rounds after the warm-up in which the student is trained, but not yet used as adversary.");
   table.integer("generator_steps", dreams.steps, {.low = 1, .high = 100'000}, "Adam steps per round.");
   table.integer("generator_batch", dreams.batch, {.low = 1, .high = 100'000}, "Images per round.");
   table.number("generator_rate", dreams.rate, {.low = 0.0, .open_low = true},
@@ -338,20 +338,23 @@ void dream_keys(key_table& table, synthesis_settings& dreams) {
 void lander::keys(key_table& table) {
   table.integer("embedding_width", options_.embedding, {.low = 1, .high = 65'536}, "Width of a label's embedding.");
   table.path("label_embeddings", options_.label_embeddings,
-             "safetensors with a tensor 'embeddings' [classes, embedding_width] of texts; empty: random vectors.");
-  table.number("anchoring", options_.anchoring, {.low = 0.0}, "l: weight of the anchor loss to the embeddings.");
+             "safetensors file with a tensor 'embeddings' [classes, embedding_width] of label texts; empty: random "
+             "vectors.");
+  table.number("anchoring", options_.anchoring, {.low = 0.0},
+               "l: weight of the anchor loss, which moves features towards the embeddings.");
   table.flag("anchoring_first_task", options_.anchoring_first,
-             "Use the anchor loss in the first task; false: as in the copy of LANDER in STSA's official code.");
+             "Use the anchor loss in the first task, too; false is the choice of the LANDER copy in STSA's official "
+             "code.");
   table.number("radius", options_.radius, {.low = 0.0},
-               "r: radius; if the mean distance of a batch is smaller, the anchor loss is 0.");
+               "r: the anchor loss is 0 if the mean distance of a batch is smaller.");
   table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                "tau: temperature of the distillation.");
   table.number("rate_floor", options_.rate_floor, {.low = 0.0},
                "Final learning rate of the cosine schedule (training.schedule).");
   table.choice(
       "replay_pass", options_.replay_by, {{"joint", replay_pass::joint}, {"separate", replay_pass::separate}},
-      "Own rows and images pass through the net together, or one after the other with separate batch statistics.");
-  table.flag("replay_jitter", options_.replay_jitter, "Apply the jitter of training.augment to images, too.");
+      "Own rows and generated images pass through the net together, or separately with their own batch statistics.");
+  table.flag("replay_jitter", options_.replay_jitter, "Apply the jitter of training.augment to generated images, too.");
   table.flag("replay_short_last", options_.replay_short_last,
              "The last batch of each pass over the pool may be short.");
   table.choice(
@@ -361,7 +364,8 @@ void lander::keys(key_table& table) {
                {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},
                "Final model of a task: the last average, or the model before the round with the lowest client loss "
                "(mean over the steps of the first epoch).");
-  table.integer("pool_max", options_.pool_max, {.low = 0}, "Maximum number of images, the first by file name; 0: all.");
+  table.integer("pool_max", options_.pool_max, {.low = 0},
+                "Maximum number of pool images, in order of file names; 0: all.");
   dream_keys(table, options_.dreams);
 }
 

@@ -1,5 +1,5 @@
-/// synthesis_round: one training round of LANDER's generator; all random draws are arguments (Tran et al., CVPR 2024;
-/// NAYER, Tran et al. 2024).
+/// synthesis_round: one training round of LANDER's generator (Tran et al., CVPR 2024; NAYER, Tran et al. 2024). All
+/// random draws are arguments.
 #pragma once
 #include "runtime/base/ceil_div.hpp"
 #include "strategies/shared/inversion_student.hpp"

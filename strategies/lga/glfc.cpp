@@ -13,7 +13,7 @@
 #include <ATen/ATen.h>
 namespace mneme {
 
-/// |G_i| relative to the mean of old rows, or of new rows (eqs. 2-4). G = P_y - 1 is the V of lga.cpp.
+/// |G_i| divided by its mean over old rows, or over new rows (eqs. 2-4). G = P_y - 1 is called V in lga.cpp.
 at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups) {
   return divide_by_mean(magnitudes, groups == -1) + divide_by_mean(magnitudes, groups >= 0);
 }

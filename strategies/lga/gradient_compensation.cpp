@@ -26,7 +26,7 @@ struct gradient_compensation_method::client_memory {
   double entropy = 0.0;         ///< Mean entropy of the previous round, in nats.
   bool is_waiting = false;      ///< True: the rows have changed, and the client has not detected it yet.
   bool is_over = false;         ///< True: the task of `current` is over, and only its exemplars are kept.
-  std::uint32_t known_task = 0; ///< Counted from 1; used with an oracle.
+  std::uint32_t known_task = 0; ///< Task of the last detection with an oracle, from 1; 0: none.
 
   static client_memory loaded(const tensor_map& from) {
     client_memory memory;
@@ -267,7 +267,7 @@ task<client_result> gradient_compensation_method::client_round(client_context& c
     after = co_await looking;
   }
 
-  // The official rates change within a round, so each stretch of equal rates is a job of its own. Clients derive the
+  // The official rates change within a round, so each stretch of equal rates is a separate job. Clients derive the
   // round of the task from the round number.
   auto job = training(ctx, in, after);
   job.start = start;
@@ -417,8 +417,8 @@ diagnostics gradient_compensation_method::check(const method_setup& setup) const
 
 void gradient_compensation_method::shared_keys(key_table& table, gradient_compensation_options& to) {
   table.number("threshold", to.threshold, {.low = 0.0},
-               "Increase of a client's mean entropy, in nats, at which it detects a new task.");
-  table.integer("memory", to.memory_rows, {.low = 1, .high = 100'000'000}, "Exemplars that a client keeps.");
+               "Increase of a client's mean entropy, in nats, at which the client detects a new task.");
+  table.integer("memory", to.memory_rows, {.low = 1, .high = 100'000'000}, "Maximum number of exemplars per client.");
   table.choice("exemplars", to.choice,
                {{"greedy", exemplar_choice::greedy},
                 {"rank", exemplar_choice::rank},
@@ -428,8 +428,8 @@ void gradient_compensation_method::shared_keys(key_table& table, gradient_compen
                {{"scenario", rate_schedule::scenario},
                 {"official", rate_schedule::code_quirk},
                 {"persistent-decay", rate_schedule::persistent_decay}},
-               "Learning rates: those of [training], or decays after 100, 150 and 180 epochs of a task, which in the "
-               "official code last only for the rest of their round.");
+               "Learning rates: those of [training]; or divided after 100, 150 and 180 epochs of a task, only for the "
+               "rest of the round (official code) or persistently.");
   table.integer("reconstruction_steps", to.proxy.inversion.steps, {.low = 1, .high = 100'000},
                 "L-BFGS steps per gradient, each of up to 20 evaluations.");
   table.number("reconstruction_rate", to.proxy.inversion.learning_rate, {.low = 0.0, .open_low = true},
@@ -437,7 +437,7 @@ void gradient_compensation_method::shared_keys(key_table& table, gradient_compen
   table.integer("images_per_gradient", to.proxy.inversion.kept, {.low = 1, .high = 1000},
                 "Number of last iterates that the proxy keeps as images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
-                "First rounds of a task, whose models the proxy does not score.");
+                "Number of first rounds of a task whose models the proxy does not score.");
   table.choice("best_reset", to.proxy.reset,
                {{"every-task", score_reset::every_task},
                 {"second-task", score_reset::second_task},
@@ -445,19 +445,21 @@ void gradient_compensation_method::shared_keys(key_table& table, gradient_compen
                "When the best score of earlier tasks is reset; in the official code LGA resets it once, GLFC never.");
   table.choice("perturbation", to.perturbation,
                {{"pixels", prototype_perturbation::pixels}, {"latent", prototype_perturbation::latent}},
-               "Perturbation of prototypes: by the binary cross-entropy of their pixels (official code), or by the "
+               "Loss with which prototypes are perturbed: the net's binary cross-entropy (official code), or the "
                "cross-entropy of noisy features (paper).");
   table.omit_default_from_digest();
-  table.choice(
-      "old_clients", to.old_clients, {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
-      "Training data of clients that stay at an old task: all its rows (official code), or exemplars (paper).");
+  table.choice("old_clients", to.old_clients,
+               {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
+               "Training data of clients that stay at an old task: all rows of this task (official code), or exemplars "
+               "(paper).");
   table.omit_default_from_digest();
   table.choice("regroup", to.regroup, {{"task", regrouping::task}, {"round", regrouping::round}},
-               "When the tasks.keep_task_share of clients that keep old classes is drawn: with each task (official "
-               "code), or in each round (paper), where they use only exemplars.");
+               "When clients that keep old classes are drawn (share tasks.keep_task_share): once per task (official "
+               "code), or in each round (paper), where they train on exemplars only.");
   table.omit_default_from_digest();
-  table.choice("pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},
-               "Whether cohorts include clients that enrol later; in LGA's official code they do not.");
+  table.choice(
+      "pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},
+      "Clients from which cohorts are drawn: all enrolled ones, or only those of the first task (LGA's code).");
   table.omit_default_from_digest();
 }
 

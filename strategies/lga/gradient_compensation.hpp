@@ -49,7 +49,7 @@ struct forgetting_terms {
 struct forgetting_context {
   std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] task of each memorized class; -1: new class.
   std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest one.
-  double exponent = 1.0; ///< a in |V|^a: C_old / (C_old + C_new), or official t / (t + 1); for GLFC 1.
+  double exponent = 1.0;                      ///< Exponent a of |V|^a, see exponent_rule; 1 for GLFC.
 };
 /// Converts the information to auxiliary tensors.
 [[nodiscard]] tensors_ref to_auxiliary(const forgetting_context& known);
@@ -129,7 +129,7 @@ enum class old_client_rows : std::uint8_t {
 };
 /// How often the group of clients that train on old classes is drawn.
 enum class regrouping : std::uint8_t {
-  task,  ///< In each task (official): a share tasks.keep_task_share keeps its rows.
+  task,  ///< In each task (official): the share tasks.keep_task_share of the clients keeps its rows.
   round, ///< In each round (paper): this share of the clients with exemplars trains on exemplars only.
 };
 /// Clients from which cohorts are drawn.
@@ -155,7 +155,7 @@ struct gradient_compensation_options {
   proxy_options proxy{};
 };
 
-/// [training] of the presets. The papers state 20 epochs, but neither batch size nor augmentation.
+/// Section [training] of the presets. The papers state 20 epochs, but neither batch size nor augmentation.
 inline constexpr const char* printed_training =
     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"
     "augment = \"crop-flip-jitter\"\n";

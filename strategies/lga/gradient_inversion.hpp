@@ -23,15 +23,16 @@ public:
   };
   /// Height or width of a convolution's output for an input of `extent` pixels.
   [[nodiscard]] static std::int64_t output_extent(std::int64_t extent, const convolution& layer);
-  /// Chooses strides and padding so that images of 32, 64 and 84 pixels end as 8 x 8; other sizes have similar strides.
+  /// Chooses strides and padding so that images of 32, 64 and 84 pixels shrink to 8 x 8; other sizes get similar
+  /// strides.
   gradient_encoder(std::array<std::int64_t, 3> image, std::int64_t classes);
   [[nodiscard]] std::int64_t size() const; ///< Number of parameters.
   /// Draws every weight and bias from U(-0.5, 0.5): [size()] float32.
   [[nodiscard]] at::Tensor drawn(const rng_key& stream) const;
   /// Names and shapes of the eight tensors: "1.weight", "1.bias", ..., "4.bias".
   [[nodiscard]] const std::vector<declared_tensor>& tensors() const noexcept { return tensors_; }
-  /// Gradients of softmax cross-entropy in all tensors, for each image separately, in the order of tensors(): [K, ...].
-  /// Differentiable with respect to the images. The bits of one image do not depend on the others.
+  /// Returns the gradients of softmax cross-entropy with respect to each of tensors(), for each image separately:
+  /// [K, ...]. Differentiable with respect to the images. The result of an image does not depend on the other images.
   /// @param weights [size()] @param images [K, C, H, W] @param labels [K] int64
   [[nodiscard]] std::vector<at::Tensor> gradients(const at::Tensor& weights, const at::Tensor& images,
                                                   const at::Tensor& labels) const;
@@ -56,7 +57,7 @@ struct sent_gradients {
   at::Tensor last_weight{}, last_bias{};      ///< [L, D], [L], float32
   std::int64_t label = 0;
 };
-/// Copies the gradients. @param tensors the eight of gradient_encoder::tensors(), float32 on the host
+/// Copies the gradients. @param tensors gradients of the eight gradient_encoder::tensors(), float32 on the host
 [[nodiscard]] sent_gradients sent_by(const std::vector<at::Tensor>& tensors, std::int64_t label);
 
 /// The objective |G(x) - sent|^2 (Zhu, Liu and Han 2019, eq. 4) and its gradient with respect to x, computed by hand.
@@ -72,7 +73,7 @@ public:
 private:
   /// A convolution with its sigmoid, and its intermediate values. The bias is one more weight, whose input is 1.
   struct layer {
-    std::int64_t channels = 0, height = 0, width = 0, stride = 1, padding = 0; // shape of its input
+    std::int64_t channels = 0, height = 0, width = 0, stride = 1, padding = 0; // shape of the input; the convolution
     std::int64_t out_height = 0, out_width = 0, terms = 0, pixels = 0;
     std::int64_t plane_height = 0, plane_width = 0; // size of the grid of every stride-th row and column of the padded
                                                     // input
@@ -156,8 +157,8 @@ struct inversion_options {
 enum class prototype_perturbation : std::uint8_t {
   none,
   pixels, ///< Official: on the net's binary cross-entropy, with unnormalized pixels in [0, 1].
-  latent, ///< Paper: on the cross-entropy of features plus 0.1 N(0, v), v the variances of the class
-          /// (Dong et al. 2023), rate 1, normalized pixels. Ours: 50 steps, new noise in each.
+  latent, ///< Paper (Dong et al. 2023): on the cross-entropy of features plus 0.1 N(0, v) with the variances v of the
+          ///< class, at rate 1, with normalized pixels. The 50 steps, with new noise in each step, are our choice.
 };
 /// A program that computes the encoder's gradients for prototypes, which are the job's rows. Returns the eight tensors,
 /// [rows, ...]. Reads "encoder". With a perturbation it also reads "weights" [P] of the net and "seen", the number of

@@ -16,8 +16,8 @@
 // infinite if a label has zeros, so we use the cross-entropy with the mixed label. Entropies and scores are computed
 // without augmentation. The noise scale is computed from reconstructions instead of training images, or is fixed
 // (`noise_scale`). Gradients that arrive in the first rounds of a task are assigned to this task. With softmax losses,
-// clients of a confident net do not detect new tasks and keep no exemplars; with sigmoid losses they do
-// (docs/results.md).
+// the entropy of a confident net does not rise, so clients detect no new tasks and keep no exemplars. With sigmoid
+// losses, they detect new tasks (docs/results.md).
 #include "strategies/lga/gradient_compensation.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
@@ -106,7 +106,7 @@ at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, 
   return (at::softplus(logits) - logits * targets).sum(1) / static_cast<double>(classes);
 }
 
-/// The weight of each row by eqs. 3-5: [R].
+/// Returns the weight of each row by eqs. 3-5: [R].
 at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   if (with.weighting == gradient_weighting::none || !in.auxiliary)
     return at::ones_like(in.labels, in.labels.options().dtype(at::kDouble));
@@ -116,21 +116,21 @@ at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   return row_weights(magnitudes, groups, in.auxiliary->at(tasks_name).item<std::int64_t>(), with.weighting);
 }
 
-/// The distillation loss of each row, by eq. 9 or as in iCaRL: [R].
+/// Returns the distillation loss of each row, by eq. 9 or as in iCaRL: [R].
 at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
   const auto& teacher_output = in.teachers[0].logits;
   const auto classes = in.logits.size(1);
   if (with.distillation == distillation_kind::mixed)
     return likelihood_rows(in.logits, mix_targets(teacher_output, in.labels, classes, with.likelihood), with.likelihood,
                            classes);
-  // iCaRL's sum next to a softmax cross-entropy; next to binary cross-entropies, which are means over C, it is divided
-  // by C.
+  // iCaRL's distillation is a sum over classes. With binary cross-entropies, which are means over C, the sum is divided
+  // by C. With a softmax cross-entropy, it is not divided.
   const auto divisor = with.likelihood == class_likelihood::softmax ? 1 : classes;
   return likelihood_rows(in.logits.narrow(1, 0, teacher_output.size(1)), at::sigmoid(teacher_output),
                          class_likelihood::sigmoid, divisor);
 }
 
-/// The label term with weighted rows (eq. 6) and the distillation term (eq. 9).
+/// Returns the label term with weighted rows (eq. 6) and the distillation term (eq. 9).
 std::vector<at::Tensor> forgetting_values(const loss_rows& in, const forgetting_terms& with) {
   const auto weight = in.weight * weights_of(in, with).to(at::kFloat);
   const auto classes = in.logits.size(1);
@@ -270,11 +270,11 @@ public:
                  "omega: scale of the noise; 0: omega is estimated from reconstructed images.");
     table.omit_default_from_digest();
     table.flag("cbl", category_balanced_, "Weight the rows of the classification loss; false: plain cross-entropy.");
-    table.flag("sdl", semantic_, "Semantic distillation; false: iCaRL's.");
+    table.flag("sdl", semantic_, "Use semantic distillation; false: iCaRL's distillation.");
     table.flag("psr", options_.proxy.reconstructs,
                "The proxy reconstructs prototypes; false: no model selection by prototypes.");
     table.flag("sbm", options_.proxy.selects, "The proxy selects the best model; false: the last model of the task.");
-    table.flag("ssa", options_.proxy.augments, "Score models on noisy copies of features; false: on features.");
+    table.flag("ssa", options_.proxy.augments, "Score models on noisy copies of features; false: without noise.");
     table.flag("npb", options_.perturbs, "Perturb prototypes before they are encoded.");
   }
   std::vector<preset> presets() const override {

@@ -94,7 +94,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_info&
     co_return advice();
   }
 
-  // Gradients in the first rounds of a task belong to it, since clients may detect the task in different rounds.
+  // Gradients in the first rounds of a task belong to this task, as clients may detect the task in different rounds.
   const bool is_new_task =
       !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(options_.first_scored, 1));
   const bool has_new_images = !pool_.empty();
@@ -171,9 +171,9 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// Updates omega by eq. 12, unless it is fixed. Official: sets it once, at the start of the second task, to the root of
-/// the mean of Tr / d. The official code computes it from training images on the server; ours from reconstructions,
-/// since the proxy has no training images.
+/// Updates omega by eq. 12, unless omega is fixed. With the official noise, sets omega once, at the start of the second
+/// task, to the root of the mean of Tr / d. The official code computes omega from training images on the server. mneme
+/// uses reconstructions, since the proxy has no training images.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] traces divided by d
   if (options_.noise_scale > 0.0)

@@ -53,7 +53,7 @@ struct running_scale {
   void learn(const at::Tensor& traces);
 };
 
-/// Accuracy of the head on noisy copies of the features, or on the features if `how.copies` is 0.
+/// Accuracy of the head on noisy copies of the features, or on the features themselves if `how.copies` is 0.
 /// @param features [m, D] @param labels [m] int64 @param head [C, D] weights @param bias [C]
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                                    const at::Tensor& bias, const feature_noise& how, const rng_key& key);
@@ -103,7 +103,7 @@ struct best_models {
   /// Takes the model if its score is at least the best one. Rounds without scores offer 0.
   void offer(double score, const old_model& now);
 };
-/// Reads the models from the proxy's advice. Null advice has none.
+/// Reads the models from the proxy's advice. Returns no models for null advice.
 [[nodiscard]] old_models read_advice(const tensors_ref& advice);
 
 /// The encoder, shared by proxy and clients.

@@ -25,8 +25,8 @@ struct diffusion_sampling {
 
 /// Programs that run the modules. Axes: n rows of a job, E numbers of an embedding, Z images.
 struct part_programs {
-  program_ref class_means{}; ///< Ends with "means" [classes, E] and "counts" [classes] int64.
-  program_ref embeddings{};  ///< Ends with "embeddings" [n, E].
+  program_ref class_means{}; ///< Returns "means" [classes, E] and "counts" [classes] int64.
+  program_ref embeddings{};  ///< Returns "embeddings" [n, E].
   /// Reads "condition" [E] and returns "images" [Z, C, H, W] uint8. Null if diffusion_sampling::images is 0.
   program_ref images{};
   std::int64_t embedding_width = 0; ///< E
@@ -65,8 +65,8 @@ private:
       {"text_encoder", {}, "Module that encodes a caption: one vector (embed512), or the states of all tokens."},
       {"text_tokens", {}, "vocab.json of the text encoder's tokenizer.", false},
       {"text_merges", {}, "merges.txt of the text encoder's tokenizer.", false},
-      {"denoiser", {}, "sd77x768: module that predicts the noise in latents from a time and a text.", true, true},
-      {"picture_decoder", {}, "sd77x768: module that decodes latents into images.", true, true}};
+      {"denoiser", {}, "Module that predicts the noise in latents from a time and a text (sd77x768 only).", true, true},
+      {"picture_decoder", {}, "Module that decodes latents into images (sd77x768 only).", true, true}};
   std::int64_t beams_ = 4;
 };
 
@@ -76,7 +76,7 @@ struct diffusion_support {
   part_programs (*build)(const method_setup&, std::int64_t beams, const diffusion_sampling&) = nullptr;
 };
 
-/// `const diffusion_registration line{{.check = ..., .build = ...}};`
+/// Registers these functions: `const diffusion_registration line{{.check = ..., .build = ...}};`
 struct diffusion_registration {
   explicit diffusion_registration(const diffusion_support& support) noexcept;
 };

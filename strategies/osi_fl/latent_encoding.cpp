@@ -34,8 +34,8 @@ at::Tensor pixels_of(const program_call& call, const std::vector<std::int64_t>& 
 // -- components -------------------------------------------------------------------------------------------------------
 
 /// Subspace iteration (Halko, Martinsson and Tropp 2011, "Finding structure with randomness", Algorithm 4.4). Each pass
-/// multiplies orthonormal directions by the covariance of the rows and orthonormalizes them again. It iterates more
-/// directions than needed, because the last ones converge slowest.
+/// multiplies orthonormal directions by the covariance of the rows and orthonormalizes them again. The program iterates
+/// more directions than needed, because the last ones converge slowest.
 class analyze_components final : public looped_program {
 public:
   analyze_components(const latent_shape& shape, std::int64_t passes) : shape_(shape), passes_(passes) {}
@@ -50,7 +50,7 @@ public:
   }
 
 protected:
-  /// One pass is one slice.
+  /// Runs one pass in each slice.
   [[nodiscard]] slice_result run_call(const program_call& call) const override {
     const auto center = call.slice == 0 ? mean_of(call) : call.state.at("centre");
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");
@@ -97,10 +97,10 @@ private:
     return sum / static_cast<double>(rows);
   }
 
-  /// Computes the components within the directions (Rayleigh-Ritz), the widest first. Latents are divided by the root
-  /// of a component's standard deviation: wide components then emerge first from the noise, like coarse structure in
-  /// images. The mean variance of the latents is 1. A standard deviation counts as at least a thousandth of the
-  /// largest, to avoid division by 0.
+  /// Computes the components within the directions (Rayleigh-Ritz), in order of decreasing variance. Latents are
+  /// divided by the root of a component's standard deviation, so that components of large variance emerge first from
+  /// the noise, like coarse structure in images. The mean variance of the latents is 1. A standard deviation counts as
+  /// at least a thousandth of the largest, to avoid division by 0.
   [[nodiscard]] named_tensors components(const at::Tensor& center, const at::Tensor& directions,
                                          const at::Tensor& moved) const {
     const auto within = at::mm(directions.t(), moved);

@@ -47,7 +47,7 @@ struct moment_map {
   /// Maps latents [m, L]: [m, L].
   [[nodiscard]] at::Tensor moved(const at::Tensor& latents) const;
 };
-/// Names of these tensors for all kinds: [kinds, L, L], [kinds, L] and [kinds, L].
+/// Names of the tensors of moment_map, stacked over all kinds: [kinds, L, L], [kinds, L] and [kinds, L].
 inline constexpr std::array moment_tensors{"turns", "made_means", "row_means"};
 
 /// A program that computes the moment_map of each kind, one kind per slice. It samples a thousand latents under the
@@ -59,8 +59,8 @@ inline constexpr std::array moment_tensors{"turns", "made_means", "row_means"};
 /// [-6, 6]. With several candidates per image, it selects images that the encoder assigns to the condition's kind (the
 /// CLIP filter of He et al. 2023, "Is synthetic data from generative models ready for image recognition?"). With the
 /// tensors of moment_matching, latents are first mapped to the moments of that kind. Reads "denoiser", the tensors of
-/// image_components and "condition" [E]; for candidates or moments also "encoder". Returns "images" [Z, C, H, W] uint8.
-/// Jobs with identical nets run as one stack.
+/// image_components and "condition" [E]. With candidates or moments, it also reads "encoder". Returns "images" [Z, C,
+/// H, W] uint8. Jobs with identical nets run as one stack.
 [[nodiscard]] program_ref latent_generation(const latent_shape& shape, const generation_settings& settings);
 
 /// A program that computes class means of a client's embeddings. Reads "encoder"; returns "means" [classes, E], zeros

@@ -5,7 +5,7 @@
 #include "strategies/osi_fl/latent_generation.hpp"
 namespace mneme {
 
-/// Passes over the public rows, and sampling options.
+/// Options of the training on public rows, and of sampling.
 struct generator_settings {
   std::int64_t encoder_passes = 8, component_passes = 12, denoiser_passes = 40, batch = 128;
   bool matches_moments = false; ///< Maps latents to the mean and covariance of public rows of their kind.

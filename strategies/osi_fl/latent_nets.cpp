@@ -178,7 +178,7 @@ at::Tensor latent_denoiser::condition(const at::Tensor& flat, const at::Tensor& 
 
 at::Tensor latent_denoiser::no_condition(const at::Tensor& flat) const { return list_.parts(flat)[none_]; }
 
-/// Sines and cosines of the time at 32 frequencies (Vaswani et al. 2017), through two layers.
+/// Encodes times as sines and cosines at 32 frequencies (Vaswani et al. 2017), which pass two linear layers.
 at::Tensor latent_denoiser::time(const at::Tensor& flat, const std::vector<std::int64_t>& times) const {
   const auto p = list_.parts(flat);
   constexpr auto half = time_numbers / 2;

@@ -18,8 +18,8 @@ class parameter_list {
 public:
   /// Adds a parameter that starts uniform in [-bound, bound], or at zero if bound is 0. Returns its index in parts().
   std::size_t add(std::vector<std::int64_t> shape, double bound);
-  /// Adds weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer. They start as in PyTorch, uniform
-  /// within 1 / sqrt(inputs of an output), or at zero. Returns the index of the weights; the biases follow.
+  /// Adds weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer. Both start as in PyTorch, uniform
+  /// in [-1, 1] / sqrt(fan-in), or at zero. Returns the index of the weights; that of the biases is one larger.
   std::size_t add_layer(const std::vector<std::int64_t>& shape, bool zeros = false);
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
@@ -98,11 +98,12 @@ struct image_components {
   /// Returns normalized images, float32. @param bytes [n, C, H, W] uint8
   [[nodiscard]] at::Tensor normalized(const at::Tensor& bytes) const;
 };
-/// Names of these tensors.
+/// Names of the tensors of image_components.
 inline constexpr std::array component_tensors{"basis", "centre", "spread", "scale", "shift"};
 
-/// Predicts the velocity (Salimans and Ho 2022) of noisy latents, given time and condition. Residual blocks scale and
-/// shift their normalized inputs by both (FiLM, Perez et al. 2018). Blocks start as identities.
+/// Predicts the velocity (Salimans and Ho 2022) of noisy latents, given time and condition. Time and condition
+/// determine the scales and shifts of the residual blocks' normalized inputs (FiLM, Perez et al. 2018). Blocks start as
+/// identities.
 class latent_denoiser {
 public:
   explicit latent_denoiser(const latent_shape& shape);

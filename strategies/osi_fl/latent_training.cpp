@@ -20,7 +20,7 @@ at::Tensor numbers(const std::vector<std::int64_t>& values, at::Device device) {
   return at::tensor(values, at::kLong).to(device);
 }
 
-/// A training with several passes over the job's rows.
+/// Base of programs that train in several passes over the job's rows.
 class pass_training : public sliced_training {
 public:
   [[nodiscard]] std::string identity() const override {

@@ -14,8 +14,8 @@
 // accuracy. We omit its step schedule, which uses the loss as the epoch number, and its different normalizations in
 // training and test.
 //
-// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. The condition `sd77x768` then
-// generates images with Stable Diffusion, as the official code does, and `embed512` with a small generator. Without
+// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. Then, images are generated with
+// Stable Diffusion, as in the official code (condition = "sd77x768"), or with a small generator ("embed512"). Without
 // these keys, the server trains an encoder and a generator on public rows and sends each client the encoder once. p is
 // the key `retained_per_class`, a number of images per class and task. Images are scored with the model before the
 // task, theta_(t-1), as in eq. 13 (`scoring_model`). The loss covers the classes seen (`loss_classes`). Tasks have
@@ -79,8 +79,8 @@ std::vector<double> doubles_in(const at::Tensor& values) {
 
 // -- client half: the message of class means (eq. 9) ------------------------------------------------------------------
 
-// Packs an upload: "task" [1], "classes" [K] and "counts" [K] int32, "means" [K, E] float32. Size: 4 (2 + E) bytes per
-// class, plus 4.
+// Packs an upload: "task" [1], "classes" [K] and "counts" [K] int32, "means" [K, E] float32. It takes 4 (2 + E) bytes
+// per class, plus 4 bytes.
 
 tensors_ref packed(const program_output& summed, task_id task) {
   const auto counts = summed.out->at("counts").cpu();
@@ -218,7 +218,7 @@ private:
   std::map<speaker, std::int64_t> sent_numbers_; // number of values sent, by client and task
   std::map<speaker, tensors_ref> received_;      // uploads of the open round
   std::vector<labeled_images> kept_;             // retained images of each finished task
-  std::map<std::int64_t, at::Tensor> shown_;     // by class: the first generated images
+  std::map<std::int64_t, at::Tensor> shown_;     // first generated images of each class
   std::int64_t generated_ = 0;
   // Peak memory in bytes, without temporary memory of computations. A client holds its rows as bytes, the encoder and
   // the upload. The server holds all nets, the uploads of a round, generated and retained images, and the global model.
@@ -465,7 +465,7 @@ std::map<std::string, double> osi_server::summary_metrics() const {
           {"server_held_bytes", static_cast<double>(server_held_bytes_)}};
 }
 
-/// A row of images for each class.
+/// Returns a row of images for each class.
 std::map<std::string, at::Tensor> osi_server::sample_images() const {
   std::vector<at::Tensor> rows;
   for (const auto& [label, images] : shown_)

@@ -50,55 +50,55 @@ void osi_options::keys(key_table& table) {
   table.choice("condition", condition, {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
                "Condition of the generator, which a client sends per class: 512 numbers, or 77 tokens of 768 numbers.");
   table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
-                 "Number of tokens and their width, for modules that differ from the condition's name.");
+                 "Number of tokens and width of a token, for modules whose shape is not that of the condition.");
   parts.keys(table);
   table.integer("retained_per_class", p, {.low = 0, .high = 1'000'000},
-                "osi-fl: images retained of each class and task.");
+                "Number of images retained per class and task (mode = \"osi-fl\").");
   table.choice("criterion", criterion,
                {{"gradient-norm", retention::gradient_norm},
                 {"loss", retention::loss},
                 {"random", retention::random},
                 {"herding", retention::herding}},
-               "osi-fl: retained images: with the largest gradient or loss, random ones, or near the class mean.");
+               "Images to retain: those with the largest gradient or loss, random ones, or those near the class mean.");
   table.choice("scoring_model", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
-               "osi-fl: the model that scores images: the one before or after the task's training.");
+               "Model that scores images for retention: the one before or after the task's training.");
   table.choice(
       "score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
-      "osi-fl: images for scoring: unchanged, or one augmented view each (training.augment), as in the official code.");
+      "Images for scoring: unchanged, or one augmented view of each (training.augment), as in the official code.");
   table.omit_default_from_digest();
   table.choice(
       "loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
       "Classes that the loss covers: those of tasks opened so far, or all of the run as in the official code.");
   table.omit_default_from_digest();
   table.choice("frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
-               "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of "
-               "the step, which update the running ones as in the official code.");
+               "Statistics of batch norms in a frozen net (model.trainable = \"head\"): running ones, or those of the "
+               "step, which also update the running ones, as in the official code.");
   table.omit_default_from_digest();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
-               "Weights of replayed images: the same for every task, or the same for every image.");
+               "Weights of replayed images: the same sum for every task (eq. 16), or the same for every image.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
-               "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
-               "which exempts the first task, as in the official code.");
+               "Penalty of mode = \"oscar-r\": lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the "
+               "mean squared change, from task 2 on, as in the official code.");
   table.omit_default_from_digest();
   table.choice("keep_epoch", epoch, {{"last", kept_epoch::last}, {"best", kept_epoch::best}},
                "Model after training: that of the last epoch, or of the epoch with the highest training accuracy, as "
                "in OSCAR's official code.");
   table.omit_default_from_digest();
-  table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
+  table.number("lambda", lambda, {.low = 0.0}, "Weight of the penalty on changes of the model (oscar-r).");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
-                "Images made for each client and class.");
+                "Number of images generated per client and class.");
   table.integer("shown_images", shown_images, {.low = 1, .high = 100'000},
-                "Number of images in samples.png per class, made for the first client of the class.");
+                "Number of images per class in samples.png, from those generated for the first client of the class.");
   table.omit_default_from_digest();
   table.integer("candidates", generator.sampling.candidates, {.low = 1, .high = 1'000},
-                "Images made for each image kept: the encoder keeps those that it recognizes; 1: all are kept.");
+                "Images generated per selected image; the encoder selects those that it recognizes. 1: all.");
   table.number("guidance", generator.sampling.guidance, {.low = 0.0, .high = 100.0},
                "Guidance w in unconditional + w (conditional - unconditional); 1: the condition alone.");
   table.integer("sampling_steps", generator.sampling.steps, {.low = 2, .high = diffusion_times}, "Steps of DDIM.");
   table.integer("components", generator.components, {.low = 1, .high = 100'000},
-                "Principal components of an image, which are generated; at most the number of pixels.");
+                "Number of principal components that the generator makes per image; at most the number of pixels.");
   table.flag("match_moments", generator.matches_moments,
-             "Match the mean and covariance of generated components of a class to those of its public rows.");
+             "Map generated components of a class to the mean and covariance of its public rows.");
   table.integer("encoder_passes", generator.encoder_passes, {.low = 1, .high = 100'000},
                 "Epochs of the encoder's training on the public rows.");
   table.integer("component_passes", generator.component_passes, {.low = 1, .high = 100'000},
@@ -106,7 +106,7 @@ void osi_options::keys(key_table& table) {
   table.integer("denoiser_passes", generator.denoiser_passes, {.low = 1, .high = 100'000},
                 "Epochs of the denoiser's training on the public rows.");
   table.path("generator_cache", cache,
-             "Folder that caches trained parts for later runs, by a digest of their inputs; empty: none.");
+             "Folder that caches trained parts for later runs, by a digest of their inputs; empty: no cache.");
   table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536},
                 "Rows per step in the training of the encoder, the components and the denoiser.");
 }

@@ -9,15 +9,15 @@ struct adam_rates {
   double decay = 0.0; ///< L2 penalty: decay * weights is added to the gradient.
 };
 
-/// Weights of any shape with their Adam moments (Kingma and Ba 2015, Algorithm 1). The arithmetic is that of PyTorch
-/// and is elementwise, so no model of a stack changes the bits of another. The state can be saved and loaded between
-/// any two steps.
+/// Weights of any shape with their Adam moments (Kingma and Ba 2015, Algorithm 1). Results equal those of PyTorch. All
+/// operations are elementwise, so the result for a model does not depend on the other models of its stack. The state
+/// can be saved and loaded between any two steps.
 class adam {
 public:
   adam() = default;
   explicit adam(at::Tensor weights);
   [[nodiscard]] const at::Tensor& weights() const { return weights_; }
-  /// One step. @param gradient of the shape of weights()
+  /// Performs one step. @param gradient has the shape of weights()
   void step(const at::Tensor& gradient, const adam_rates& rates);
 
   /// Writes row k of a stack as the tensors NAME, NAME.first, NAME.second and NAME.steps.
@@ -29,7 +29,7 @@ public:
   static void put_initial_moments(const std::string& name, const at::Tensor& like, tensor_map& to);
 
 private:
-  /// Evaluates `value` at the step counts: a scalar, or one value per row of a loaded stack.
+  /// Returns value(beta, steps) for the step counts: a scalar, or one number per row of a loaded stack.
   [[nodiscard]] at::Tensor by_row(double (*value)(double beta, double steps), double beta) const;
 
   at::Tensor weights_{}, first_{}, second_{}; // weights and both moments, of equal shape

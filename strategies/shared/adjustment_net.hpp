@@ -14,9 +14,9 @@ enum class shortcut_form : std::uint8_t {
   none,
 };
 
-/// Table 6 of the paper. It prints a batch normalization of 1,024 after 512 values and one of 128 after 256, which is
-/// impossible. In mneme, each batch normalization is as wide as the layer before it. `hidden = [512, 1024]` widens the
-/// layer instead.
+/// Sizes of the net; the defaults are those of the paper's Table 6. The table prints a batch normalization of width
+/// 1,024 after a layer of width 512, and one of 128 after 256, which is impossible. In mneme, each batch normalization
+/// is as wide as the layer before it. `hidden = [512, 1024]` widens the layer instead.
 struct adjustment_shape {
   std::vector<std::int64_t> hidden{512, 512}; ///< Widths of the hidden blocks: linear, batch norm, ReLU, dropout.
   std::int64_t width = 256;                   ///< Width of the output block: linear, batch norm, shortcut.
@@ -27,7 +27,7 @@ struct adjustment_shape {
   double dropout = 0.2;
   bool adjusts = true; ///< False: the net has no module, and the head reads the backbone's features.
 };
-/// An invalid shape: the key in [strategy] at fault and the error text. Both are empty for a valid shape.
+/// Error of a shape: the invalid key in [strategy] and the error text. Both are empty for a valid shape.
 struct impossible_shape {
   std::string key{}, reason{};
 };

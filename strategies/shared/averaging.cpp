@@ -206,9 +206,9 @@ void averaging_server::fold_change(const delivery& in, double weight) {
     changes_[name].add(in.upload->at(name), start, scaled);
 }
 
-/// w = s w_old + (1 - s) sum_k n_k w_k / sum_k n_k. With s = 0 this is McMahan et al. 2017, Algorithm 1. Sums are in
-/// float64 and in delivery order. OSI-FL's federated baselines use s > 0; the share s applies to running statistics,
-/// too.
+/// w = s w_old + (1 - s) sum_k n_k w_k / sum_k n_k, where s is old_model_share_. With s = 0 this is McMahan et al.
+/// 2017, Algorithm 1. Sums are computed in float64 and in delivery order. OSI-FL's federated baselines use s > 0, which
+/// also applies to running statistics.
 tensor_map averaging_server::take_means() {
   tensor_map means;
   const auto present = old_model_share_ > 0.0 ? transmitted_.pick(weights_) : nullptr;

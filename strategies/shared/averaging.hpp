@@ -54,10 +54,11 @@ private:
   std::vector<weighted_upload> starts_;  // starts to subtract, in the order of their first uploads
 };
 
-// -- the server half --------------------------------------------------------------------------------------------------
+// -- server half ------------------------------------------------------------------------------------------------------
 
 /// Selects the tensors of a net that are sent in each round. If all weights are trained, they are sent as one tensor.
-/// If only a head or adapters are trained, only these are sent, and the frozen weights are the initial payload.
+/// If only a head or adapters are trained, only these are sent. A client receives the frozen weights once, as initial
+/// payload.
 class transmitted_weights {
 public:
   transmitted_weights() = default;
@@ -116,7 +117,7 @@ private:
   double change_weight_ = 0.0;                     // FedBuff: sum of c_k
 };
 
-// -- the client half --------------------------------------------------------------------------------------------------
+// -- client half ------------------------------------------------------------------------------------------------------
 
 /// Training data of one client in one round.
 struct local_data {

@@ -6,7 +6,8 @@
 #include <span>
 namespace mneme {
 
-// Axes: n rows, D numbers of an embedding, F features of the encoder: D (points), or 2 D (means and log deviations).
+// Axes: n rows, D numbers of an embedding, F features of the encoder. F is D for points, and 2 D for normal
+// distributions (means and log deviations).
 
 /// Features of labeled rows. A copy shares the tensors.
 struct embedding_rows {
@@ -17,7 +18,8 @@ struct embedding_rows {
   [[nodiscard]] embedding_rows at(std::span<const std::int64_t> positions) const;
 };
 
-/// Draws one sample per row, z = mu + sigma e (arXiv 2110.09695, eq. 4): [n, D]. @param rows means and log deviations
+/// Draws one sample per row, z = mu + sigma e (arXiv 2110.09695, eq. 4). Returns [n, D].
+/// @param rows means and log deviations
 [[nodiscard]] at::Tensor sampled(const embedding_rows& rows, const embedding_shape& shape, const rng_key& key);
 
 /// Concatenates all parts into a training set for a classifier. Points are copied. Normal distributions become means

@@ -14,7 +14,7 @@ std::vector<std::int64_t> nearest(const at::Tensor& rows, const at::Tensor& mean
 }
 
 enum class chosen_rows : std::uint8_t { are_out, come_again, add_nothing };
-constexpr std::int64_t wins_max = 1000; // limit of selections for chosen_rows::add_nothing
+constexpr std::int64_t wins_max = 1000; // maximum number of selections with chosen_rows::add_nothing
 
 /// Herding. The next row minimizes the distance between the class mean and the mean of the selection, (sum + f) / (k +
 /// 1). With v = (k + 1) mean - sum this distance is |v - f| / (k + 1), so one product with v ranks all rows.

@@ -1,4 +1,5 @@
-/// feature_memory: a split-net client's memory: the features of its current rows and of exemplars of past tasks.
+/// feature_memory: memory of a client with a split net. It holds the features of the client's current rows and of
+/// exemplars of past tasks.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "strategies/shared/embedding_rows.hpp"
@@ -16,8 +17,8 @@ struct exemplar_rules {
   };
   choice how = choice::nearest;
   double ratio = 0.2;        ///< Share of the client's rows of a class, rounded up to at least one row; 0 keeps none.
-  std::int64_t rows_max = 0; ///< Capacity in rows, shared evenly by all classes, which keep the rows selected first; 0:
-                             ///< unlimited.
+  std::int64_t rows_max = 0; ///< Capacity in rows, shared evenly by all classes. A class keeps the rows that were
+                             ///< selected first. 0: unlimited.
 };
 
 /// Returns the exemplars' positions in `rows`, class by class, in order of selection.
@@ -34,10 +35,10 @@ class feature_memory {
 public:
   /// Reads a client's memory. An empty map gives an empty memory.
   [[nodiscard]] static feature_memory saved_in(const tensor_map& from);
-  /// True if it holds the features of this task's rows.
+  /// True if the memory holds the features of this task's rows.
   [[nodiscard]] bool knows(std::uint32_t task) const { return task_ == static_cast<std::int64_t>(task); }
-  /// Called at the client's first round of a task. The exemplars of the previous task become old rows, and `rows`
-  /// become the current ones.
+  /// Called in the client's first round of a task. The exemplars of the previous task become old rows, and `rows`
+  /// become the current rows.
   void begin(std::uint32_t task, embedding_rows rows, const exemplar_rules& rules);
   /// Writes this memory into a client's memory.
   void save(tensor_map& to) const;

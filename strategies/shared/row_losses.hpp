@@ -5,11 +5,11 @@ namespace mneme {
 
 // Axes: R rows of a step, C classes of the loss, O old classes (those of the teacher), D features.
 
-/// Cross-entropy -log softmax(z)_y, with label smoothing: [R]. @param logits [R, C] @param labels [R] int64, columns of
-/// `logits`
+/// Cross-entropy -log softmax(z)_y, with label smoothing: [R].
+/// @param logits [R, C] @param labels [R] int64, column numbers of `logits`
 [[nodiscard]] at::Tensor cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels, double smoothing = 0.0);
-/// Binary cross-entropy of sigmoid(logits) with `targets`, averaged over the columns: [R]. @param logits, targets [R,
-/// C]
+/// Binary cross-entropy of sigmoid(logits) with `targets`, averaged over the columns: [R].
+/// @param logits, targets [R, C]
 [[nodiscard]] at::Tensor binary_cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets);
 /// One-hot labels [R, columns of `logits`], in the type of `logits`.
 [[nodiscard]] at::Tensor one_hot_rows(const at::Tensor& labels, const at::Tensor& logits);
@@ -17,15 +17,15 @@ namespace mneme {
 /// 0.
 [[nodiscard]] at::Tensor cosine_rows(const at::Tensor& a, const at::Tensor& b);
 
-/// Distillation losses between the student's old logits z and the teacher's q at temperature T, with p = softmax(q /
-/// T).
+/// Distillation losses between the logits z of the student and q of the teacher for the old classes, at temperature T,
+/// with p = softmax(q / T).
 enum class distillation_form : std::uint8_t {
   cross_entropy, ///< -sum_c p_c log softmax(z / T)_c (PyCIL's iCaRL and BiC; official BiC).
   kl,            ///< KL(p || softmax(z / T)) (FLwF-2T).
   kl_scaled,     ///< T^2 KL(p || softmax(z / T)) (SS-IL, block by block).
   kl_elements,   ///< T^2 / O * KL(p || softmax(z / T)), the mean over elements (DyTox).
   kl_lucir,      ///< T^2 / 4 * KL(p || softmax(z / T)) (LUCIR's own baseline, T = 2).
-  sigmoid,       ///< Sum of binary cross-entropies with sigmoid(q), divided by the classes seen (iCaRL).
+  sigmoid,       ///< Sum of binary cross-entropies with sigmoid(q), divided by the number of classes seen (iCaRL).
 };
 
 /// Parameters of a distillation loss.

@@ -147,9 +147,9 @@ void split_options::keys(key_table& table) {
                 {"input-projection", shortcut_form::input_projection},
                 {"hidden-sum", shortcut_form::hidden_sum},
                 {"none", shortcut_form::none}},
-               "The module's shortcut: from its first hidden block or from its input through a matrix, between its "
-               "hidden blocks, or none.");
-  table.flag("batch_norm", net.batch_norm, "Blocks have batch norms.");
+               "Shortcut of the module: from its first hidden block or its input through a matrix to its output, from "
+               "its first to its last hidden block, or none.");
+  table.flag("batch_norm", net.batch_norm, "Blocks contain batch normalization.");
   table.number("dropout", net.dropout, {.low = 0.0, .high = 0.99}, "Dropout rate of a block.");
   table.choice(
       "initial", draw, {{"kaiming", matrix_draw::kaiming}, {"uniform", matrix_draw::uniform}},
@@ -159,7 +159,7 @@ void split_options::keys(key_table& table) {
 }
 
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache) {
-  table.text("feature_layer", layer, "Layer of the backbone whose means over pixels are features; empty: its last.");
+  table.text("feature_layer", layer, "Backbone layer whose means over pixels are the features; empty: the last layer.");
   table.path("feature_cache", cache,
              "Folder that caches features of the backbone between runs; empty: in memory only.");
 }

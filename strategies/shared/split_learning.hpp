@@ -26,24 +26,25 @@ struct split_model {
   tensors_ref backbone_weights{};
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
-/// Returns the backbone whose features are the means of map `layer`, or the net itself if `layer` is empty.
+/// Returns the run's net as a backbone whose features are the spatial means of map `layer`, or the net itself if
+/// `layer` is empty.
 [[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);
-/// Builds the parts. @param back net on rows of backbone features @param initial [P] weights of `back`
+/// Builds the parts. @param back module and head, a net on backbone features @param initial [P] weights of `back`
 [[nodiscard]] split_model split(const method_setup& setup, model_ref backbone, model_ref back,
                                 const at::Tensor& initial);
 /// Validates the backbone, the tasks and [training] for a split method. Returns an empty list if the setup is valid.
 [[nodiscard]] diagnostics validate_backbone_of_method(const method_setup& setup, const std::string& layer);
 /// Declares the keys feature_layer and feature_cache.
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache);
-/// The whole net with the weights `back` [P] of module and head.
+/// Returns a predictor of the whole net with the weights `back` [P] of module and head.
 [[nodiscard]] predictor predictor_of(const split_model& net, const at::Tensor& back);
-/// Returns the features of the current task's rows: from memory, or newly extracted in the client's first round of a
-/// task.
+/// Returns the features of the current task's rows. They are extracted in the client's first round of a task, and read
+/// from its memory in later rounds.
 /// @param net must outlive the task
 [[nodiscard]] task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_model& net,
                                                     exemplar_rules rules);
 
-/// Averages module and head, running statistics included. Keeps the weights at the start of a task as the teacher. If
+/// Averages module and head, including running statistics. Keeps the weights at the start of a task as the teacher. If
 /// `sends_teacher` is set, sends the teacher in every round of the later tasks, because any client may participate for
 /// the first time.
 class split_server : public averaging_server {
@@ -82,7 +83,7 @@ public:
   }
 
 protected:
-  /// A job that trains module and head on `samples` with the options of this round.
+  /// Returns a job that trains module and head on `samples` with the options of this round.
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   [[nodiscard]] virtual bool needs_teacher() const { return false; }

@@ -5,11 +5,11 @@
 namespace mneme {
 
 /// Returns an error if training.label_smoothing is not 0.
-/// @param reason why the method has no smoothed labels, and optionally a replacement: "its loss compares rows with
+/// @param reason reason for the error text, optionally with a replacement; for example "its loss compares rows with
 /// proxies"
 [[nodiscard]] diagnostics reject_label_smoothing(const method_setup& setup, std::string_view reason);
 /// Returns an error for each of training.label_smoothing and training.drop_last that differs from its default.
-/// @param reason why clients read neither key: "clients train generators by steps of their own"
+/// @param reason reason for the error text, for example "clients train generators by steps of their own"
 [[nodiscard]] diagnostics reject_batch_keys(const method_setup& setup, std::string_view reason);
 /// Returns an error if the net predicts the next token of each position (model.causal), and so has no output and no
 /// loss of a whole row. @param reason why the method needs one: "moon compares features of rows"

@@ -7,7 +7,7 @@ namespace mneme {
 /// Rule by which rows are split into parts.
 enum class dummy_split : std::uint8_t {
   random,     ///< Shuffles all rows and cuts them into equal parts.
-  stratified, ///< Deals the rows of each class in turn to all parts.
+  stratified, ///< Assigns the rows of each class to the parts in turn.
   file,       ///< Reads the part from a column of partition.file.
 };
 

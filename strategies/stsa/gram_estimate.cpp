@@ -81,7 +81,7 @@ tensors_ref held_sums::take(const at::Tensor& gram, std::int64_t clients, const 
 
 tensor_map estimate_grams(const tensor_map& in) {
   auto gram = in.at("gram").clone();
-  const auto holders = in.at("holders").cpu(); // [C] rows of each class, one class after the other
+  const auto holders = in.at("holders").cpu(); // [C] number of rows of "sums" for each class; classes follow in order
   const auto kappa = in.at("nonempty").item<bool>() ? client_count::nonempty : client_count::total;
   std::int64_t first = 0;
   for (std::int64_t c = 0; c < holders.size(0); ++c) {

@@ -4,10 +4,10 @@
 #include <vector>
 namespace mneme {
 
-/// The number of clients, kappa, in the divisor of the scatter between clients.
+/// Definition of kappa, the number of clients in the divisor of the scatter between clients.
 enum class client_count : std::uint8_t {
-  total,    ///< All clients that took part (paper); shrinks the scatter if some lack the class.
-  nonempty, ///< Clients with rows of the class; unbiased.
+  total,    ///< All clients that took part (paper). The scatter is too small if some of them lack the class.
+  nonempty, ///< Clients with rows of the class. The estimate is then unbiased.
 };
 
 /// Sums of one class over the (dummy) clients that have rows of it, and the number of all clients that took part.
@@ -21,8 +21,8 @@ struct class_sums {
 /// c_k / N (STSA, eq. 11, in a form that is always positive semi-definite):
 ///     G = N m m^T + (N - 1) / (kappa - 1) sum_k n_k (c_k / n_k - m)(c_k / n_k - m)^T
 /// For kappa = 1 the scatter is omitted. Without rows nothing is added.
-/// @param clamp_b official variant for N < kappa: in the official formula, G = a sum_k c_k c_k^T / n_k - b (sum
-/// c_k)(sum c_k)^T, a negative b becomes 0, and a class with a = 0 adds nothing
+/// @param clamp_b uses the official variant if N < kappa. The official formula is G = a sum_k c_k c_k^T / n_k -
+/// b (sum c_k)(sum c_k)^T. In the variant, a negative b becomes 0, and a class with a = 0 adds nothing.
 void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count kappa, bool clamp_b);
 
 /// Variant of the estimate; see add_estimated_gram().

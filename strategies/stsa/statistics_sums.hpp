@@ -25,7 +25,8 @@ public:
   virtual void add_late(const delivery& in, class_range classes) = 0;
   /// Adds the statistics of the open task to G and C, after all uploads of the task.
   virtual task<void> end_task(server_context& ctx, const round_info& info) = 0;
-  /// Adds the upload of one client over all finished tasks, in MiB, as the paper counts it (Table 5; its "MB" are MiB).
+  /// Adds the metric of a client's upload over all finished tasks, in MiB, as the paper counts it (Table 5, whose "MB"
+  /// are MiB).
   virtual void add_figures(std::map<std::string, double>& figures) const = 0;
 
   [[nodiscard]] const at::Tensor& gram() const noexcept { return gram_; }
@@ -54,7 +55,7 @@ public:
   struct rules {
     bool masked = false; ///< True: uploads are integers with masks that cancel in the sum (mask_ring.hpp).
     bool noisy = false;  ///< True: an upload without rows is noise instead of zeros.
-    mask_ring ring{};    ///< The ring without the key's task and tensor index.
+    mask_ring ring{};    ///< Ring whose key has neither task nor tensor index yet.
   };
   exact_sums(size of_sums, const rules& rules) : statistics_sums(of_sums), rules_(rules) {}
   void add(const delivery& in) override;

@@ -46,7 +46,7 @@ struct options {
   std::int64_t adaptation_rounds = 100;
   std::int64_t width = 5000; // M, which a projection file overrides; 0: H = X
   std::filesystem::path projection_file{};
-  double ridge = 1e4; // gamma, in absolute terms: it scales with squared features, not with rows
+  double ridge = 1e4; // gamma; added to G as it is, not multiplied by the number of rows
   readout_kind readout = readout_kind::linear;
   estimator_kind estimator = estimator_kind::exact;
   std::int64_t dummies = 50;
@@ -78,7 +78,7 @@ struct run_settings {
   [[nodiscard]] bool adapts(const round_info& info) const {
     return info.task.value == 0 && info.round_of_task < adaptation_rounds();
   }
-  /// The round as seen by the adapting method: its task ends before the round of statistics.
+  /// Returns the round's info for the adapting method, whose task ends before the round of statistics.
   [[nodiscard]] round_info of_adaptation(round_info info) const {
     info.rounds_of_task = adaptation_rounds();
     return info;
@@ -218,7 +218,7 @@ std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
                                                               .ring = run.ring({})});
 }
 
-/// Function of a compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
+/// Function of a compute job. Returns W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
 tensor_map solve(const tensor_map& in) {
   tensor_map out;
   out.put("readout", solve_ridge(in.at("gram"), in.at("sums"), in.at("ridge").item<double>()).to(at::kFloat));
@@ -446,37 +446,37 @@ void stsa::read_file_keys() {
 void stsa::keys(key_table& table) {
   table.choice("adaptation", options_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
-               "Train the net in task 1 by FedAvg first, or use its initial weights.");
+               "Train the net with FedAvg in task 1, or use its initial weights.");
   table.choice(
       "adapter", options_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
-      "federated: method (with its defaults) that adapts a frozen vit in task 1, in place of FedAvg of the whole net. "
-      "Its low-rank adapters or prompts are kept, its centers or head are discarded (Table 3).");
+      "Method (with its defaults) that adapts a frozen vit in task 1, in place of FedAvg of the whole net. Its "
+      "low-rank adapters or prompts are kept; its centers or head are discarded (Table 3).");
   table.omit_default_from_digest();
   table.number(
       "adapter_rate", options_.adapter.rate, {.low = 0.0},
-      "adapter = \"pilora\": learning rate of the low-rank adapter (pilora's strategy.low_rank_rate); 0: its default.");
+      "Learning rate of the low-rank adapter if adapter = \"pilora\" (PILoRA's low_rank_rate); 0: PILoRA's default.");
   table.omit_default_from_digest();
   table.integer("adaptation_rounds", options_.adaptation_rounds, {.low = 1, .high = 1'000'000},
-                "federated: rounds of training in task 1, before its statistics.");
+                "Training rounds in task 1 before the round of statistics, if adaptation = \"federated\".");
   table.integer("projection_width", options_.width, {.low = 0, .high = width_max},
-                "M: number of random features; 0: the net's features unchanged.");
+                "M: number of random features; 0: the net's features are used unchanged.");
   table.path("projection_file", options_.projection_file,
-             "safetensors with the projection, a tensor W_R [features, M] that sets the width; empty: a random one.");
-  table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, absolute.");
+             "safetensors file with the projection, a tensor W_R [features, M] that also sets M; empty: random W_R.");
+  table.number("ridge", options_.ridge, {.low = 0.0, .open_low = true}, "gamma of the ridge regression, added to G.");
   table.choice("readout", options_.readout, {{"linear", readout_kind::linear}, {"cosine", readout_kind::cosine}},
-               "Scores W_c . phi as in the paper, or their cosine as in the official code.");
+               "Score of class c: W_c . phi as in the paper, or the cosine of W_c and phi as in the official code.");
   table.choice("estimator", options_.estimator,
                {{"exact", estimator_kind::exact}, {"estimated", estimator_kind::estimated}},
                "Clients send Gram matrices (STSA), or class sums of dummy clients only (STSA-E).");
   table.integer("dummies", options_.dummies, {.low = 1, .high = 100'000},
-                "estimated: number of dummy clients per client.");
+                "Number of dummy clients per client, if estimator = \"estimated\".");
   table.choice("kappa", options_.kappa, {{"total", client_count::total}, {"nonempty", client_count::nonempty}},
-               "estimated: the scatter is divided by all dummy clients (paper), or by those with rows (unbiased).");
-  table.flag("clamp_b", options_.clamp_b, "estimated: negative coefficients become 0, as in the official code.");
+               "Dummy clients by whose number the scatter is divided: all (paper), or those with rows (unbiased).");
+  table.flag("clamp_b", options_.clamp_b, "Negative coefficients of the estimate become 0, as in the official code.");
   table.choice("dummy_split", options_.split,
                {{"random", dummy_split::random}, {"stratified", dummy_split::stratified}, {"file", dummy_split::file}},
-               "estimated: assignment of a client's rows to its dummies; file: column `dummy` of partition.file.");
+               "Assignment of a client's rows to its dummy clients; file: by the column `dummy` of partition.file.");
   table.path("feature_cache", options_.feature_cache,
              "Folder that caches features of frozen nets between runs; empty: in memory only.");
   table.number("noise_scale", options_.noise_scale, {.low = 0.0}, "Privacy noise: q in value + q eps.");
@@ -486,9 +486,9 @@ void stsa::keys(key_table& table) {
                 {"sums", noise_place::sums},
                 {"counts", noise_place::counts},
                 {"both", noise_place::both}},
-               "What noise is added to: Gram matrix and class sums, class counts (estimated), or both.");
+               "Statistics with privacy noise: none, Gram matrix and class sums, class counts, or all of these.");
   table.flag("secure_aggregation", options_.secure_sum,
-             "exact: uploads are hidden by pairwise masks that cancel in their sum.");
+             "Hide uploads with pairwise masks that cancel in their sum (estimator = \"exact\" only).");
 }
 
 const strategy_registration line{

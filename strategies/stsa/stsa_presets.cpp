@@ -34,19 +34,21 @@ weight_decay = 5e-4
 )";
   const std::string adapted = after_transformer + "optimizer = \"adam\"\n";
   const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
-  return {{"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
-          {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
-           with(transformer, paper)},
-          {"official", "ResNet-18 as in the official code: cosine read-out, negative coefficients clamped",
-           with(residual, official)},
-          {"official-vit",
-           "ViT as in the official main.py: cosine read-out, negative coefficients clamped; 10 dummy clients as in the "
-           "paper (main.py: 5)",
-           with(transformer, official)},
-          {"paper-pilora", "Table 3: PILoRA's low-rank adapter of task 1, then statistics",
-           with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
-          {"paper-cprompt", "Table 3: Fed-CPrompt's components of task 1, then statistics",
-           with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};
+  return {
+      {"paper", "ResNet-18 as in the paper, with linear readout and kappa over all dummy clients",
+       with(residual, paper)},
+      {"paper-vit", "ViT as in the paper, with 1,250 random features, ridge 1e6 and 10 dummy clients",
+       with(transformer, paper)},
+      {"official", "ResNet-18 as in the official code, with cosine readout and negative coefficients clamped",
+       with(residual, official)},
+      {"official-vit",
+       "ViT as in the official main.py, with cosine readout and negative coefficients clamped, but with the paper's "
+       "10 dummy clients (main.py has 5)",
+       with(transformer, official)},
+      {"paper-pilora", "PILoRA adapts the net in task 1, before the statistics (Table 3)",
+       with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
+      {"paper-cprompt", "Fed-CPrompt adapts the net in task 1, before the statistics (Table 3)",
+       with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};
 }
 
 } // namespace mneme

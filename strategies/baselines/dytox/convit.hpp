@@ -26,9 +26,9 @@ struct convit_shape {
 /// patches] and becomes e_k. The logits of the task's classes are Linear_k(LayerNorm_k(e_k)). No token attends to
 /// another token. In training, stochastic depth drops branches of a block (Huang et al. 2016).
 ///
-/// The features are e_0, e_1, ... concatenated, [T * d]. A forward pass over some classes computes only the tasks with
-/// one of these classes and fills the rest with zeros. The map "divergence", [classes of the largest task + 1, 1, 1],
-/// is Linear(LayerNorm(e_k)) of the newest of these tasks.
+/// The features are e_0, e_1, ... concatenated, [T * d]. A forward pass over some classes computes only the tasks that
+/// have one of these classes, and fills the features of other tasks with zeros. The map "divergence", [classes of the
+/// largest task + 1, 1, 1], is Linear(LayerNorm(e_k)) of the newest computed task k.
 class convit final : public function_net {
 public:
   /// @pre the patch size divides height and width, and the head count divides the token width
@@ -42,8 +42,8 @@ public:
 
   [[nodiscard]] std::int64_t tasks() const noexcept { return std::ssize(shape_.tasks); }
   [[nodiscard]] std::int64_t width() const noexcept { return shape_.width; }
-  /// Layer names for training_options::layers. encoder_layers(): patch embedding, positions and self-attention blocks.
-  /// decoder_layer(): class attention. task_layers(): token and norm of a task. head_layer(): rows of all heads.
+  /// Layer names for training_options::layers: patch embedding, positions and self-attention blocks (encoder_layers),
+  /// class attention (decoder_layer), token and norm of a task (task_layers), and rows of all heads (head_layer).
   [[nodiscard]] static std::vector<std::string> encoder_layers();
   [[nodiscard]] static std::string decoder_layer();
   [[nodiscard]] static std::vector<std::string> task_layers(std::int64_t task);

@@ -9,8 +9,8 @@
 // The official code computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
 // encoder and tunes all tokens, heads and the decoder by BCE on equally many rows per class. Stochastic depth stays on.
 //
-// Ours: federated as described in rehearsal.hpp; the tuning is in the last round of a task. The net holds tokens and
-// heads of all tasks from the start, and those of later tasks keep their initial values. The server averages all
+// Ours: federated as described in rehearsal.hpp; tuning takes place in the last round of a task. The net holds tokens
+// and heads of all tasks from the start, and those of later tasks keep their initial values. The server averages all
 // weights and draws a new divergence head for each task. Exemplars are herded on the tokens of finished tasks, without
 // augmentation. The learning rate is constant within a round. The warm-up is a separate training job in the first round
 // of a task, at the mean rate of the warm-up. Repeated augmentation is omitted, and weight decay also covers biases.
@@ -82,9 +82,9 @@ public:
     return tokens ? tokens->build_with(shape, outputs, options_.divergence > 0.0) : kind.build(shape, outputs);
   }
   void keys(key_table& table) override {
-    table.number(
-        "distillation", options_.distillation, {.low = 0.0, .high = 1.0},
-        "Distillation replaces this factor times the share of old classes of the labels' loss; 0: no distillation.");
+    table.number("distillation", options_.distillation, {.low = 0.0, .high = 1.0},
+                 "Weight of the distillation, relative to the share of old classes; the rest is the weight of the "
+                 "labels' loss.");
     table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
                  "T: temperature of the distillation.");
     table.number("divergence", options_.divergence, {.low = 0.0},
@@ -92,10 +92,10 @@ public:
     table.integer("tuning_epochs", options_.tuning_epochs, {.low = 0, .high = 100'000},
                   "Epochs on balanced rows with a frozen encoder, in the last round of every task except the first.");
     table.number("tuning_rate", options_.tuning_rate, {.low = 0.0, .open_low = true},
-                 "Learning rate of strategy.tuning_epochs.");
+                 "Learning rate of the tuning (tuning_epochs).");
     table.integer("warmup_epochs", options_.warmup_epochs, {.low = 0, .high = 100'000},
                   "Warm-up epochs in the first round of a task, at the mean rate of a linear rise from 1e-6.");
-    table.number("rate_min", options_.rate_min, {.low = 0.0}, "Final learning rate of a schedule.");
+    table.number("rate_min", options_.rate_min, {.low = 0.0}, "Final learning rate of training.schedule.");
     memory_keys(table);
   }
   std::vector<preset> presets() const override {
@@ -210,7 +210,7 @@ train_job dytox::tuning(const client_context& ctx, const broadcast& in, const re
   return job;
 }
 
-/// Balanced tuning in the last round of a task, from task 2 on. Otherwise returns `weights` unchanged.
+/// In the last round of a task, from task 2 on, tunes on balanced rows. Otherwise returns `weights` unchanged.
 task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal_state& now,
                                tensors_ref weights) const {
   if (!now.is_last || now.classes.old() == 0 || options_.tuning_epochs == 0 || now.all_rows().empty())

@@ -7,7 +7,7 @@
 // weighted by their distances to these mean features (center_weights).
 //
 // Official code: the evaluated net holds only one LoRA, which always remains that of task 1 (evaluate = "released").
-// The rows are split over clients again in every round. Training stops early by the accuracy on test rows. For a class
+// The rows are split over clients again in every round. Early stopping uses the accuracy on test rows. For a class
 // without rows, all centers have weight 0.1, which is correct only for ten clients.
 //
 // Ours: by default the LoRAs of all tasks are summed, as in the paper. The split is fixed for a task, training never
@@ -76,8 +76,8 @@ task<client_result> pilora::client_round(client_context& ctx, const broadcast& i
       .upload = upload_of(trained, in.info.current_classes), .memory = nullptr, .rows = trained.rows_seen};
 }
 
-/// Start weights. The transformer and the centers of future classes come from the initial payload; all others come from
-/// this broadcast.
+/// Returns the start weights. The transformer and the centers of future classes come from the initial payload, all
+/// other weights from this broadcast.
 tensors_ref pilora::start_of(const broadcast& in) const {
   auto flat = in.initial_payload->at(flat_weights).clone();
   for (const auto& entry : run_->low_rank())
@@ -156,13 +156,13 @@ void pilora::keys(key_table& table) {
   table.integer("rank", options_.parts.rank, {.low = 1, .high = 4096}, "Rank of a low-rank adapter.");
   table.number(
       "low_rank_rate", options_.low_rank_rate, {.low = 0.0, .open_low = true},
-      "Learning rate of low-rank adapters; training.learning_rate is that of centers. Both follow its schedule.");
+      "Learning rate of low-rank adapters; training.learning_rate is for centers. Both follow training.schedule.");
   table.number("prototype", options_.weights.prototype, {.low = 0.0},
                "Weight of the distance to the center of the row's class.");
   table.number("sparsity", options_.weights.sparsity, {.low = 0.0}, "Weight of the sum of |A|.");
   table.number("orthogonality", options_.weights.orthogonality, {.low = 0.0}, "Weight of the sums of |A^s A^T|.");
   table.number("temperature", options_.temperature, {.low = 0.0, .open_low = true},
-               "Temperature of the weights of clients' centers.");
+               "Temperature of the softmax that weights the clients' centers.");
   table.choice("evaluate", options_.evaluate,
                {{"sum", evaluated_parts::sum},
                 {"first-plus-current", evaluated_parts::first_and_present},
@@ -185,9 +185,9 @@ std::vector<preset> pilora::presets() const {
            "as in STSA's comparison, with 2 epochs and batches of 128; the learning rates of the comparison are not "
            "published",
            "[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 2e-3\nweight_decay = 1e-5\n"},
-          {"paper", "30 rounds of 10 epochs with 10 of 30 clients; parts are summed over tasks",
+          {"paper", "30 rounds of 10 epochs with 10 of 30 clients; adapters are summed over tasks",
            program("2e-3", "1e-5", "")},
-          {"official", "the official code for CIFAR-100: it evaluates with the low-rank adapter of task 1",
+          {"official", "the official code for CIFAR-100, which evaluates with the low-rank adapter of task 1",
            program("2e-3", "1e-5", released) + "[evaluation]\nmask = \"all\"\n"},
           {"official-tiny", "the official code for Tiny-ImageNet",
            program("5e-3", "5e-6", released) + "[evaluation]\nmask = \"all\"\n"}};

@@ -12,8 +12,7 @@ namespace mneme {
 struct pilora_weights {
   double prototype = 0.001, sparsity = 0.01, orthogonality = 0.5;
 };
-/// Means over rows of the cross-entropy, with minus the distances to all centers as logits, and of prototype * the
-/// distance to the true center,
+/// Mean over rows of CE(-dist, y) + prototype * dist_y, where dist are the distances to the centers of all classes,
 ///     + sparsity * sum |A| + orthogonality * sum_{s < t} sum |A^s A^T| over the A of queries and values of all blocks.
 ///     The job's auxiliary tensors hold the earlier A^s, stacked as [t r, d], under the names of earlier_weight_name().
 ///     Without auxiliary tensors the last term is 0.

@@ -98,8 +98,8 @@ void pilora_server::average_low_rank(at::Tensor& flat) const {
   }
 }
 
-/// For each class, the mean of the clients' centers, weighted by their distances to the clients' mean features of the
-/// class.
+/// Averages the clients' centers of each class, weighted by their distances to the clients' mean features of the class
+/// (center_weights).
 void pilora_server::average_centers(at::Tensor& flat, class_range classes) const {
   std::vector<std::vector<at::Tensor>> means(static_cast<std::size_t>(classes.size())); // [c][n] vectors [d]
   std::vector<at::Tensor> sent;
@@ -139,7 +139,7 @@ tensors_ref added(const tensor_map& first, const tensor_map& second) {
 
 } // namespace
 
-/// The LoRAs whose products are added to the transformer's weights.
+/// Returns the LoRAs whose products B A are added to the transformer's weights.
 std::vector<tensors_ref> pilora_server::evaluated() const {
   const auto now = low_rank_now();
   if (earlier_.empty())

@@ -53,7 +53,7 @@ struct kept_upload {
   void persist(archive& state) { state(tensors)(rows); }
 };
 
-/// Averages LoRAs by rows and centers by center_weights(). Stores the LoRAs of earlier tasks.
+/// Averages LoRAs, weighted by rows, and centers, weighted by center_weights(). Stores the LoRAs of earlier tasks.
 class pilora_server final : public server_half {
 public:
   explicit pilora_server(std::shared_ptr<const run_settings> run)

@@ -15,8 +15,8 @@ struct beam_settings {
 
 /// Beam search for one sequence, with the defaults of GenerationMixin in the library transformers. The score of a
 /// finished sequence is the mean log-probability of its words after the start token, including the end token. The
-/// search ends at the maximum length. It also ends when one sequence per beam is finished and no running one scores
-/// better than the worst of them. Of equal scores, the earlier beam comes first, then the lower word.
+/// search ends at the maximum length. It also ends when one sequence per beam is finished and no running sequence
+/// scores better than the worst finished one. Equal scores are ordered by beam, then by word number.
 class beam_search {
 public:
   /// @pre 1 <= beams, 2 * beams <= words, 2 <= length

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t rows_of_slice = 16; // limit per job; they take seconds with the paper's captioner on a CPU
+constexpr std::int64_t rows_of_slice = 16; // limit per job; 16 rows take seconds with the paper's captioner on a CPU
 
 /// Base program: captions and encodes a few rows of every job per slice.
 class describing : public program {

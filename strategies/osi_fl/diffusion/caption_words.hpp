@@ -11,7 +11,7 @@ public:
   [[nodiscard]] static tl::expected<caption_words, std::string> read(std::string_view json);
 
   [[nodiscard]] std::int64_t size() const noexcept { return known_.size(); }
-  /// Number of "<|endoftext|>", which is also the start token.
+  /// Word number of "<|endoftext|>", which is also the start token.
   [[nodiscard]] std::int64_t end() const noexcept { return end_; }
   /// Decodes a caption as GPT2Tokenizer of the library transformers does, without special tokens and surrounding
   /// spaces. Incomplete UTF-8 becomes U+FFFD.

@@ -5,8 +5,8 @@
 namespace mneme {
 namespace {
 
-/// Resizes images to [n, 3, side, side] and normalizes them by mean 0.5 and deviation 0.5, as the image processor of
-/// ViT.
+/// Resizes images to [n, 3, side, side] and normalizes them with mean 0.5 and deviation 0.5, like ViT's image
+/// processor.
 at::Tensor as_shown(const at::Tensor& images, std::int64_t side) {
   auto shown = images;
   if (shown.size(2) != side || shown.size(3) != side)
@@ -71,8 +71,8 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& ima
       for (const auto& beginning : searches[static_cast<std::size_t>(image)].beginnings())
         put_row(rows[row++].flatten(), beginning, length, encoded[image]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
-    for (std::size_t i = 0; i < open.size(); ++i) { // computed image by image, because the bits of a sum may depend on
-                                                    // its row
+    for (std::size_t i = 0; i < open.size(); ++i) { // image by image, because the bits of a row's sum may depend on the
+                                                    // row's position
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
       const auto likely = at::log_softmax(own, 1).contiguous();
       searches[static_cast<std::size_t>(open[i])].advance(

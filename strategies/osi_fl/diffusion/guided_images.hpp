@@ -4,8 +4,8 @@
 #include "strategies/osi_fl/diffusion/captioner.hpp"
 namespace mneme {
 
-// Axes: Z images of a job, K jobs, c channels, h height, w width of latents, C, H, W those of the run's images, E
-// numbers of a condition.
+// Axes: Z images of a job, K jobs, c channels, h height and w width of latents, E numbers of a condition. C, H, W are
+// channels, height and width of the run's images.
 
 /// Modules of a latent diffusion model.
 struct diffusion_parts {
