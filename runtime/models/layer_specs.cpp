@@ -35,7 +35,11 @@ bool is_name(const std::string& word) {
 
 class layer_parser {
 public:
-  explicit layer_parser(const std::vector<std::string>& texts) : texts_(texts) {}
+  explicit layer_parser(const std::vector<std::string>& texts) : texts_(texts) {
+    for (const auto& text : texts)
+      if (const auto words = words_of(text); !words.empty() && is_name(words.front()))
+        given_names_.insert(words.front().substr(0, words.front().size() - 1));
+  }
 
   tl::expected<std::vector<layer_spec>, std::string> parse() {
     if (texts_.empty())
@@ -64,6 +68,8 @@ private:
       if (!words.empty() && words.front() == "]")
         break;
       layer_spec layer{.position = at_, .text = texts_[at_], .name = fmt::format("{}{}", prefix, layers.size())};
+      while (given_names_.contains(layer.name))
+        layer.name += "_";
       if (!words.empty() && is_name(words.front())) {
         layer.name = words.front().substr(0, words.front().size() - 1);
         words.erase(words.begin());
@@ -115,6 +121,7 @@ private:
 
   const std::vector<std::string>& texts_;
   std::size_t at_ = 0;
+  std::set<std::string> given_names_; // in the texts; a layer without a name has another one
   std::set<std::string> names_;
   std::string errors_;
 };

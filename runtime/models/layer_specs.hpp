@@ -22,7 +22,8 @@ struct layer_spec {
 
 /// Parses "conv 32 3x3 pad 1" or "NAME: conv 32 3x3 pad 1", and blocks: "residual [", layers, "]" or "] shortcut [",
 /// layers, "]". A layer without a name is named by its index in its list. In a block, the block's name and "body." or
-/// "shortcut." precede the index, as in torch.nn.Sequential. Fails with one text that lists all errors.
+/// "shortcut." precede the index, as in torch.nn.Sequential. If another layer is given that name, "_" follows it. Fails
+/// with one text that lists all errors.
 [[nodiscard]] tl::expected<std::vector<layer_spec>, std::string> parse_layers(const std::vector<std::string>& texts);
 
 /// Reads the words after a layer's kind, one by one, and keeps the first error.

@@ -19,21 +19,21 @@ bool computes_size(const exported_call& call) {
   return call.kind == call_kind::size || call.kind == call_kind::arithmetic;
 }
 
-/// True if the call writes in place to one of the values `needed`, possibly through views of it.
-bool writes_to(const graph_view& graph, const exported_call& call, const std::set<std::int32_t>& needed) {
+/// The value among `needed` that the call writes in place, possibly through views of it; -1 if there is none.
+std::int32_t written_value(const graph_view& graph, const exported_call& call, const std::set<std::int32_t>& needed) {
   if (!call.op || !call.writes_argument())
-    return false;
+    return -1;
   const auto* writer = &call;
   while (writer && writer->op && !writer->op->schema().returns().empty() &&
          writer->op->schema().returns()[0].alias_info() != nullptr) {
     const auto slots = slots_read(*writer);
     if (slots.empty())
-      return false;
+      return -1;
     if (needed.contains(slots[0]))
-      return true;
+      return slots[0];
     writer = graph.producer(slots[0]);
   }
-  return false;
+  return -1;
 }
 
 } // namespace
@@ -84,15 +84,19 @@ exported_program segment_program(const graph_view& graph, const graph_segment& s
   auto part = whole;
   part.calls.clear();
   part.result_slot = segment.to;
-  std::set<std::int32_t> needed{segment.to};
+  std::set<std::int32_t> needed{segment.to}, read_later;
   for (auto call = whole.calls.rbegin(); call != whole.calls.rend(); ++call) {
-    if (std::none_of(call->results.begin(), call->results.end(),
-                     [&](std::int32_t slot) { return slot != segment.from && needed.contains(slot); }) &&
-        !writes_to(graph, *call, needed))
+    const auto reads = slots_read(*call);
+    const auto written = written_value(graph, *call, needed);
+    // An operator that writes the segment's result in place is a later layer, unless the result is read after it.
+    const bool writes = written >= 0 && (written != segment.to || read_later.contains(written));
+    read_later.insert(reads.begin(), reads.end());
+    if (!writes && std::none_of(call->results.begin(), call->results.end(),
+                                [&](std::int32_t slot) { return slot != segment.from && needed.contains(slot); }))
       continue;
     if (training && call->writes_buffer && call->kind != call_kind::batch_norm)
       throw no_layer(fmt::format("{}: it updates a buffer among operators without a layer", call->place));
-    for (const auto slot : slots_read(*call)) {
+    for (const auto slot : reads) {
       if (slot == whole.rows_slot && slot != segment.from && !computes_size(*call))
         throw no_layer(fmt::format("{}: it reads the rows in addition to its other input", call->place));
       needed.insert(slot);

@@ -149,6 +149,15 @@ TEST_CASE("a last block that computes only the first token equals one that compu
              ContainsSubstring("the input is rows of 12 numbers; expected tokens"));
 }
 
+TEST_CASE("a layer without a name does not take the name of another layer", "[layers]") {
+  const auto net = listed(
+      "residual [, conv 3 1x1, ], 2: conv 2 3x3, conv 2 1x1, 3: batch-norm, flatten, linear classes", {3, 4, 4}, 2);
+  CHECK(net->layout()[0].name == "0.body.0.weight");
+  CHECK(net->layout()[2].name == "2.weight");
+  CHECK(net->layout()[4].name == "2_.weight");
+  CHECK(net->layout()[6].name == "3.weight");
+}
+
 TEST_CASE("errors of a layer list name the layer and its input shape", "[layers]") {
   const auto head = std::string(", linear classes");
   CHECK_THAT(refusal("conv 32 3x3, flaten" + head),

@@ -187,6 +187,18 @@ TEST_CASE("a segment contains writes to a part of a value that it reads") {
   CHECK(module->native());
 }
 
+TEST_CASE("a segment contains no later write to its result") {
+  made_program made;
+  const auto hidden = linear(made, "a", tensor_named("x"), 8, 6);
+  const auto wave = made.call("sin.default", {{"self", linear(made, "b", hidden, 8, 8)}});
+  const auto sum = made.call("add_.Tensor", {{"self", wave}, {"other", hidden}});
+  const auto active = made.call("hardswish_.default", {{"self", made.call("cos.default", {{"self", sum}})}});
+  linear(made, "fc", active, classes, 8);
+  const auto module = loaded(made, {1, 1, 6});
+  INFO(note_of(*module));
+  CHECK(module->native());
+}
+
 TEST_CASE("a residual block without a layer that has weights is part of the segment around it") {
   made_program made;
   auto x = linear(made, "a", tensor_named("x"), 8, 6);
