@@ -50,10 +50,9 @@ class Core(unittest.TestCase):
 
     def test_pages_are_refused_with_the_switch(self):
         for words in (["--serve", "0"], ["--metrics", "127.0.0.1:0"]):
-            done = subprocess.run([CORE, "run", "scenarios/smoke/fedavg.toml", *words], cwd=ROOT, capture_output=True,
-                                  text=True, check=False)
+            done = mneme("run", "scenarios/smoke/fedavg.toml", *words, program=CORE)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-            self.assertIn("MNEME_LIVE=ON", done.stderr)
+            self.assertIn("this build serves no pages; build with -DMNEME_LIVE=ON", done.stderr)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ http_support& registered_pages() {
 }
 
 tl::unexpected<diagnostics> no_pages(const char* option) {
-  return failed(option, "this build serves no pages; build with MNEME_LIVE=ON");
+  return failed(option, "this build serves no pages; build with -DMNEME_LIVE=ON");
 }
 
 } // namespace
