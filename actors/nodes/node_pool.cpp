@@ -79,8 +79,18 @@ tl::expected<void, node_shortage> node_pool::await_ready(fingerprint_fields fing
   const recorder_stopwatch waited;
   const auto timeout_s = std::chrono::duration<double>(minimum.timeout).count();
   const bool needs_all = minimum.nodes > 0;
-  while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s && !is_interrupted())
+  constexpr double silent_s = 3.0;
+  bool is_announced = false;
+  while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s && !is_interrupted()) {
     changed_.wait_for(hold, interrupt_check_interval);
+    if (!is_announced && waited.seconds() > silent_s) {
+      log(fmt::format("waits for {} at {}",
+                      minimum.nodes > 0 ? fmt::format("{} nodes", minimum.nodes)
+                                        : fmt::format("{} workers of nodes", minimum.workers),
+                      reachable_address(address_).text()));
+      is_announced = true;
+    }
+  }
   if (is_enough())
     return {};
   if (is_interrupted()) {

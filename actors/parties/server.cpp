@@ -181,6 +181,8 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   labels_.clear();
   answers_.clear();
   party_.steps().run_all(std::move(jobs), [this, answer, in, sums = std::move(sums)](outcomes results) mutable {
+    if (is_interrupted(results))
+      return answer.deliver(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
     auto next = results.begin();
     for (std::uint32_t t = 0; t < in.masks.size(); ++t) {
       auto& sum = sums.per_task[t];

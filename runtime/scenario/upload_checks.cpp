@@ -174,6 +174,18 @@ void check_krum(const scenario& s, upload_findings& out) {
          fmt::format("aggregation.selected = {}: expected at most the {} clients of a cohort", a.selected, cohort)});
 }
 
+void check_trim(const scenario& s, upload_findings& out) {
+  const auto& a = s.aggregation;
+  const auto cohort = s.rounds.cohort > 0 ? s.rounds.cohort : s.clients.count;
+  if (a.rule == aggregation_rule::trimmed_mean && a.trim > 0.0 &&
+      a.trim * static_cast<double>(cohort) * (1.0 + 1e-12) < 1.0)
+    out.push_back(
+        {{"aggregation.trim", "rounds.cohort"},
+         fmt::format("aggregation.trim = {}: this share of a cohort of {} clients is less than one client, so no "
+                     "value is removed; expected at least {:.3g}, or 0",
+                     a.trim, cohort, 1.0 / static_cast<double>(cohort))});
+}
+
 } // namespace
 
 std::vector<scenario_finding> check_uploads(const scenario& s) {
@@ -182,12 +194,19 @@ std::vector<scenario_finding> check_uploads(const scenario& s) {
   check_noise(s, out);
   check_masks(s, out);
   check_krum(s, out);
+  check_trim(s, out);
   if (s.uploads.quantise == 1)
     out.push_back(
         {{"uploads.quantise"}, "uploads.quantise = 1: one bit leaves no level but 0; expected 2 to 16, or 0"});
   if (s.clients.attack != attack_kind::none && s.clients.attackers == 0.0)
     out.push_back({{"clients.attack", "clients.attackers"},
                    "clients.attack: needs clients.attackers, the share of the clients that attack; found 0"});
+  else if (s.clients.attack != attack_kind::none && s.clients.attackers * static_cast<double>(s.clients.count) < 0.5)
+    out.push_back(
+        {{"clients.attackers"},
+         fmt::format("clients.attackers = {}: this share of {} clients is less than half a client, so no client "
+                     "attacks; expected a larger share",
+                     s.clients.attackers, s.clients.count)});
   return out;
 }
 

@@ -81,6 +81,7 @@ TEST_CASE("read_launcher() reads Slurm's variables and finds rank 0 on the first
 TEST_CASE("read_launcher() reads the variables of Open MPI, MPICH and Kubernetes") {
   CHECK(read(open_mpi).value().rank == 2);
   CHECK(read(open_mpi).value().is_one_host);
+  CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}}).value().is_one_host);
   CHECK(read(mpich).value().rank == 1);
   CHECK(read(mpich).value().size == 2);
   const auto pod = read({{"JOB_COMPLETION_INDEX", "2"}, {"MASTER_ADDR", "job-0.job"}, {"WORLD_SIZE", "4"}}).value();
@@ -129,6 +130,8 @@ TEST_CASE("a missing launcher, and missing or malformed variables, are reported 
   CHECK_THAT(errors({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}),
              ContainsSubstring("RANK: error: is 4; expected less than 4, the value of WORLD_SIZE"));
   CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}}), ContainsSubstring("MASTER_ADDR: error: is not set"));
+  CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
+             ContainsSubstring("LOCAL_RANK: error: is 2; expected less than 2"));
 }
 
 TEST_CASE("first_host() expands the first host of a Slurm node list") {

@@ -207,6 +207,24 @@ class Hooks(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mneme.RunFailed, words):
                 mneme.run(scenario("py-failing"), methods=[raising(error)], out=os.path.join(folder, "run"))
 
+    def test_a_client_half_without_an_upload_ends_the_run_with_what_it_returned(self):
+        def of(client_round):
+            return type("Failing", (mneme.Method,), {"name": "py-failing", "client_round": client_round})
+
+        async def waits(self, ctx, broadcast):
+            await ctx.train()
+
+        async def yields(self, ctx, broadcast):
+            yield ctx.train()
+
+        for half, words in ((lambda self, ctx, broadcast: [1], r"client_round: returned \[1\]; expected mneme.Upload"),
+                            (lambda self, ctx, broadcast: iter([ctx.train()]), "returned <list_iterator"),
+                            (waits, "returned <coroutine .* not async def"),
+                            (yields, "returned <async_generator .* not async def"),
+                            (lambda self, ctx, broadcast: mneme.Upload(None), "neither weights nor tensors")):
+            with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mneme.RunFailed, words):
+                mneme.run(scenario("py-failing"), methods=[of(half)], out=os.path.join(folder, "run"))
+
     def test_a_failure_survives_pickling(self):
         failed = mneme.RunFailed("text", "folder", "from", "Traceback ...")
         again = pickle.loads(pickle.dumps(failed))

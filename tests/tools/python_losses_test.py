@@ -299,6 +299,14 @@ class Batches(unittest.TestCase):
         self.assertTrue(any(IS_BATCHED))
         self.assertLess(len(IS_BATCHED), alone / 2)
 
+    def test_a_loss_that_draws_random_numbers_is_refused(self):
+        def dropped(logits, labels):
+            return functional.cross_entropy(functional.dropout(logits, 0.5), labels, reduction="none")
+
+        for width in (1, 8):
+            with self.assertRaisesRegex(mneme.RunFailed, "the loss 'dropped' returned different values for equal"):
+                self.run_of(dropped, width)
+
     def test_a_wrong_result_names_the_loss(self):
         with self.assertRaisesRegex(mneme.RunFailed, "the loss 'of_one_number' returned a tensor of 1 numbers"):
             self.run_of(of_one_number, 8)

@@ -15,8 +15,8 @@ HAS_ACCOUNTING = importlib.util.find_spec("dp_accounting") is not None
 
 
 def made_run(uploads, rounds=10, more=""):
-    return types.SimpleNamespace(summary={"rounds": rounds}, records=[],
-                                 scenario=f"[clients]\ncount = 20\n[rounds]\ncohort = 2\n{more}[uploads]\n{uploads}")
+    text = f"[clients]\ncount = 20\n[rounds]\ncohort = 2\n{more}[uploads]\n{uploads}"
+    return types.SimpleNamespace(summary={"rounds": rounds}, records=[], scenario=lambda: text)
 
 
 class Privacy(unittest.TestCase):

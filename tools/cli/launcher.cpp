@@ -129,6 +129,9 @@ std::string node_list_of(const reader& from) {
 }
 
 bool is_one_host(const reader& from, const launched_rank& rank) {
+  const auto host = from.text("MASTER_ADDR");
+  if (host == "127.0.0.1" || host == "localhost" || host == "::1")
+    return true;
   if (rank.size == std::int64_t{1} || (rank.size && rank.size == rank.local_size))
     return true;
   const auto nodes = from.text(from.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_JOB_NUM_NODES");
@@ -182,6 +185,9 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
       from.fail(name, fmt::format("is not set, as {} would; {}", by.name, how_to_start));
   if (found.size && found.rank >= *found.size)
     from.fail(by.rank, fmt::format("is {}; expected less than {}, the value of {}", found.rank, *found.size, by.size));
+  if (found.local_rank && found.local_size && *found.local_rank >= *found.local_size)
+    from.fail(by.local_rank, fmt::format("is {}; expected less than {}, the value of {}", *found.local_rank,
+                                         *found.local_size, by.local_size));
   found.is_one_host = is_one_host(from, found);
   found.host = found.is_one_host ? "127.0.0.1" : host_of(from);
   found.port = port_of(from, chosen, found.job);

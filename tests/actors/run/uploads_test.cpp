@@ -122,6 +122,10 @@ TEST_CASE("bad values of upload keys are errors with place and fix") {
              ContainsSubstring("2 * byzantine + 3"));
   CHECK_THAT(refused({{"aggregation.rule", "trimmed-mean"}, {"aggregation.trim", 0.5}}), ContainsSubstring("trim"));
   CHECK_THAT(refused({{"clients.attack", "noise"}}), ContainsSubstring("needs clients.attackers"));
+  CHECK_THAT(refused({{"clients.attack", "noise"}, {"clients.attackers", 0.001}}),
+             ContainsSubstring("so no client attacks"));
+  CHECK_THAT(refused({{"aggregation.rule", "trimmed-mean"}, {"aggregation.trim", 0.001}}),
+             ContainsSubstring("so no value is removed"));
 }
 
 TEST_CASE("impossible combinations of upload keys are errors with reasons") {

@@ -4,7 +4,7 @@
 namespace mneme {
 
 generator_run::generator_run(nb::object started, const char* where) : where_(where) {
-  if (PyIter_Check(started.ptr()))
+  if (PyIter_Check(started.ptr()) && nb::hasattr(started, "gi_frame"))
     generator_ = std::move(started);
   else
     value_ = std::move(started); // the function has no yield

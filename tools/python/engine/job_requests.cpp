@@ -90,14 +90,8 @@ public:
     if (!value.is_valid())
       return;
     std::pair<std::int64_t, std::int64_t> ends{-1, -1};
-    try {
-      if (nb::hasattr(value, "start"))
-        ends = {nb::cast<std::int64_t>(value.attr("start")), nb::cast<std::int64_t>(value.attr("stop"))};
-      else
-        ends = {nb::cast<std::int64_t>(value[0]), nb::cast<std::int64_t>(value[1])};
-    } catch (const std::exception&) {
-      ends = {-1, -1};
-    }
+    if (PyRange_Check(value.ptr()) && nb::cast<std::int64_t>(value.attr("step")) == 1)
+      ends = {nb::cast<std::int64_t>(value.attr("start")), nb::cast<std::int64_t>(value.attr("stop"))};
     if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
       reject(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
     into = {ends.first, ends.second};

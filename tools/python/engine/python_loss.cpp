@@ -65,8 +65,31 @@ std::vector<at::Tensor> python_loss::row_values(const loss_rows& in) const {
   return {weighted_sum(values_of(first, second), first.weight)};
 }
 
+/// Calls a function of the user. The first calls are made twice, and their values must have equal bits. Several calls
+/// are checked, since a first step may hide random numbers: then logits can be zero, and weights those of the start.
+at::Tensor python_loss::checked(const std::function<at::Tensor()>& call) const {
+  auto value = call();
+  if (unchecked_calls_.load() > 0) {
+    if (!equal_bits(value.detach(), call().detach()))
+      throw std::invalid_argument(fmt::format("the loss '{}' returned different values for equal arguments; expected a "
+                                              "pure function, which gets random numbers by side=, from ctx.random()",
+                                              function_.name));
+    --unchecked_calls_;
+  }
+  return value;
+}
+
 at::Tensor python_loss::values_of(const loss_rows& in, const loss_rows& second_view) const {
-  const auto rows = under_gil(function_.name.c_str(), [&] {
+  const auto rows = checked([&] { return called_with(in, second_view); });
+  if (rows.dim() != 1 || rows.numel() != in.count() || !rows.requires_grad())
+    throw std::invalid_argument(fmt::format("the loss '{}' returned a tensor of {} numbers; expected one loss for each "
+                                            "of the {} rows, computed from the logits or features",
+                                            function_.name, rows.numel(), in.count()));
+  return rows;
+}
+
+at::Tensor python_loss::called_with(const loss_rows& in, const loss_rows& second_view) const {
+  return under_gil(function_.name.c_str(), [&] {
     nb::dict given;
     for (const auto& name : function_.arguments)
       given[name.c_str()] = name == "logits"           ? torch_wrapped(in.logits)
@@ -82,11 +105,6 @@ at::Tensor python_loss::values_of(const loss_rows& in, const loss_rows& second_v
                                  : function_.call(**given);
     return graph_of(value, function_.name);
   });
-  if (rows.dim() != 1 || rows.numel() != in.count() || !rows.requires_grad())
-    throw std::invalid_argument(fmt::format("the loss '{}' returned a tensor of {} numbers; expected one loss for each "
-                                            "of the {} rows, computed from the logits or features",
-                                            function_.name, rows.numel(), in.count()));
-  return rows;
 }
 
 // -- all models of a step in one call ---------------------------------------------------------------------------------
@@ -218,7 +236,17 @@ loss_output python_loss::batched_step(const loss_input& in, bool is_trial) const
 /// The penalty for a part of the weights, [] with its graph.
 at::Tensor python_loss::penalty_of(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                                    const tensor_map* auxiliary) const {
-  const auto value = under_gil(function_.name.c_str(), [&] {
+  const auto value = checked([&] { return called_with(weights, start, offset, auxiliary); });
+  if (value.numel() != 1)
+    throw std::invalid_argument(fmt::format("the penalty '{}' returned a tensor of {} numbers; expected one number, "
+                                            "computed from the weights, as (weights - start).square().sum()",
+                                            function_.name, value.numel()));
+  return value.reshape({});
+}
+
+at::Tensor python_loss::called_with(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
+                                    const tensor_map* auxiliary) const {
+  return under_gil(function_.name.c_str(), [&] {
     nb::dict given;
     for (const auto& name : function_.arguments) {
       if (name == "side") {
@@ -231,11 +259,6 @@ at::Tensor python_loss::penalty_of(const at::Tensor& weights, const at::Tensor& 
     const nb::object returned = function_.call(**given);
     return graph_of(returned, function_.name);
   });
-  if (value.numel() != 1)
-    throw std::invalid_argument(fmt::format("the penalty '{}' returned a tensor of {} numbers; expected one number, "
-                                            "computed from the weights, as (weights - start).square().sum()",
-                                            function_.name, value.numel()));
-  return value.reshape({});
 }
 
 void python_loss::add_penalty(double factor, const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,

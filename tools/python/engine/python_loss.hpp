@@ -2,6 +2,8 @@
 #pragma once
 #include "runtime/method/differentiable_loss.hpp"
 #include <array>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nanobind/nanobind.h>
@@ -74,6 +76,10 @@ private:
   [[nodiscard]] at::Tensor weight_of(const loss_input& in) const;
   [[nodiscard]] std::vector<at::Tensor> row_values(const loss_rows& in) const;
   [[nodiscard]] at::Tensor values_of(const loss_rows& in, const loss_rows& second_view) const;
+  [[nodiscard]] at::Tensor checked(const std::function<at::Tensor()>& call) const;
+  [[nodiscard]] at::Tensor called_with(const loss_rows& in, const loss_rows& second_view) const;
+  [[nodiscard]] at::Tensor called_with(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
+                                       const tensor_map* auxiliary) const;
   [[nodiscard]] at::Tensor penalty_of(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                                       const tensor_map* auxiliary) const;
 
@@ -81,6 +87,7 @@ private:
   differentiable_loss by_model_;                 // calls the function for each model
   mutable std::mutex mutex_{};                   // of batches_
   mutable std::map<step_shape, bool> batches_{}; // true: batched_step() has the bits of by_model_
+  mutable std::atomic<int> unchecked_calls_{64}; // calls that checked() still makes twice
 };
 
 } // namespace mneme

@@ -8,6 +8,9 @@ constexpr const char* where = "client_round";
 constexpr const char* purity = "a client's half must be a pure function of its context and broadcast: only its memory "
                                "persists between rounds, and random numbers come from ctx.random()";
 
+/// True for what a call of an `async def` function returns.
+bool is_asynchronous(nb::handle value) { return nb::hasattr(value, "cr_frame") || nb::hasattr(value, "ag_frame"); }
+
 } // namespace
 
 void python_round::begin(const broadcast& in) {
@@ -122,8 +125,10 @@ client_result python_round::result_of(const half& played) const {
   const auto& value = played.run.value();
   upload_object* upload = nullptr;
   if (!nb::try_cast<upload_object*>(value, upload) || !upload)
-    throw played.run.error(fmt::format("returned {}; expected mneme.Upload(weights, rows=...)",
-                                       nb::cast<std::string>(nb::repr(value)).substr(0, 100)));
+    throw played.run.error(
+        fmt::format("returned {}; expected mneme.Upload(weights, rows=...){}",
+                    nb::cast<std::string>(nb::repr(value)).substr(0, 100),
+                    is_asynchronous(value) ? ", from a function defined by def, not async def" : ""));
   expect_unwritten(played);
   client_result result;
   try {

@@ -322,6 +322,9 @@ public:
   // Called by Python, with the GIL. Tensors other than the weights are averaged by name, with the same client weights.
   void fold_natively(const delivery& in) {
     const double weight = weight_of(in);
+    if (in.upload->empty() && weight > 0.0)
+      throw std::invalid_argument("an upload has neither weights nor tensors, so an AveragingServer cannot average it; "
+                                  "expected mneme.Upload(weights, ...), or rows = 0 for a client without an update");
     auto learned = in;
     auto traveling = std::make_shared<tensor_map>();
     const auto known = method_.traveling().pick(weights());

@@ -53,6 +53,8 @@ std::runtime_error user_error(nb::python_error& thrown, const char* where) {
 
 std::runtime_error user_error(nb::handle generator, const char* where, const std::string& text) {
   std::string place;
+  if (!generator.is_valid()) // the function has no yield
+    return std::runtime_error(fmt::format("in {}: {}", where, text));
   try {
     const nb::object frame = nb::getattr(generator, "gi_frame", nb::none());
     const nb::object code = nb::getattr(generator, "gi_code", nb::none());

@@ -96,6 +96,8 @@ def as_tensor(value, where):
     try:
         if not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):
             import numpy
+            if numpy.ma.isMaskedArray(value):
+                raise TypeError("its mask would be lost; expected .filled(value), or only the complete rows")
             value = numpy.asarray(value)
             value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # native byte order
         tensor = torch.as_tensor(value)

@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 MISSING = ("mneme.privacy.epsilon needs the package dp-accounting: pip install dp-accounting, or pip install "
-           "'mneme[privacy]'; metrics.jsonl and summary.json state epsilon at uploads.delta without it")
+           "'mneme-fcl[privacy]'; metrics.jsonl and summary.json state epsilon at uploads.delta without it")
 
 
 def epsilon(run: Any, delta: float | None = None, *, participations: int | None = None) -> float:
@@ -27,7 +27,7 @@ def epsilon(run: Any, delta: float | None = None, *, participations: int | None 
     one client took part; tree noise only. Raises ValueError for a run without noise or a bad
     argument, and ImportError without dp-accounting.
     """
-    settings = tomllib.loads(run.scenario)
+    settings = tomllib.loads(run.scenario())
     uploads = settings.get("uploads", {})
     multiplier = float(uploads.get("noise_multiplier", 0.0))
     if multiplier == 0.0:
