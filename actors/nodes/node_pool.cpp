@@ -84,10 +84,7 @@ tl::expected<void, node_shortage> node_pool::await_ready(fingerprint_fields fing
   while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s && !is_interrupted()) {
     changed_.wait_for(hold, interrupt_check_interval);
     if (!is_announced && waited.seconds() > silent_s) {
-      log(fmt::format("waits for {} at {}",
-                      minimum.nodes > 0 ? fmt::format("{} nodes", minimum.nodes)
-                                        : fmt::format("{} workers of nodes", minimum.workers),
-                      reachable_address(address_).text()));
+      log(fmt::format("waits for nodes at {}", reachable_address(address_).text()));
       is_announced = true;
     }
   }

@@ -38,8 +38,12 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
     rank.is_one_host = address->host == "127.0.0.1" || address->host == "localhost" || address->host == "::1";
   }
   if (!rank.is_one_host && !trust.any())
-    return failed("--distributed", fmt::format("needs a secret on more than one host; write {} before the line of {}",
-                                               secret_line, rank.launcher));
+    return failed("--distributed",
+                  fmt::format("needs a secret on more than one host; write {} before the line of {}{}", secret_line,
+                              rank.launcher,
+                              rank.launcher == std::string("RANK and WORLD_SIZE")
+                                  ? ", or set LOCAL_WORLD_SIZE to WORLD_SIZE if all ranks are on this machine"
+                                  : ""));
   cluster_plan plan{.threads = threads > 0 ? threads : threads_of_rank(rank)};
   if (rank.rank > 0) {
     plan.node = node_settings{.join = {.host = rank.host, .port = rank.port},

@@ -129,9 +129,6 @@ std::string node_list_of(const reader& from) {
 }
 
 bool is_one_host(const reader& from, const launched_rank& rank) {
-  const auto host = from.text("MASTER_ADDR");
-  if (host == "127.0.0.1" || host == "localhost" || host == "::1")
-    return true;
   if (rank.size == std::int64_t{1} || (rank.size && rank.size == rank.local_size))
     return true;
   const auto nodes = from.text(from.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_JOB_NUM_NODES");
