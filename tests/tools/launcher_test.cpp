@@ -129,8 +129,6 @@ TEST_CASE("a missing launcher, and missing or malformed variables, are reported 
   CHECK_THAT(errors({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}),
              ContainsSubstring("RANK: error: is 4; expected less than 4, the value of WORLD_SIZE"));
   CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}}), ContainsSubstring("MASTER_ADDR: error: is not set"));
-  CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
-             ContainsSubstring("LOCAL_RANK: error: is 2; expected less than 2"));
 }
 
 TEST_CASE("first_host() expands the first host of a Slurm node list") {

@@ -182,9 +182,6 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
       from.fail(name, fmt::format("is not set, as {} would; {}", by.name, how_to_start));
   if (found.size && found.rank >= *found.size)
     from.fail(by.rank, fmt::format("is {}; expected less than {}, the value of {}", found.rank, *found.size, by.size));
-  if (found.local_rank && found.local_size && *found.local_rank >= *found.local_size)
-    from.fail(by.local_rank, fmt::format("is {}; expected less than {}, the value of {}", *found.local_rank,
-                                         *found.local_size, by.local_size));
   found.is_one_host = is_one_host(from, found);
   found.host = found.is_one_host ? "127.0.0.1" : host_of(from);
   found.port = port_of(from, chosen, found.job);
