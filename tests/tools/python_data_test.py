@@ -11,6 +11,7 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
+import numpy  # noqa: E402
 import torch  # noqa: E402
 from own_data import Numbers, Pictures  # noqa: E402
 from torch import nn  # noqa: E402
@@ -92,6 +93,9 @@ class Described(unittest.TestCase):
                             ("not an array of numbers", dict(train_x="picture"))):
             with self.subTest(name), self.assertRaisesRegex(mneme.ScenarioError, name):
                 mneme.Data(**{"train_x": IMAGES, "train_y": LABELS, **wrong})
+        masked = numpy.ma.masked_array(numpy.zeros((4, 2), numpy.float32), mask=numpy.eye(4, 2))
+        with self.assertRaisesRegex(mneme.ScenarioError, "its mask would be lost"):
+            mneme.Data(masked, [0, 1, 0, 1])
         with self.assertRaisesRegex(mneme.ScenarioError, "expected both or none"):
             mneme.Data(IMAGES, LABELS, test_x=IMAGES)
         with self.assertRaisesRegex(mneme.ScenarioError, "expected mneme.Data"):

@@ -213,6 +213,7 @@ NO_JOB = [  # a call in client_round(), and the error
     (lambda ctx: ctx.train(loss=mneme.loss(from_teacher)), "a teacher, but none is given; expected teacher=weights"),
     (lambda ctx: ctx.train(lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
     (lambda ctx: ctx.train(replay=ctx.rows, lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
+    (lambda ctx: ctx.train(classes=[0, 6]), r"classes = \[0, 6\]; expected a range of classes"),
     (lambda ctx: ctx.train(batch_size=8), "no option 'batch_size'; did you mean 'batch'"),
     (lambda ctx: ctx.train(torch.zeros(3)), "an argument without a name; expected every option by name"),
     (lambda ctx: ctx.evaluate(None, None), "arguments without a name.*ctx.evaluate.weights="),
@@ -310,6 +311,17 @@ class Batches(unittest.TestCase):
     def test_a_wrong_result_names_the_loss(self):
         with self.assertRaisesRegex(mneme.RunFailed, "the loss 'of_one_number' returned a tensor of 1 numbers"):
             self.run_of(of_one_number, 8)
+
+
+class Private(unittest.TestCase):
+    def test_epsilon_of_a_run_is_the_engines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = mneme.run(scenario("fedavg", uploads={"clip_norm": 1.0, "noise_multiplier": 1.0}),
+                            out=os.path.join(folder, "run"))
+            try:
+                self.assertAlmostEqual(mneme.privacy.epsilon(run), run.summary["epsilon"], places=6)
+            except ImportError as missing:  # dp-accounting is not installed
+                self.assertIn("mneme-fcl[privacy]", str(missing))
 
 
 class Refused(unittest.TestCase):
