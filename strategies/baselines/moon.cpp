@@ -13,6 +13,7 @@
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include "strategies/shared/training_keys.hpp"
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/softplus.h>
 #include <algorithm>
 #include <fmt/format.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <set>
 namespace mneme {
 namespace {
