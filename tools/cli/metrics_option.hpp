@@ -1,6 +1,7 @@
 /// metrics_option: the options --metrics and --metrics-token.
 #pragma once
 #include "actors/protocol/process_state.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "tools/cli/command_line.hpp"
 #include <functional>
 #include <optional>
