@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from launcher_programs import SlurmCluster, mpirun, plain_environment, torch_python  # noqa: E402
 from made_data import write_data  # noqa: E402
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import PROGRAM, ROOT, mneme, needs_nodes, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, needs_nodes, needs_pages, run_tests  # noqa: E402
 
 setUpModule = needs_nodes
 
@@ -111,6 +111,7 @@ class Launchers(NodesCase):
         self.assertEqual(second.wait(timeout=60), 0)
 
     def test_ranks_of_a_machine_serve_metrics_at_the_port_plus_their_local_rank(self):
+        needs_pages()
         port = free_port()
         for rank, process in enumerate(self.ranks(2, "scenarios/smoke/fedavg.toml", "--out", self.out(), "--metrics",
                                                   f"127.0.0.1:{port}")):

@@ -9,7 +9,9 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, needs_browser  # noqa: E402
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, needs_pages, run_tests  # noqa: E402
+
+setUpModule = needs_pages
 
 SMOKE = os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml")
 CURVE = "document.querySelector('#accuracy-rounds polyline').getAttribute('points')"

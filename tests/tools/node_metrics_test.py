@@ -9,7 +9,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import NodesCase, free_port, words  # noqa: E402
-from program import mneme, needs_nodes, run_tests  # noqa: E402
+from program import mneme, needs_nodes, needs_pages, run_tests  # noqa: E402
 
 setUpModule = needs_nodes
 
@@ -29,6 +29,11 @@ def get(url, **headers):
 
 
 class Metrics(NodesCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        needs_pages()
+
     def served(self, process):
         """Returns the address of the metrics that a run has printed."""
         return next(found for found in map(re.compile(r"metrics at (http://\S+)/metrics").search, process.stdout)

@@ -52,6 +52,19 @@ def needs_nodes():
 
 
 @functools.lru_cache(maxsize=None)
+def _has_pages():
+    said = subprocess.run([PROGRAM, "run", os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml"), "--serve", "0",
+                           "--out", os.devnull], capture_output=True, text=True, check=False).stderr
+    return "MNEME_LIVE=ON" not in said
+
+
+def needs_pages():
+    """Skips the test, or the whole module as setUpModule(), if the program was built without MNEME_LIVE."""
+    if not _has_pages():
+        raise unittest.SkipTest("built without MNEME_LIVE")
+
+
+@functools.lru_cache(maxsize=None)
 def _folder_of_copies():
     folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
     atexit.register(folder.cleanup)

@@ -14,7 +14,9 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program import PROGRAM, ROOT, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, needs_pages, run_tests  # noqa: E402
+
+setUpModule = needs_pages
 
 SMOKE = os.path.join(ROOT, "scenarios", "smoke", "fedavg.toml")
 

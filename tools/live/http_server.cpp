@@ -1,4 +1,5 @@
 #include "tools/live/http_server.hpp"
+#include "runtime/base/exception_message.hpp"
 #include "runtime/base/node_address.hpp"
 #include <algorithm>
 #include <array>
@@ -56,15 +57,22 @@ struct piece_reader {
 
   static ssize_t read(void* self, std::uint64_t, char* to, std::size_t size) {
     auto& body = *static_cast<piece_reader*>(self);
-    while (body.sent == body.piece.size()) {
-      auto next = body.next();
-      if (!next)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-      body.piece = std::move(*next);
-      body.sent = 0;
+    try {
+      return body.read(to, size);
+    } catch (...) {
+      return MHD_CONTENT_READER_END_WITH_ERROR; // closes the connection
     }
-    const auto count = body.piece.copy(to, size, body.sent);
-    body.sent += count;
+  }
+  ssize_t read(char* to, std::size_t size) {
+    while (sent == piece.size()) {
+      auto following = next();
+      if (!following)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+      piece = std::move(*following);
+      sent = 0;
+    }
+    const auto count = piece.copy(to, size, sent);
+    sent += count;
     return static_cast<ssize_t>(count);
   }
   static void destroy(void* self) { delete static_cast<piece_reader*>(self); }
@@ -98,6 +106,7 @@ http_response unauthorized() {
 
 http_response not_found() { return {.status = MHD_HTTP_NOT_FOUND, .body = "no such page\n"}; }
 
+/// The library is written in C, so no exception may leave these functions.
 struct http_server::callbacks {
   /// Refusing other hosts prevents DNS rebinding, with which another site could read the page through the user's
   /// browser.
@@ -116,7 +125,12 @@ struct http_server::callbacks {
 
   static MHD_Result answer(void* server, MHD_Connection* connection, const char* path, const char* method, const char*,
                            const char*, std::size_t*, void**) {
-    return send_response(connection, response_to(*static_cast<const http_server*>(server), connection, method, path));
+    http_response response;
+    const auto failure = exception_message_of(
+        [&] { response = response_to(*static_cast<const http_server*>(server), connection, method, path); });
+    if (!failure.empty())
+      response = {.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .body = failure + "\n"};
+    return send_response(connection, std::move(response));
   }
 };
 
