@@ -103,8 +103,8 @@ def print_plan(folder, targets):
 
 
 def print_left(folder, log, elapsed, targets):
-    """Returns the plan. It is made once per build, after CMake, and kept in LOG.plan, which tools/build removes before
-    a build."""
+    """Prints percent and remaining seconds. The plan is made once per build, after CMake, and kept in LOG.plan, which
+    tools/build removes before a build."""
     text = read_text(log)
     ran = [step for step in STEP.findall(text) if not REGENERATES.search(step)]
     plan = log + ".plan"

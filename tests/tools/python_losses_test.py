@@ -214,6 +214,7 @@ NO_JOB = [  # a call in client_round(), and the error
     (lambda ctx: ctx.train(lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
     (lambda ctx: ctx.train(replay=ctx.rows, lr=0.1), "no option 'lr'; did you mean 'learning_rate'"),
     (lambda ctx: ctx.train(classes=[0, 6]), r"classes = \[0, 6\]; expected a range of classes"),
+    (lambda ctx: ctx.train(classes=range(2 ** 70)), r"classes = range\(0, [0-9]+\); expected a range of classes"),
     (lambda ctx: ctx.train(batch_size=8), "no option 'batch_size'; did you mean 'batch'"),
     (lambda ctx: ctx.train(torch.zeros(3)), "an argument without a name; expected every option by name"),
     (lambda ctx: ctx.evaluate(None, None), "arguments without a name.*ctx.evaluate.weights="),

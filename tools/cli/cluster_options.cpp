@@ -41,7 +41,7 @@ expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_
     return failed("--distributed",
                   fmt::format("needs a secret on more than one host; write {} before the line of {}{}", secret_line,
                               rank.launcher,
-                              rank.launcher == std::string("RANK and WORLD_SIZE")
+                              rank.launcher == "RANK and WORLD_SIZE"
                                   ? ", or set LOCAL_WORLD_SIZE to WORLD_SIZE if all ranks are on this machine"
                                   : ""));
   cluster_plan plan{.threads = threads > 0 ? threads : threads_of_rank(rank)};

@@ -176,7 +176,7 @@ expected<launched_rank> read_launcher(const environment_lookup& value_of) {
                       .size = from.number(by.size, 1),
                       .local_rank = from.number(by.local_rank),
                       .local_size = from.number(by.local_size, 1)};
-  const bool needs_size = by.name != std::string("Kubernetes");
+  const bool needs_size = chosen != kubernetes;
   for (const char* name : {by.rank, needs_size ? by.size : by.rank})
     if (!from.has(name))
       from.fail(name, fmt::format("is not set, as {} would; {}", by.name, how_to_start));

@@ -81,7 +81,6 @@ private:
   const std::shared_ptr<live_view> view_;
   const process_state state_;
   std::atomic<int> followers_{0};
-  std::atomic<bool> stopping_{false};
 
   // The page is rendered once per version, for all requests.
   std::mutex page_mutex_;
@@ -92,7 +91,6 @@ private:
 };
 
 report_server::~report_server() {
-  stopping_ = true;
   view_->close();
   // Stopping the server aborts responses. So this waits, for a limited time, until all followers have received the last
   // page.
@@ -145,7 +143,7 @@ http_response report_server::follow() {
             if (pauses)
               view_->wait_closed(between_events);
             const auto version = view_->wait_beyond(sent_version, between_signs);
-            ended = view_->is_closed() || stopping_;
+            ended = view_->is_closed();
             pauses = version != sent_version;
             if (!ended && !pauses)
               return ": nothing new\n\n";

@@ -89,12 +89,12 @@ public:
     const auto value = find(name);
     if (!value.is_valid())
       return;
-    std::pair<std::int64_t, std::int64_t> ends{-1, -1};
-    if (PyRange_Check(value.ptr()) && nb::cast<std::int64_t>(value.attr("step")) == 1)
-      ends = {nb::cast<std::int64_t>(value.attr("start")), nb::cast<std::int64_t>(value.attr("stop"))};
-    if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
+    std::int64_t start = -1, stop = -1, step = 0;
+    const bool is_range = PyRange_Check(value.ptr()) && nb::try_cast(value.attr("start"), start) &&
+                          nb::try_cast(value.attr("stop"), stop) && nb::try_cast(value.attr("step"), step);
+    if (!is_range || step != 1 || start < 0 || stop <= start || stop > classes_max)
       reject(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
-    into = {ends.first, ends.second};
+    into = {start, stop};
   }
   [[noreturn]] void reject(const char* name, nb::handle value, const std::string& expected) const {
     throw std::invalid_argument(fmt::format("{} = {}; expected {}", label(name),

@@ -124,7 +124,7 @@ python_loss::step_shape python_loss::shape_of(const loss_input& in) const {
 }
 
 bool python_loss::is_batched(const loss_input& in) const {
-  constexpr std::int64_t models_min = 4; // two calls take less time than one of vmap
+  constexpr std::int64_t models_min = 4; // fewer calls take less time than one call of vmap
   if (in.is_padded || in.labels.size(0) < models_min || !in.labels.is_cpu() || !in.logits.defined() ||
       function_.batched.is_none())
     return false;

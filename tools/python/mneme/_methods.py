@@ -105,8 +105,7 @@ HAVE_GRADIENTS = {"logits", "features", "view_logits", "view_features"}
 
 
 def _batched(function, arguments):
-    """torch.func.vmap of the function, with positional arguments; None for functions of tensors that each client has of
-    its own."""
+    """torch.func.vmap of the function, with positional arguments; None for functions of `side` or `weights`."""
     if not arguments:
         return torch.func.vmap(function)
     if {"side", "weights"} & set(arguments):

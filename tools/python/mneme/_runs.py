@@ -138,7 +138,7 @@ class Run:
 
     def model(self, file: str = "model.safetensors", merge: bool = False) -> dict[str, torch.Tensor]:
         """Final net as torch tensors by name, like a state_dict. merge: low-rank adapters (model.low_rank) are added to
-        the matrices of their layers, so that the tensors fit the net without such parts."""
+        the matrices of their layers, so that the tensors fit the net without adapters."""
         from mneme._safetensors import read
         from mneme._weights import merged
         tensors = read(self._path(file))

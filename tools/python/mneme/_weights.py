@@ -59,7 +59,7 @@ def _explained(call, error):
 
 
 def merged(tensors: dict[str, torch.Tensor], scale: float) -> dict[str, torch.Tensor]:
-    """Adds scale B A of every low-rank adapter to the matrix of its layer, and removes the parts."""
+    """Adds scale B A of every low-rank adapter to the matrix of its layer, and removes the adapters."""
     result = {name: tensor for name, tensor in tensors.items() if not name.endswith((DOWN, UP))}
     for name in sorted(tensors):
         if not name.endswith(DOWN):
