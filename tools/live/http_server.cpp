@@ -5,6 +5,7 @@
 #include <array>
 #include <microhttpd.h>
 #include <strings.h>
+#include <tuple>
 #include <vector>
 namespace mneme {
 namespace {
@@ -80,11 +81,15 @@ struct piece_reader {
 
 MHD_Result send_response(MHD_Connection* connection, http_response from) {
   const bool is_stream = from.next_piece != nullptr;
+  auto pieces = std::make_unique<piece_reader>(piece_reader{.next = std::move(from.next_piece)});
   MHD_Response* const response =
-      is_stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, piece_bytes, &piece_reader::read,
-                                                    new piece_reader{.next = std::move(from.next_piece)},
+      is_stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, piece_bytes, &piece_reader::read, pieces.get(),
                                                     &piece_reader::destroy)
                 : MHD_create_response_from_buffer(from.body.size(), from.body.data(), MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) // no memory: the library closes the connection
+    return MHD_NO;
+  if (is_stream)
+    std::ignore = pieces.release(); // destroyed with the response
   MHD_add_response_header(response, "Content-Type", from.type.c_str());
   MHD_add_response_header(response, "Connection", "close");
   if (is_stream)
