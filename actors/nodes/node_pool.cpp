@@ -313,15 +313,14 @@ std::string node_pool::other_run_error(const node_hello& from) const {
     return {};
   if (!settings_.job)
     return fmt::format("is rank {} of another run, since no launcher has started this run; {}", from.rank, fix);
-  const auto job = printable_ascii(from.job);
-  const auto text_of = [](const std::string& name) { return name.empty() ? std::string("a job without id") : name; };
-  if (job != *settings_.job)
-    return fmt::format("is rank {} of another run: {}, and this run is {}; {}", from.rank, text_of(job),
+  const auto text_of = [](const std::string& job) { return job.empty() ? "a job without id" : printable_ascii(job); };
+  if (from.job != *settings_.job)
+    return fmt::format("is rank {} of another run: {}, and this run is {}; {}", from.rank, text_of(from.job),
                        text_of(*settings_.job), fix);
   const auto is_taken = [&](const node_state& node) {
     return node.rank == from.rank && node.process != from.process && node.reached != stage::away;
   };
-  if (!job.empty() || std::none_of(nodes_.begin(), nodes_.end(), is_taken))
+  if (!from.job.empty() || std::none_of(nodes_.begin(), nodes_.end(), is_taken))
     return {};
   return fmt::format("is a second rank {}, so it belongs to another run; end the processes of that run, or {}",
                      from.rank, fix);

@@ -26,7 +26,7 @@ parameter_choice chained_model::of_back(const parameter_choice& trained) const {
   std::vector<std::string> names;
   const auto first = front_->layout().size();
   for (std::size_t i = first; i < layout_.size(); ++i) {
-    const auto name = layout_[i].name.substr(0, layout_[i].name.rfind('.'));
+    const auto name = parameter_choice::layer_of(layout_[i]);
     if (trained.changes(*this, i) && std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   }

@@ -9,7 +9,7 @@ namespace {
 
 /// Parses a number in [low, high] into `value`. Returns false for other texts.
 template <class Number>
-bool is_value(const std::string& text, Number low, Number high, Number& value) {
+bool parse_bounded(const std::string& text, Number low, Number high, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() && low <= value && value <= high;
 }
@@ -149,7 +149,7 @@ std::int64_t layer_spec_reader::integer(const char* noun, std::int64_t low, std:
       refuse(fmt::format("the {} is missing", noun));
     return std::max(otherwise, low);
   }
-  if (!is_value(words_.front(), low, high, value)) {
+  if (!parse_bounded(words_.front(), low, high, value)) {
     refuse(fmt::format("found '{}' as the {}; expected an integer from {} to {}", words_.front(), noun, low, high));
     value = low;
   }
@@ -165,7 +165,7 @@ double layer_spec_reader::number(const char* noun, double low, double high, doub
   }
   double value = otherwise;
   const auto& word = words_.front();
-  if (!is_value(word, low, high, value)) {
+  if (!parse_bounded(word, low, high, value)) {
     refuse(fmt::format("found '{}' as the {}; expected a number from {} to {}", word, noun, low, high));
     value = low;
   }
@@ -197,7 +197,7 @@ std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low,
                                       std::int64_t otherwise) {
   const auto text = take_after(word);
   std::int64_t value = otherwise;
-  if (text && !is_value(*text, low, high, value)) {
+  if (text && !parse_bounded(*text, low, high, value)) {
     refuse(fmt::format("'{}' must be followed by an integer from {} to {}", word, low, high));
     return low;
   }
@@ -207,7 +207,7 @@ std::int64_t layer_spec_reader::named(const std::string& word, std::int64_t low,
 double layer_spec_reader::named_number(const std::string& word, double low, double high, double otherwise) {
   const auto text = take_after(word);
   double value = otherwise;
-  if (text && !is_value(*text, low, high, value)) {
+  if (text && !parse_bounded(*text, low, high, value)) {
     refuse(fmt::format("'{}' must be followed by a number from {} to {}", word, low, high));
     return low;
   }

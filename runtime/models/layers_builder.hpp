@@ -24,7 +24,7 @@ public:
 
 private:
   static constexpr std::int64_t units_max = 65'536, kernel_max = 15;
-  static constexpr double norm_epsilon = 1e-5; ///< PyTorch's default.
+  static constexpr double norm_epsilon = norm_constants{}.epsilon;
 
   using adder = void (layers_builder::*)(const layer_spec&);
   struct known_layer {

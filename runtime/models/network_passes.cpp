@@ -212,7 +212,7 @@ std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chose
   for (const auto& entry : parts.layout) {
     parts.has_held = parts.has_held || entry.held;
     if (entry.buffer)
-      statistics_held[entry.name.substr(0, entry.name.rfind('.'))] = entry.held;
+      statistics_held[parameter_choice::layer_of(entry)] = entry.held;
   }
   parts.couples_batch_rows = std::any_of(parts.layout.begin(), parts.layout.end(),
                                          [](const parameter& entry) { return entry.buffer && !entry.held; });

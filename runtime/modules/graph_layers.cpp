@@ -99,7 +99,7 @@ private:
     return segments_.emplace(segment.text(), segment).first->second;
   }
 
-  /// Joins segments with at most layers without weights between them. @param steps the last layer first
+  /// Joins segments between which there are no layers with weights. @param steps the last layer first
   void join_segments(std::vector<step>& steps) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       auto last = i;

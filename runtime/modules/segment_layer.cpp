@@ -30,14 +30,14 @@ struct segment_parts {
   shape row_sizes{}, in{}, out{}; ///< Sizes for one row: the net's row, the segment's input and its output.
   /// [parameters, then running statistics that training updates] Indices of tensors of the program.
   std::vector<std::size_t> sources{};
-  std::size_t parameters = 0;  ///< Number of parameters among them.
-  std::int64_t weights = 0;    ///< Number of their values.
+  std::size_t parameters = 0;  ///< Number of parameters in `sources`.
+  std::int64_t weights = 0;    ///< Number of values of all tensors in `sources`.
   std::int64_t kept_bytes = 0; ///< Bytes of the results of all operators, for one row.
 };
 
 /// The pass of one model through a segment: leaves and result of an autograd graph of its own.
 struct segment_pass {
-  std::vector<at::Tensor> leaves{}; ///< The input and the parameters.
+  std::vector<at::Tensor> leaves{}; ///< The input, then `sources`.
   at::Tensor result{};
 };
 
@@ -91,7 +91,7 @@ public:
     const autograd_on tracking;
     const at::AutoGradMode followed(follows);
     // unbind() gives all models in one call, because the gradient of each selection would have the size of all models.
-    std::vector<std::vector<at::Tensor>> sources{in.unbind(0)}; // [input and parameters][K or 1]
+    std::vector<std::vector<at::Tensor>> sources{in.unbind(0)}; // [input, then parts_->sources][K or 1]
     for (std::size_t i = 0; i < parts_->sources.size(); ++i)
       sources.push_back(pass.weights_at(offset(i), {tensor(i).numel()}).unbind(0));
     std::vector<at::Tensor> results;

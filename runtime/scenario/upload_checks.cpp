@@ -182,7 +182,7 @@ void check_trim(const scenario& s, upload_findings& out) {
     out.push_back(
         {{"aggregation.trim", "rounds.cohort"},
          fmt::format("aggregation.trim = {}: this share of a cohort of {} clients is less than one client, so no "
-                     "value is removed; expected at least {:.3g}, or 0",
+                     "value is removed; expected at least {}, or 0",
                      a.trim, cohort, 1.0 / static_cast<double>(cohort))});
 }
 
