@@ -334,16 +334,16 @@ void node_pool::greet(connection_id id, archive& content) {
   loop_.mark_authenticated(id);
   const auto address = describe(id);
   const auto name = printable_ascii(in.name);
+  if (auto error = other_run_error(in); !error.empty()) { // this run continues, even if it waits for its own ranks
+    log_rejection(name + " at " + address, error);
+    loop_.send(id, message_of(node_message::refusal, node_rejection{.reasons = {error}}));
+    return close(id, error);
+  }
   for (auto& [fact, value] : in.program)
     value = printable_ascii(value);
   if (auto differing = differences(program_fingerprint(), in.program); !differing.empty() && !has_ended_) {
     ++rejected_peers_;
     return refuse(id, name + " at " + address, std::move(differing));
-  }
-  if (auto error = other_run_error(in); !error.empty()) { // this run continues, even if it waits for its own ranks
-    log_rejection(name + " at " + address, error);
-    loop_.send(id, message_of(node_message::refusal, node_rejection{.reasons = {error}}));
-    return close(id, error);
   }
   auto* const node = find_or_add(in.process);
   if (!node)

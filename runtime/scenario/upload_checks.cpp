@@ -1,6 +1,7 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/checks.hpp"
+#include <cmath>
 #include <fmt/format.h>
 namespace mneme {
 namespace {
@@ -182,8 +183,8 @@ void check_trim(const scenario& s, upload_findings& out) {
     out.push_back(
         {{"aggregation.trim", "rounds.cohort"},
          fmt::format("aggregation.trim = {}: this share of a cohort of {} clients is less than one client, so no "
-                     "value is removed; expected at least {}, or 0",
-                     a.trim, cohort, 1.0 / static_cast<double>(cohort))});
+                     "value is removed; expected 0, or rounds.cohort of at least {:.0f}",
+                     a.trim, cohort, std::ceil(1.0 / a.trim))});
 }
 
 } // namespace

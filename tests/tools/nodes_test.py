@@ -1,4 +1,5 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
+import contextlib
 import os
 import re
 import shutil
@@ -360,6 +361,14 @@ class Nodes(NodesCase):
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, cause)
 
+    @staticmethod
+    def await_end(peer):
+        """Waits until the run closes this connection."""
+        peer.settimeout(60)
+        with contextlib.suppress(ConnectionError):
+            while peer.recv(4096):
+                pass
+
     def test_invalid_peers_do_not_affect_a_run(self):
         process, folder, (node,), stall = self.stalled(SCENARIO, *SETTINGS)
         port = int(node.address.rsplit(":", 1)[1])
@@ -373,6 +382,8 @@ class Nodes(NodesCase):
             peer = socket.create_connection(("127.0.0.1", port))
             peer.sendall(sent)
             peers.append(peer)
+            if len(sent) > 3:  # not silent
+                self.await_end(peer)
         for _ in range(1000):  # silent peers are dropped for new ones
             peers.append(socket.create_connection(("127.0.0.1", port)))
         self.assertLess(kib_of(process.pid, "VmRSS") - before, 64 * 1024)
