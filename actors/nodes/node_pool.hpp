@@ -28,7 +28,8 @@ struct node_pool_settings {
   std::optional<std::string> job{};
   std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
   bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
-  const std::atomic<int>* interrupts = nullptr; ///< Above 0: stop waiting; no run follows, and nodes end.
+  /// Above 0: await_ready() stops waiting for nodes and fails. Nodes end with the run, even with nodes_stay.
+  const std::atomic<int>* interrupts = nullptr;
 };
 
 /// Numbers of nodes and workers that must be ready before the run begins, and the longest wait for them.

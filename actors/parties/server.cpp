@@ -142,7 +142,8 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   return jobs;
 }
 
-/// True if the run has ended and all tasks are evaluated. summary.json scores these predictions by class.
+/// True if the evaluation covers all tasks, as during the last task. summary.json scores the predictions of the last
+/// such evaluation by class.
 bool server_state::is_of_all_tasks(const evaluate& in) const {
   return in.masks.size() == context_->tasks->tasks.size();
 }

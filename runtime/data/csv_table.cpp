@@ -35,7 +35,7 @@ struct growing_part {
   }
 };
 
-/// Upper bound of the number of records in the text.
+/// Upper bound on the number of records in the text.
 std::int64_t count_lines(std::string_view text) {
   std::int64_t lines = 1;
   for (std::size_t at = 0; at < text.size(); ++at)

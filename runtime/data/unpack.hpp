@@ -10,7 +10,7 @@ public:
   /// Decompresses the next bytes into `out`. Returns their number, which is smaller than out.size() only at the
   /// verified end. Fails on truncated or corrupt files, and on trailing bytes after the compressed data.
   [[nodiscard]] virtual expected<std::size_t> fill(std::span<std::uint8_t> out) = 0;
-  /// Upper bound of the content's size for this format and file size, for checking headers.
+  /// Upper bound on the content's size for this format and file size, for checking headers.
   [[nodiscard]] virtual std::uint64_t content_bytes_max() const = 0;
   /// Exact size of the content in bytes: the file size, the size in the xz index, or for gzip the size after
   /// decompressing.

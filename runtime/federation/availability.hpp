@@ -40,7 +40,7 @@ public:
   [[nodiscard]] bool may_take_part(client_id client) const;
   /// Number of clients that are enrolled now.
   [[nodiscard]] std::int64_t enrolled() const;
-  /// True if changes never end. A pending change is then no sign of progress.
+  /// True if changes never end, so that a pending change does not imply that another client can take part.
   [[nodiscard]] bool endless() const;
   /// True if a loaded calendar is valid for this population and this number of tasks.
   [[nodiscard]] bool is_valid(std::size_t tasks) const;

@@ -4,7 +4,8 @@
 #include "runtime/federation/shared_link.hpp"
 namespace mneme {
 
-/// Costs nothing if no link is shared. An assignment has no event in the queue while its transfer is in progress.
+/// Does nothing if no link is shared. During a transfer, the event queue has the next change of a link instead of an
+/// event of the transfer's assignment.
 class server_links {
 public:
   /// All arguments must outlive this object.

@@ -91,7 +91,8 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   }
 }
 
-/// Computes rows from i in tiles of `Rows`, and the remainder in smaller tiles. Each has 2 * Pairs columns from j.
+/// Computes the rows from i on in tiles of `Rows`, and the remainder in smaller tiles. Each has 2 * Pairs columns from
+/// j on.
 template <int Rows, int Pairs, class Tail>
 MNEME_INLINE void paired_rows(const dot_product& product, const Tail& tail, std::int64_t i, std::int64_t j) {
   for (; i + Rows <= product.m; i += Rows)

@@ -41,7 +41,7 @@ MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int6
     }
 }
 
-/// Computes the columns from j that do not fill a panel, for `Rows` rows, with successively narrower vectors.
+/// Computes the columns from j on, which do not fill a panel, for `Rows` rows, with successively narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
 MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
@@ -56,8 +56,8 @@ MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int6
   }
 }
 
-/// Computes columns `first` to `last` of the rows from i, panel by panel, in tiles of `Rows` rows. The remaining rows
-/// are in smaller tiles.
+/// Computes columns `first` to `last` of the rows from i on, panel by panel, in tiles of `Rows` rows. The remaining
+/// rows are in smaller tiles.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int64_t first, std::int64_t last) {
   constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
@@ -241,8 +241,8 @@ MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& ta
   }
 }
 
-/// Computes columns `first` to `last` of the rows from i in tiles of `Rows` rows. The remaining rows are in tiles with
-/// fewer rows and more columns.
+/// Computes columns `first` to `last` of the rows from i on, in tiles of `Rows` rows. The remaining rows are in tiles
+/// with fewer rows and more columns.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {

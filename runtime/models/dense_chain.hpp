@@ -10,7 +10,7 @@ class dense_chain {
 public:
   /// @param layers all layers, in order from the input; the last one is the head
   /// @param low, high the loss covers classes low .. high - 1
-  /// @param rows_max upper bound of a step's rows
+  /// @param rows_max upper bound on the rows of a step
   dense_chain(const std::vector<dense_layer>& layers, std::int64_t low, std::int64_t high, std::int64_t rows_max);
 
   struct step {

@@ -35,9 +35,10 @@ at::Tensor as_row(const at::Tensor& row) {
   return at::empty_strided({models, 1, k}, {k, k, 1}, row.options()).copy_(row);
 }
 
-/// Product of K pairs of matrices, differentiable to any order. MKL rounds some products differently for one model than
-/// for several. These are products with a single column, and products with a row that has the strides of a transposed
-/// column. Rows therefore get the strides of rows, and columns are computed as rows.
+/// Product of K pairs of matrices, differentiable to any order. MKL rounds two kinds of products differently for one
+/// model than for several: those with a single column, and those with a single row that has the strides of a
+/// transposed column. A single row with such strides is therefore copied, and a product with a single column is
+/// computed as the transposed product, which has a single row.
 struct matrix_product final : torch::autograd::Function<matrix_product> {
   static at::Tensor forward(torch::autograd::AutogradContext* kept, const at::Tensor& a, const at::Tensor& b) {
     kept->save_for_backward({a, b});

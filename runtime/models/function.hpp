@@ -56,7 +56,7 @@ struct function_pass {
   const training_mode* training = nullptr;
   std::vector<batch_statistics>* statistics = nullptr; ///< Receives the statistics; null: not requested.
   const at::Tensor* inputs = nullptr;                  ///< The net's inputs, [K, B, floats].
-  /// [running statistics of the layer] True for those that a pass in training updates; null: none.
+  /// One flag per running statistic of the layer: true if a training pass updates it. Null: no statistic is updated.
   const std::vector<bool>* updated = nullptr;
   /// True: gradients of the results are not differentiated again, and layers write updated running statistics to the
   /// weights.

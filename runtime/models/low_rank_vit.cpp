@@ -8,7 +8,7 @@ namespace mneme {
 namespace {
 
 constexpr double center_deviation = 0.1;
-constexpr double square_min = 1e-12; // lower bound of a squared distance, which rounding may make negative
+constexpr double square_min = 1e-12; // lower bound on a squared distance, which rounding may make negative
 
 } // namespace
 

@@ -62,8 +62,8 @@ struct tape {
   std::vector<at::Tensor> values{}, kept{}, gradients{}, spare{};
 };
 
-/// Settings of a forward pass in training. Layers normalize with the statistics of all rows of the step and update the
-/// running statistics in the weights; dropout draws its masks.
+/// Settings of a forward pass during training. Layers normalize with the statistics of all rows of the step and update
+/// the running statistics in the weights; dropout draws its masks.
 struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] random streams of this step, one per model; read by nets that draw.
   const parameter_choice* trained =

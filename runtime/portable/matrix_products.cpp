@@ -44,7 +44,7 @@ MNEME_PORTABLE void tile(const double_product& in, std::int64_t i, std::int64_t 
     }
 }
 
-/// Computes the columns from j that do not fill a tile, with the same operations on single numbers.
+/// Computes the columns from j on, which do not fill a tile, with the same operations on single numbers.
 MNEME_PORTABLE void narrow_columns(const double_product& in, std::int64_t j) {
   for (std::int64_t i = 0; i < in.m; ++i)
     for (auto column = j; column < in.n; ++column) {

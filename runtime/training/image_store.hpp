@@ -13,8 +13,9 @@ public:
   explicit image_store(at::Device device) : device_(device) {}
   [[nodiscard]] const at::Device& device() const noexcept { return device_; }
 
-  /// Gathers rows into out [rows.size(), C, H, W], contiguous on the device. On a device the call is asynchronous;
-  /// later operations of the device run after it. @param noise used for vectors: one key per row, or empty
+  /// Gathers rows into out [rows.size(), C, H, W], contiguous on the device. On a GPU the call may be asynchronous;
+  /// operations that are queued there later run after it.
+  /// @param noise one key per row of a data set of vectors, or empty: no noise; ignored for images
   void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
                    std::span<const augmentation> augment, std::span<const rng_key> noise = {});
 

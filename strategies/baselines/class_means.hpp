@@ -26,7 +26,7 @@ public:
   void add(const tensor_map& upload);
   /// Computes the means of all classes that were uploaded since the last call. Other classes keep their means.
   void update();
-  /// e_c [C, D] float32; a row of zeros for a class without uploads. Undefined until update() was called after an
+  /// e_c [C, D] float32; a row of zeros for a class without uploads. Undefined until update() has been called after
   /// add().
   [[nodiscard]] const at::Tensor& means() const { return means_; }
   void persist(archive& state) { state(sums_)(counts_)(means_); }

@@ -154,7 +154,7 @@ train_job fed_ewc::fisher_request(const client_context& ctx, const broadcast& in
   job.start = at;
   job.options.epochs = 1;
   job.options.learning_rate = 0.0;
-  job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has gives the pass its own shuffle
+  job.stream.visit += std::uint32_t{1} << 24; // no round has this visit number, so the pass gets its own shuffle
   return job;
 }
 

@@ -1,4 +1,4 @@
-// Finetune: FedAvg on the rows and classes of the current task only, a lower bound of continual learning.
+// Finetune: FedAvg on the rows and classes of the current task only, a lower bound for continual learning.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {

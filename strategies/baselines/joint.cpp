@@ -1,4 +1,4 @@
-// Joint: FedAvg on the rows of all tasks so far, an upper bound of continual learning.
+// Joint: FedAvg on the rows of all tasks so far, an upper bound for continual learning.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {

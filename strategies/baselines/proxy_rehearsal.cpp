@@ -112,7 +112,7 @@ task<tensors_ref> proxy_rehearsal::tune_head(client_context& ctx, const broadcas
   job.options.trained = trainable_part::head;
   job.options.epochs = job.options.epochs == 0 ? 0 : proxies_.tuning_epochs;
   job.options.learning_rate = proxies_.tuning_rate;
-  job.stream.visit += 1U << 24U; // a visit number that no round has gives the tuning its own shuffle
+  job.stream.visit += 1U << 24U; // no round has this visit number, so the tuning gets its own shuffle
   auto tuning = ctx.train(std::move(job));
   const auto tuned = co_await tuning;
   co_return tuned.weights;

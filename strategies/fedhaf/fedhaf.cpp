@@ -132,7 +132,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
   }
   if (trained == stage::adjustment) {
     job.options.epochs = options_.adjustment_epochs;
-    job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has gives stage 2 its own shuffle
+    job.stream.visit += std::uint32_t{1} << 24; // no round has this visit number, so stage 2 gets its own shuffle
   }
   if (trained == stage::both)
     job.options.epochs += options_.adjustment_epochs;

@@ -17,7 +17,7 @@ struct embedding_rehearsal_options {
   frozen_encoder::options encoder{};
   double ratio = 0.1;          ///< Share of a task's rows that a method keeps, rehearses or sends.
   std::int64_t multiplier = 1; ///< Points only: factor of `ratio`.
-  double repeat_cap = 1.0;     ///< Points only: upper bound of rehearsed vectors, as a multiple of the stored ones.
+  double repeat_cap = 1.0;     ///< Points only: upper bound on rehearsed vectors, as a multiple of the stored ones.
   noise_reading noise = noise_reading::other_encoder;
 
   /// Declares the keys ebr_multiplier, ebr_repeat_cap and noise_scope.

@@ -279,7 +279,7 @@ task<client_result> gradient_compensation_method::client_round(client_context& c
     auto stretch = job;
     stretch.options.epochs = job.options.epochs == 0 ? 0 : stretches[i].epochs;
     stretch.options.learning_rate = rate * stretches[i].factor;
-    stretch.stream.visit += i << 24; // a visit number that no round has gives every stretch its own shuffle
+    stretch.stream.visit += i << 24; // no round has the visit numbers of later stretches, so each gets its own shuffle
     auto run = ctx.train(std::move(stretch));
     const auto trained = co_await run;
     job.start = trained.weights;

@@ -144,7 +144,7 @@ private:
 struct inversion_options {
   std::int64_t steps = 250; ///< Number of optimizer steps, each with up to 20 evaluations.
   double learning_rate = 1.0;
-  std::int64_t kept = 20;      ///< Number of last iterates that become images.
+  std::int64_t kept = 20;      ///< How many of the last iterates become images.
   bool by_hand_on_cpus = true; ///< False: autograd is used on CPUs, too, which is ten times slower; for benchmarks.
 };
 /// A program that reconstructs images from the gradients of one image. Reads "encoder" and "1.weight" ... "4.bias";

@@ -27,7 +27,7 @@ inline at::Tensor made_values(const std::string& name, const std::vector<std::in
   return made;
 }
 
-/// Compares a tensor with the record's projection and norm. @param length_min lower bound of the norm in the tolerance,
+/// Compares a tensor with the record's projection and norm. @param length_min lower bound on the norm in the tolerance,
 /// for values that are zero in exact arithmetic
 inline void check_summary(const std::string& name, const at::Tensor& ours, const nlohmann::json& expected, double bound,
                           double length_min = 0.0) {

@@ -27,7 +27,7 @@ public:
 
   [[nodiscard]] const nlohmann::json& operator[](const char* key) const { return record_[key]; }
 
-  /// Compares a term of a loss with relative tolerance `bound`. @param least lower bound of the magnitude in the
+  /// Compares a term of a loss with relative tolerance `bound`. @param least lower bound on the magnitude in the
   /// tolerance
   void term(const std::string& where, const nlohmann::json& official, double ours, double bound = 1e-6,
             double least = 1e-3) {

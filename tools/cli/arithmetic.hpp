@@ -9,8 +9,8 @@ namespace mneme {
 /// the libraries, unless they are set. @param words command line, terminated by null; must outlive the process
 void apply_arithmetic(char** words);
 
-/// Restarts the program with the same command line if `asked` is portable arithmetic and this process does not have it.
-/// Otherwise returns. Fails if the restart fails.
+/// Restarts the program with the same command line if `asked` is portable arithmetic and this process does not use it
+/// yet. Otherwise returns. Fails if the restart fails.
 [[nodiscard]] expected<void> reexec_with(arithmetic_kind asked);
 
 } // namespace mneme

@@ -107,7 +107,7 @@ void add_own_keys(const Entries& entries, const std::string& section, std::vecto
   });
 }
 
-/// Prints all keys with this name, "cohort" or "rounds.cohort". Returns false if there is none.
+/// Prints all keys with this name, such as "cohort" or "rounds.cohort". Returns false if there is none.
 bool print_keys_named(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
   for (const auto& group : sections)
@@ -119,7 +119,8 @@ bool print_keys_named(const std::vector<section>& sections, const std::string& n
   return found;
 }
 
-/// Prints the keys that had this name, "staying_share" or "tasks.staying_share", and their present names.
+/// Prints the keys that used to have this name, such as "staying_share" or "tasks.staying_share", and their present
+/// names.
 bool print_renamed_keys(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
   for (const auto& entry : renamed_keys()) {

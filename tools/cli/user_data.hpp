@@ -8,7 +8,7 @@ namespace mneme {
 struct user_data_report {
   data_section section{};        ///< Keys of [data] with which the data are read.
   expected<raw_data> rows{};     ///< The data, or all errors.
-  bool has_no_test_part = false; ///< true: section.test_share has a default value.
+  bool has_no_test_part = false; ///< true: the data have no test part, so section.test_share is set to a default.
   diagnostics warnings{};        ///< Settings that have no effect.
 };
 

@@ -9,7 +9,7 @@ namespace mneme {
 /// as words.
 struct run_filter {
   std::string name{}, comparison{}, value{};
-  std::string other_name{}; ///< Also matches under this name, such as the current name of a renamed key; empty: none.
+  std::string other_name{}; ///< Alternative to `name`, such as the current name of a renamed key; empty: none.
 };
 /// Parses a filter. Fails if the text is not a name, a comparison and a value.
 [[nodiscard]] expected<run_filter> parse_filter(const std::string& text);

@@ -8,7 +8,7 @@ namespace mneme {
 struct operator_contract {
   /// Returns the reason to reject the call as a sentence; "" if the call is allowed.
   std::string (*error)(const operator_call& call) = nullptr;
-  /// Upper bound of the bytes of tensor headers, which the call allocates outside of LibTorch's allocator. nullptr if
+  /// Upper bound on the bytes of tensor headers, which the call allocates outside of LibTorch's allocator. nullptr if
   /// the call allocates none.
   std::int64_t (*bytes)(const operator_call& call) = nullptr;
 };

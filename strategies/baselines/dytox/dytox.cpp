@@ -184,7 +184,7 @@ task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, tra
   const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(options_.warmup_epochs));
   rising.options.epochs = epochs;
   rising.options.learning_rate = warm_up_begins_at + done * (job.options.learning_rate - warm_up_begins_at);
-  rising.stream.visit += 1U << 25U; // a visit number that no round has gives the warm-up its own shuffle
+  rising.stream.visit += 1U << 25U; // no round has this visit number, so the warm-up gets its own shuffle
   auto warming = ctx.train(std::move(rising));
   const auto warm = co_await warming;
   job.options.epochs -= epochs;

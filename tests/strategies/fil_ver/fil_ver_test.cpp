@@ -193,7 +193,7 @@ TEST_CASE("vectors count for the task in which they were made, even if they arri
 }
 
 TEST_CASE("vanilla equals VER without server training bit by bit if clients have no earlier task") {
-  // Scenario 4: another client in every task.
+  // Scenario 4: a different client in every task.
   const auto learned = [](const key_list& keys) {
     federation federated(keys);
     federated.open(0);
